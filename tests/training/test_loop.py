@@ -220,6 +220,18 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
 
 
+def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_stopped(tmp_path):
+    settings = SETTINGS.model_copy(update={"validation": "none"})
+    whole = Line()
+    expected, store = run(Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole", settings=settings)
+    with pytest.raises(StopRequested):
+        run(Problem(Line(), stopped_at(6), BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
+    found, other = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
+    assert (found.best_step, found.best_value, found.history) == (12, None, expected.history)
+    assert torch.equal(load_file(store.locate_best(12))["weight"], whole.weight)
+    assert other.locate_best(12).read_bytes() == store.locate_best(12).read_bytes()
+
+
 def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_do(tmp_path):
     expected, store = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     best = store.locate_best(12).read_bytes()

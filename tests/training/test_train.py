@@ -134,6 +134,14 @@ def test_further_checkpoints_are_kept_where_the_settings_ask_for_them(toy, tmp_p
     )
 
 
+def test_without_validation_the_training_is_the_same(toy, tmp_path):
+    assert train_here(toy, tmp_path, changed_spec(tmp_path, validation="none", also_keep=["last"])) == 0
+    model, last = ((tmp_path / f"out/checkpoint/{name}.safetensors").read_bytes() for name in ("model", "last"))
+    assert model == last
+    assert train_here(toy, tmp_path, changed_spec(tmp_path, also_keep=["last"])) == 0
+    assert (tmp_path / "out/checkpoint/last.safetensors").read_bytes() == last
+
+
 def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_that_exist(capsys, toy, tmp_path):
     assert train_here(toy, tmp_path, changed_spec(tmp_path, also_keep=["tset"])) == 1
     assert_one_error(capsys.readouterr().err, "tset.parquet does not exist")
@@ -223,6 +231,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path) -> N
         ({"precision": "fp8"}, ["training.precision", "fp32 or bf16"]),
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),
         ({"validation": {"split": "dev", "metric": "exact_match"}}, ["dev.parquet does not exist"]),
+        ({"validation": "none", "also_keep": ["test"]}, ["also_keep names a split, and validation none"]),
         ({"batch_tokens": 5}, ["train.parquet", "training.batch_tokens"]),
     ],
 )

@@ -113,7 +113,7 @@ def main(args: argparse.Namespace) -> None:
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": state.best_step,
-                "best_validation": {settings.validation["metric"]: state.best_value},
+                "best_validation": {settings.selection["metric"]: state.best_value} if settings.selection else {},
                 "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
                 "files": hash_files(out),
             }
@@ -243,10 +243,10 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     if isinstance(content.get("betas"), list):  # JSON has no tuples
         content["betas"] = tuple(content["betas"])
     settings = parse_as(Training, content, origin, "training")
-    of_kind, validation = load_traits(spec["kind"]), settings.validation
+    of_kind, chosen = load_traits(spec["kind"]), settings.selection
     metrics = of_kind.validation_metrics
-    computed = validation.get("metric") in metrics or (of_kind.decoding and "decoding" in validation)
-    if not computed or not {"split", "metric"} <= validation.keys():
+    computed = chosen.get("metric") in metrics or (of_kind.decoding and "decoding" in chosen)
+    if settings.validation != "none" and not (computed and {"split", "metric"} <= chosen.keys()):
         raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
     if bool(args.init) != bool(spec["init"]):
         what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"

@@ -89,7 +89,8 @@ def _check_intervention(settings: Intervention, entries: dict[str, dict], where:
             f"{where}: key 'intervention.blocks' is {settings.blocks}, but the model has {layers} blocks; "
             f"name some of 0 to {layers - 1}"
         )
-    validated = sections["training"].get("validation", {}).get("split")
+    validation = sections["training"].get("validation")
+    validated = validation.get("split") if isinstance(validation, dict) else None
     splits = dict.fromkeys(filter(None, ["train", validated, *sections["evaluation"].get("splits", [])]))
     if settings.split not in splits:
         raise UserError(
@@ -177,6 +178,8 @@ def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
 def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
     """Return the hyperparameter search of a variant; specs without a search have no such key."""
     search = parse_as(Search, given, _where(run), "search")
+    if search.learning_rate and not training.selection:
+        raise UserError(f"{_where(run)}: a search needs a validation, and training.validation is none")
     return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
 
 

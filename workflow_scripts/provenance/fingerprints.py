@@ -64,7 +64,8 @@ def fingerprint_training(spec: dict) -> Fingerprint:
     modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", name_model_module(spec)]
     if spec["objective"]:
         modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
-    measures = spec["training"]["validation"].get("decoding", {}).get("measures", {})
+    validation = spec["training"]["validation"]
+    measures = {} if validation == "none" else validation.get("decoding", {}).get("measures", {})
     return Fingerprint(spec, (*modules, *measures))
 
 

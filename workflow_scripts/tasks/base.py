@@ -21,8 +21,9 @@ class Problem:
 
     `validate(model)` is called in eval mode without gradients and returns named values; on a further split, the name is
     `<split>_<value>`. The training settings name the value that chooses the best weights: greater is better. Of equal
-    ones the lowest `tie_break_metric`, if one is named, is the best, and then the latest. `save_extra_files(folder)`
-    writes further files of a checkpoint. A model may define `finish_step()`, called after each update.
+    ones the lowest `tie_break_metric`, if one is named, is the best, and then the latest. With validation none it is
+    not called. `save_extra_files(folder)` writes further files of a checkpoint. A model may define `finish_step()`,
+    called after each update.
     """
 
     model: nn.Module

@@ -57,9 +57,10 @@ class Training(StrictModel):
     clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
     validate_every: int = Field(gt=0, description="Steps between validations.")
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
-    validation: dict[Literal["split", "metric", "decoding"], Any] = Field(
+    validation: Literal["none"] | dict[Literal["split", "metric", "decoding"], Any] = Field(
         description="What chooses the best weights: a metric on a split; greater is better. With `decoding` (keys of "
-        "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it."
+        "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it. `none` "
+        "computes nothing and keeps the last weights."
     )
     also_keep: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(
         [],
@@ -85,6 +86,18 @@ class Training(StrictModel):
         if self.decay_steps > self.max_steps:
             raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
         return self
+
+    @model_validator(mode="after")
+    def check_kept_splits(self) -> Self:
+        """Raise ValueError if weights are to be chosen on a split without a validation."""
+        if self.kept_splits and not self.selection:
+            raise ValueError("also_keep names a split, and validation none computes no metric on it")
+        return self
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The metric and the split of `validation`; empty if it is none."""
+        return {} if self.validation == "none" else dict(self.validation)
 
     @property
     def kept_splits(self) -> list[str]:

@@ -118,7 +118,7 @@ def train(
             rows.append(update_weights(problem, batch, optimiser, rate, settings.clip_norm, autocast))
 
             last = state.step == settings.max_steps
-            validates = last or state.step % settings.validate_every == 0
+            validates = last or (settings.selection and state.step % settings.validate_every == 0)
             if last or state.step % settings.log_every == 0:
                 collect_logged_values(rows, state)
                 now = time.monotonic()
@@ -211,9 +211,14 @@ def log_means(state: TrainingState, rate: float) -> dict[str, float]:
 def validate(problem: Problem, settings: Training, folder: StateFolder, state: TrainingState) -> dict[str, float]:
     """Validate, add the values to the history, keep the weights if they are the best on a split, and return the metric.
 
-    Of equal values without a tie-break the latest wins, as in fairseq: early on, the metric may be 0 for long.
+    Of equal values without a tie-break the latest wins, as in fairseq: early on, the metric may be 0 for long. With
+    validation none the present weights are kept.
     """
-    metric = settings.validation["metric"]
+    if not settings.selection:
+        state.best_step = state.step
+        folder.keep_best(state, problem.model)
+        return {}
+    metric = settings.selection["metric"]
     problem.model.eval()
     with torch.no_grad():
         values = problem.validate(problem.model)

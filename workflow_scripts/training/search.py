@@ -39,7 +39,7 @@ def summarise_candidate(settings: Training, state: TrainingState) -> dict[str, A
         "batch_sentences": settings.batch_sentences,
         "max_steps": settings.max_steps,
         "best_step": state.best_step,
-        "metric": settings.validation["metric"],
+        "metric": settings.selection["metric"],
         "value": state.best_value,
         "seconds": round(state.seconds, 1),
     }

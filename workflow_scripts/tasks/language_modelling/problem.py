@@ -36,7 +36,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         chosen = bucket_texts(found.length, max(settings.batch_tokens, limit), settings.batch_sentences)
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
-    valid = batches(settings.validation["split"])
+    valid = batches(settings.selection["split"]) if settings.selection else []
     label_smoothing = parse_as(Settings, spec["problem"], "problem").label_smoothing
 
     def loss(trained: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:

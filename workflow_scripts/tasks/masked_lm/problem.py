@@ -36,8 +36,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
-    held_out = read_sentence_pairs(spec, data, settings.validation["split"])
-    valid = make_fixed_batches(held_out, settings.batch_tokens, device)
+    split = settings.selection.get("split")
+    valid = make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device) if split else []
     batches = RandomMaskBatches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 
     def validate(trained: Pretraining) -> dict[str, float]:

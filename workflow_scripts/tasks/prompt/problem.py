@@ -38,8 +38,10 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
         model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
     train = read_prompts(spec, model, init, data, "train")
     batches = make_prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
-    valid = read_prompts(spec, model, init, data, settings.validation["split"])
-    valid_batches = make_prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
+    valid_batches = []
+    if settings.selection:
+        valid = read_prompts(spec, model, init, data, settings.selection["split"])
+        valid_batches = make_prompt_batches(valid, max(settings.batch_tokens, int(valid.length.max())), None, device)
 
     def validate(trained: nn.Module) -> dict[str, float]:
         count = sum(len(batch.ids) for batch in valid_batches)

@@ -24,8 +24,9 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     model = build(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
     read = read_windows(spec, init, data, "train")
     train = read.make_batches(settings.batch_tokens, settings.batch_sentences, device)[1]
-    valid = read_windows(spec, init, data, settings.validation["split"])
-    batches = valid.make_batches(settings.batch_tokens, None, device)
+    split = settings.selection.get("split")
+    valid = read_windows(spec, init, data, split) if split else read
+    batches = valid.make_batches(settings.batch_tokens, None, device) if split else ([], [])
 
     def validate(trained: SpanModel) -> dict[str, float]:
         given = find_answers(trained, valid, batches)

@@ -44,17 +44,17 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         if not (data / "train.parquet").exists():
             raise UserError(f"{spec['task']} has no training set; set training.max_steps to 0")
         train = make_batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
-    split = settings.validation["split"]
-    valid = make_batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device)
-    label = np.concatenate([batch.label.cpu().numpy() for batch in valid])
+    split = settings.selection.get("split")
+    valid = make_batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device) if split else []
 
     def validate(trained: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
+        label = torch.cat([batch.label for batch in valid]).cpu().numpy()
         if predicted.dim() == 1:
             found = compute_correlations(predicted.numpy(), label)[0]
         else:
             found = compute_class_metrics(*decide_classes(predicted), label)[0]
-        return {settings.validation["metric"]: LOWEST_METRIC, **found}
+        return {settings.selection["metric"]: LOWEST_METRIC, **found}
 
     return Problem(model, compute_sentence_loss, train, validate, make_companion_writer(model.encoder.config, init))
 

@@ -59,10 +59,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 
-    splits = {"": settings.validation["split"], **{f"{split}_": split for split in settings.kept_splits}}
+    splits = {"": settings.selection.get("split"), **{f"{split}_": split for split in settings.kept_splits}}
     validations = {
-        prefix: make_validation(data, settings.validation | {"split": split}, settings.batch_tokens, pieces, device)
+        prefix: make_validation(data, settings.selection | {"split": split}, settings.batch_tokens, pieces, device)
         for prefix, split in splits.items()
+        if split
     }
 
     def validate(trained: nn.Module) -> dict[str, float]:
