@@ -14,12 +14,12 @@ from workflow_scripts.data.sources.download import RetryPolicy
 from workflow_scripts.data.sources.fetch_model import (
     MANIFEST,
     copy_model,
+    download_files,
     find_repository,
     is_complete_model,
     is_model_file,
     write_model_manifest,
 )
-from workflow_scripts.data.sources.hub import download_files
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

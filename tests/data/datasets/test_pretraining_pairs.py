@@ -22,7 +22,7 @@ from workflow_scripts.data.datasets.contamination import (
     read_evaluation_texts,
 )
 from workflow_scripts.data.datasets.pretraining_pairs import TextPair, iterate_wikitext_pairs, prepare
-from workflow_scripts.data.formats import wordpiece
+from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.data.splits import split_by_key
 
 SMALL = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
@@ -96,7 +96,7 @@ def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
 
 def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
     texts = ["The Goat's horns, and Ünïque ones", "unhorned goats [UNK] graze"] * 20
-    one, other = wordpiece.train_wordpiece(90, texts), wordpiece.train_wordpiece(90, texts)
+    one, other = train_wordpiece(90, texts), train_wordpiece(90, texts)
     assert one.to_str() == other.to_str()
     encoded = one.encode("the goat", "horns")
     assert encoded.tokens[0] == "[CLS]" and encoded.tokens[-1] == "[SEP]" and set(encoded.type_ids) == {0, 1}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.plain_pickle import PlainUnpickler, read_plain
+from workflow_scripts.data.formats.hownet import PlainUnpickler, read_plain
 
 CODE = 0x7F  # of the extension registry
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
-from workflow_scripts.data.formats import wordpiece
+from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.masked_lm.batches import (
@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return wordpiece.train_wordpiece(60, TEXTS * 30)
+    return train_wordpiece(60, TEXTS * 30)
 
 
 def write_sememes(folder, sememes: dict[str, list[int]]) -> None:
@@ -85,7 +85,7 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 @given(first=st.integers(1, 30), second=st.integers(1, 30), limit=st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
     column = lambda n: to_sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
-    tokenizer = wordpiece.train_wordpiece(60, TEXTS)
+    tokenizer = train_wordpiece(60, TEXTS)
     pairs = SentencePairs(column(first), column(second), extract_vocabulary(tokenizer, "x"), limit, False)
     ids = whole(pairs.make_batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
     end = ids.index(3)

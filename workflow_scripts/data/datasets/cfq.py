@@ -1,17 +1,6 @@
 """CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits MCD1 to MCD3 of its archive.
 
-Options of `prepare`:
-
-split: mcd1, mcd2 or mcd3. The test set of each has other compounds that are missing in training.
-preprocessing: of the queries. Questions always get spaces around punctuation.
-    official  (Keysers et al. 2020) `count(*)` becomes 4 tokens, `ns:` is removed, `m.` becomes `m_`.
-    grouped   (Zheng and Lapata 2022) then also merges triples with common parts into items and sorts the items; see
-              `data.formats.sparql`.
-inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for MCD2 and MCD3.
-from: `upstream` reads the archive; `stand_in` first writes a small stand-in archive (`stand_ins.cfq`).
-seed: seed of the stand-in data.
-
-Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`.
+Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`, with compounds that training lacks.
 """
 
 import json
@@ -37,13 +26,19 @@ SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """Options. Questions always get spaces around punctuation.
+
+    preprocessing: of the queries. `official` (Keysers et al. 2020): `count(*)` becomes 4 tokens, `ns:` is removed, `m.`
+        becomes `m_`. `grouped` (Zheng and Lapata 2022) then also merges triples with common parts into items and sorts
+        the items; see `data.formats.sparql`.
+    inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for MCD2 and MCD3.
+    """
 
     split: Literal["mcd1", "mcd2", "mcd3"]
     preprocessing: Literal["grouped", "official"] = "grouped"
     inverse: bool = False
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    seed: int = 0
+    seed: int = 0  # of the stand-in data
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
@@ -62,10 +57,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
 
 
 def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
-    """Read the splits of an archive with `dataset.json` and `splits/<split>.json` in one pass.
-
-    Raises UserError with the archive, the file in it and, for a wrong item, its number from 0.
-    """
+    """Read the splits in one pass. Raises UserError with the file in the archive and the number of a wrong item."""
     import ijson
 
     pairs = indices = None
@@ -79,25 +71,18 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
                     for item in ijson.items(content, "item", use_float=True):
                         pairs.append(_pair(item, settings, f"{where}, item {len(pairs)}"))
                 except ijson.JSONError as error:
-                    reason = " ".join(str(error).split())[:80]
-                    raise UserError(
-                        f"{where}: not JSON after {len(pairs)} items ({reason}); fetch the archive again"
-                    ) from error
+                    reason = f"not JSON after {len(pairs)} items ({' '.join(str(error).split())[:80]})"
+                    raise UserError(f"{where}: {reason}; fetch the archive again") from error
             elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
                 indices = _indices(content.read(), where)
     for found, name in ((pairs, "dataset.json"), (indices, f"splits/{settings.split}.json")):
         if found is None:
             raise UserError(f"{archive}: has no {name}; fetch it again")
-    splits: dict[str, list[Example]] = {}
-    for split, key in SPLITS.items():
-        beyond = [i for i in indices[key] if i >= len(pairs)]
-        if beyond:
-            raise UserError(
-                f"{archive}: {key} of splits/{settings.split}.json names item {beyond[0]}, but dataset.json has "
-                f"{len(pairs)}; fetch it again"
-            )
-        splits[split] = [pairs[i] for i in indices[key]]
-    return splits
+    for key in SPLITS.values():
+        if beyond := [i for i in indices[key] if i >= len(pairs)]:
+            what = f"{key} of splits/{settings.split}.json names item {beyond[0]}"
+            raise UserError(f"{archive}: {what}, but dataset.json has {len(pairs)}; fetch it again")
+    return {split: [pairs[i] for i in indices[key]] for split, key in SPLITS.items()}
 
 
 def _pair(item: Any, settings: Options, where: str) -> Example:

@@ -1,12 +1,5 @@
 """CoGnition (Li et al. 2021): English to Chinese, with a test set of 2,160 new compounds in five contexts each.
 
-Options of `prepare`:
-
-from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files (`stand_ins.cognition`).
-training: `upstream` uses upstream's split. `valid_and_test` instead trains on upstream's validation and test sets,
-    without sentences that contain a new compound; `held_out` of these pairs are sampled for each of valid and test.
-seed: seed of this sample.
-
 Splits: `train`, `valid`, `test` (training distribution) and `cg_test`, the new compounds, in upstream's order. In
 `cg_test`, `subset` is the phrase type (NP, VP or PP), the column `compound` is the compound, and targets are whole
 texts, because upstream does not split them into words. In the other splits, target tokens are subwords of upstream's
@@ -15,9 +8,9 @@ byte-pair encoding (`@@` joins a subword to the next one). Source tokens are wor
 
 import random
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
@@ -37,23 +30,23 @@ Pair = tuple[str, str]
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """`training: valid_and_test` trains on upstream's validation and test sets, without sentences with a new compound.
+
+    `held_out` of these pairs are then sampled for each of valid and test.
+    """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     training: Literal["upstream", "valid_and_test"] = "upstream"
-    held_out: Annotated[int, Field(gt=0)] = 1000
+    held_out: PositiveInt = 1000
     seed: int = 0
 
 
 def read_cognition_lexicon(path: Path) -> Lexicon:
-    """Read the translations of each word of the compounds, from lines `word TAB translation/translation/...`.
-
-    A word with the entry `/` needs no translation and gets []. Raises UserError with file and line.
-    """
+    """Read lines `word TAB translation/translation/...`; `/` means that a word needs no translation and gets []."""
     lexicon: Lexicon = {}
     for number, line in enumerate(read_text_lines(path), start=1):
-        word, tab, translations = line.partition("\t")
-        if not word or not tab or not translations:
+        word, _, translations = line.partition("\t")
+        if not (word and translations):
             raise UserError(f"{path}:{number}: not a word and its translations, with a tab between them")
         if word not in PART_OF:
             raise UserError(f"{path}:{number}: '{word}' is no word of CoGnition's compounds")
@@ -85,27 +78,22 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
             what = f"'{unknown[0]}' is not in {files[LEXICON]}" if unknown else f"it is not in '{source}'"
             raise UserError(f"{files[NEW_COMPOUNDS[2]]}:{number}: the compound '{compound}': {what}; fetch it again")
     compounds = [compound for *_, compound in new]
-    pairs: dict[str, list[Pair]] = {}
-    for split in splits:
-        lines = read_aligned_lines([files[f"{split}.en"], files[f"{split}.zh"]])
-        pairs[split] = [(reduce_spaces(english), reduce_spaces(chinese)) for english, chinese in lines]
+    pairs: dict[str, list[Pair]] = {
+        split: [
+            (reduce_spaces(english), reduce_spaces(chinese))
+            for english, chinese in read_aligned_lines([files[f"{split}.en"], files[f"{split}.zh"]])
+        ]
+        for split in splits
+    }
     notes = []
     if reduced:
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
     with open(files[CODE], encoding="utf-8") as stream:
         divide = BPE(stream).process_line  # splits words into subwords: `幼@@ 儿@@ 园`
     made = {split: [Example(source, divide(target)) for source, target in pairs[split]] for split in pairs}
-    made["cg_test"] = [
-        Example(source, target.replace(" ", ""), find_phrase_type(compound)) for source, target, compound in new
-    ]
-    return Seq2SeqDataset(
-        made,
-        notes,
-        protocol,
-        columns={"cg_test": {"compound": compounds}},
-        files={"lexicon.json": lexicon},
-        whole_targets=["cg_test"],
-    )
+    made["cg_test"] = [Example(text, target.replace(" ", ""), find_phrase_type(found)) for text, target, found in new]
+    columns, extra = {"cg_test": {"compound": compounds}}, {"lexicon.json": lexicon}
+    return Seq2SeqDataset(made, notes, protocol, columns=columns, files=extra, whole_targets=["cg_test"])
 
 
 def reduce_spaces(line: str) -> str:

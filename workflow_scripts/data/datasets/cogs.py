@@ -1,9 +1,5 @@
 """COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
 
-Options of `prepare`, in addition to `splits.SplitOptions`:
-
-from: `upstream` reads upstream's four files; `stand_in` first writes small stand-in files (`stand_ins.cogs`).
-
 Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the training distribution); `test`
 (upstream's gen, the paper's test set) and `valid`, sampled from it. `subset` is the kind of generalisation.
 """
@@ -27,7 +23,7 @@ STRUCTURAL = ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
 
 
 class Options(SplitOptions):
-    """See the module's docstring."""
+    """`from: stand_in` first writes small stand-in files in upstream's format (`stand_ins.cogs`)."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
@@ -40,19 +36,14 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset
     train, test = made.pop("train"), made.pop("test")
     splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})
-    groups = {
-        "lexical": [subset for subset in found if subset not in STRUCTURAL],
-        "structural": [subset for subset in found if subset in STRUCTURAL],
-    }
+    groups = {"lexical": [kind for kind in found if kind not in STRUCTURAL]}
+    groups["structural"] = [kind for kind in found if kind in STRUCTURAL]
     protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if settings.limit else "paper"
     return Seq2SeqDataset(splits, notes, protocol, groups)
 
 
 def read_cogs(path: Path) -> list[Example]:
-    """Read a TSV file of three columns: sentence, logical form, kind. Repeated lines are kept.
-
-    Raises UserError with file and line number for another number of columns or an empty column.
-    """
+    """Read sentence, logical form and kind of each line, with repeated ones. Raises UserError with a wrong line."""
     examples = []
     for number, line in read_numbered_lines(path):
         cells = [" ".join(cell.split()) for cell in line.split("\t")]

@@ -25,7 +25,8 @@ from pydantic import Field
 
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import normalise_words, read_evaluation_texts
-from workflow_scripts.data.formats import hownet, wikitext, wordpiece
+from workflow_scripts.data.formats import hownet, wikitext
+from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import StreamedDataset, write_split
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
@@ -74,7 +75,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
         listed = ", ".join(f"{count} {source}" for source, count in left_out.items())
         notes = [f"left out, since they contain items that models are evaluated on: {listed or 'none'}"]
     splits = split_by_key(pairs, settings.valid_fraction, shared_keys=True)
-    tokenizer = wordpiece.train_wordpiece(
+    tokenizer = train_wordpiece(
         settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
     )
     notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")

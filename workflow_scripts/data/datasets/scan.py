@@ -1,8 +1,6 @@
 """SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives.
 
-Options of `prepare`, in addition to `splits.SplitOptions`:
-
-set: training and test set.
+Sets:
     add_jump      trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
                   training set; tests on all other commands with `jump`.
     turn_left     the same for `turn left`.
@@ -10,22 +8,15 @@ set: training and test set.
                   primitive other than `turn` (commands with `turn around right` are in neither set).
     add_jump_2x   add_jump with two more copies of each primitive: `walk1`, `walk2`, ... (Jiang et al. 2022).
     complexity    add_jump with `multiple` more copies of each primitive, sampled (Zhou et al. 2023).
-from: `grammar` generates everything; `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
-multiple: for complexity. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
-sentences: for complexity with multiple > 1. Number of context sentences: all those of SCAN, the others sampled.
-atomic_copies: for add_jump_2x, and complexity with multiple > 1. Number of copies of each lone primitive. The default
-    keeps the total of these lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
-in_distribution: number of distinct training commands in the split `in_distribution`.
 """
 
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
@@ -41,11 +32,8 @@ CONTEXT_SENTENCES_2X = 85_905
 WHERE = "options of workflow_scripts.data.datasets.scan"
 LINE = re.compile(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)")
 
-Positive = Annotated[int, Field(gt=0)]
 
-
-@dataclass(frozen=True)
-class Renaming:
+class Renaming(NamedTuple):
     """Numbers of renamed copies of each primitive, of context sentences (at most), and of lines per lone primitive."""
 
     multiple: int
@@ -54,14 +42,22 @@ class Renaming:
 
 
 class Options(SplitOptions):
-    """See the module's docstring. None means not set, so an option that has no meaning for the set can be refused."""
+    """The set and its sizes. None means not set, so an option that has no meaning for the set can be refused.
+
+    from: `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
+    multiple: for complexity. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
+    sentences: for complexity with multiple > 1. Number of context sentences: all those of SCAN, the others sampled.
+    atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps the total of these
+        lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
+    in_distribution: number of distinct training commands in the split `in_distribution`.
+    """
 
     set: Literal["add_jump", "turn_left", "around_right", "add_jump_2x", "complexity"]
     origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
-    multiple: Positive | None = None
-    sentences: Positive | None = None
-    atomic_copies: Positive | None = None
-    in_distribution: Positive = 500
+    multiple: PositiveInt | None = None
+    sentences: PositiveInt | None = None
+    atomic_copies: PositiveInt | None = None
+    in_distribution: PositiveInt = 500
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
@@ -110,10 +106,7 @@ def resolve_renaming(settings: Options) -> Renaming | None:
 
 
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
-    """Return (train, test) of upstream's split: train has `phrase` only alone, in 1 of 10 lines if it is a command.
-
-    Commands with `turn` and the phrase, which exist for `around right` only, are in neither.
-    """
+    """Return (train, test) of upstream's split: train has `phrase` only alone, in 1 of 10 lines if it is a command."""
     train, lone, test = [], [], []
     for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES):
         command = f" {pair[0]} "
@@ -121,7 +114,7 @@ def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
             train.append(Example(*pair))
         elif pair[0] == phrase:
             lone.append(Example(*pair))
-        elif f" turn {phrase} " not in command:
+        elif f" turn {phrase} " not in command:  # `turn around right` is in neither
             test.append(Example(*pair))
     return train + lone * (len(train) // 9), test
 
@@ -166,14 +159,10 @@ def sample_contexts(parts: Sequence[tuple[str, str]], sentences: int, seed: int)
 
 
 def read_scan(path: Path) -> list[Example]:
-    """Read a file in upstream's format, `IN: command OUT: actions`. Repeated lines are kept.
-
-    Raises UserError with file and line number for a line in another format.
-    """
+    """Read lines `IN: command OUT: actions`, with repeated ones. Raises UserError with a line of another form."""
     examples = []
     for number, line in read_numbered_lines(path):
-        match = LINE.fullmatch(line)
-        if not match:
+        if not (match := LINE.fullmatch(line)):
             raise UserError(f"{path}:{number}: not of the form 'IN: <command> OUT: <actions>'; fetch the file again")
         examples.append(Example(*match.groups()))
     return examples

@@ -4,27 +4,18 @@ Wikipedia: the Parquet files of Hugging Face's wikimedia/wikipedia, streamed wit
 paragraph into sentences. BookCorpus: its archive, which has one sentence per line and no marks between paragraphs or
 books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence of BERT's.
 
-Options of `prepare`:
-
-from: `upstream` reads the sources; `stand_in` first writes small stand-in files (`stand_ins.corpora`).
-longest: maximum number of pieces of a sentence, which is truncated; a sequence of 128 has room for 125 of both.
-validation_every: every n-th pair is used for validation.
-
 Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
 `train.mapped/`, memory-mapped arrays for training (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
 `sememes.parquet` and `sememe_names.json`.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
@@ -42,16 +33,15 @@ WHERE = "options of workflow_scripts.data.datasets.wikipedia_bookcorpus"
 WIKIPEDIA, BOOKCORPUS, TOKENIZER = "wikipedia/", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json"
 ARTICLES, LINES = 500, 20_000  # in one chunk
 SPLITS = ("train", "valid")
-Positive = Annotated[int, Field(gt=0)]
 Pairs = list[tuple[str, str]]
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """Options."""
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
-    longest: Positive = 125
-    validation_every: Annotated[int, Field(gt=1)] = 10_000
+    longest: PositiveInt = 125  # pieces of a sentence, which is truncated; 128 have room for 125 of both and 3 tokens
+    validation_every: Annotated[int, Field(gt=1)] = 10_000  # every n-th pair is used for validation
 
 
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
@@ -94,12 +84,13 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     try:
         for source, pairs in iterate_corpus_pairs(sources):
             sides = [
-                tokenizer.encode_batch_fast(list(side), add_special_tokens=False) for side in zip(*pairs, strict=True)
+                [row.ids for row in tokenizer.encode_batch_fast(list(side), add_special_tokens=False)]
+                for side in zip(*pairs, strict=True)
             ]
-            table = pa.table([[source] * len(pairs), *([row.ids for row in side] for side in sides)], schema=columns)
-            drawn = [(number + i + 1) % settings.validation_every == 0 for i in range(len(pairs))]
+            table = pa.table([[source] * len(pairs), *sides], schema=columns)
+            drawn = pa.array([(number + i + 1) % settings.validation_every == 0 for i in range(len(pairs))])
             number += len(pairs)
-            for split, chosen in zip(SPLITS, (pa.compute.invert(pa.array(drawn)), pa.array(drawn)), strict=True):
+            for split, chosen in zip(SPLITS, (pa.compute.invert(drawn), drawn), strict=True):
                 part = table.filter(chosen)
                 writers[split].write_table(part)
                 tokens = sum(len(part[name].combine_chunks().flatten()) for name in ("first_ids", "second_ids"))
@@ -118,15 +109,10 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
 def iterate_corpus_pairs(sources: dict[str, Path]) -> Iterator[tuple[str, Pairs]]:
     """Yield (name of the corpus, some of its pairs): first Wikipedia, then BookCorpus, each in file order."""
     shards = [path for name, path in sorted(sources.items()) if name.startswith(WIKIPEDIA)]
-    workers = len(os.sched_getaffinity(0))
-    archive = sources.get(punkt.SOURCE)
-    load_splitter(archive)  # so that a broken archive is reported once, not by every process
-    with ProcessPoolExecutor(workers, get_context("spawn"), load_splitter, (archive,)) as pool:
-        try:
-            for pairs in map_in_order(pool, pair_article_sentences, split_into_chunks(read_articles(shards), ARTICLES)):
-                yield from [("wikipedia", pairs)] if pairs else []
-        except BrokenProcessPool as error:
-            raise UserError("a process that splits sentences was killed; see that there is enough memory") from error
+    articles = split_into_chunks(read_articles(shards), ARTICLES)
+    for pairs in map_in_order(pair_article_sentences, articles, sources.get(punkt.SOURCE)):
+        if pairs:
+            yield "wikipedia", pairs
     for lines in split_into_chunks(read_book_lines(sources[BOOKCORPUS]), LINES):
         if pairs := pair_consecutive(lines):
             yield "bookcorpus", pairs
@@ -156,24 +142,19 @@ def read_book_lines(archive: Path) -> Iterator[str]:
                     yield text
 
 
-SPLITTER: list["PunktSentenceTokenizer"] = []  # the splitter of this worker process
-
-
-def load_splitter(archive: Path | None) -> None:
-    """Set the splitter of `article_pairs` in this process; without an archive (stand-in data), an untrained Punkt."""
+@lru_cache(maxsize=1)
+def load_splitter(archive: Path | None) -> "PunktSentenceTokenizer":
+    """Load the splitter once in each process; without an archive (stand-in data), an untrained Punkt."""
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-    SPLITTER[:] = [punkt.load_sentence_splitter(archive) if archive else PunktSentenceTokenizer()]
+    return punkt.load_sentence_splitter(archive) if archive else PunktSentenceTokenizer()
 
 
-def pair_article_sentences(texts: list[str]) -> Pairs:
+def pair_article_sentences(texts: list[str], archive: Path | None) -> Pairs:
     """Return the sentence pairs of each paragraph (line) of articles. A heading is one sentence, so it has no pair."""
-    return [
-        pair
-        for text in texts
-        for paragraph in text.split("\n")
-        for pair in pair_consecutive(SPLITTER[0].tokenize(paragraph.strip()))
-    ]
+    paragraphs = [paragraph.strip() for text in texts for paragraph in text.split("\n")]
+    splitter = load_splitter(archive)
+    return [pair for paragraph in paragraphs for pair in pair_consecutive(splitter.tokenize(paragraph))]
 
 
 def pair_consecutive(sentences: Sequence[str]) -> Pairs:

@@ -1,37 +1,20 @@
 """WMT translation data, prepared like fairseq's recipes, in memory that does not grow with the corpora.
 
-Options of `prepare`:
-
-source, target: languages.
-corpora: training data, in this order: an archive of the sources, and its file of aligned lines for each language.
-test: the same for the test set, whose files are SGML.
-validation_every: every n-th training line is used for validation instead.
-merges: maximum number of merges of the byte-pair encoding, which both languages share.
-longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or more
-    than `ratio` times the pieces of the other side.
-from: `upstream` reads the archives; `stand_in` first writes small stand-in archives (`stand_ins.wmt`).
-
 Splits: `train`, `valid` and `test`. They have the columns of all sequence-to-sequence sets, with text as pieces
 (`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the unchanged
 reference translation).
 """
 
-import os
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.formats.parallel_text import (
     extract_files,
     iterate_lines,
@@ -41,13 +24,12 @@ from workflow_scripts.data.formats.parallel_text import (
     split_into_chunks,
 )
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.task_sources import open_sources
+from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
 WHERE = "options of workflow_scripts.data.datasets.wmt"
 PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # in one call
 Language = Literal["en", "de", "fr"]
-Positive = Annotated[int, Field(gt=0)]
 
 
 class Corpus(StrictModel):
@@ -58,15 +40,22 @@ class Corpus(StrictModel):
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """The corpora and what of them is used.
+
+    corpora: training data, in this order. test: the same for the test set, whose files are SGML.
+    validation_every: every n-th training line is used for validation instead.
+    merges: maximum number of merges of the byte-pair encoding, which both languages share.
+    longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or
+        more than `ratio` times the pieces of the other side.
+    """
 
     source: Language
     target: Language
     corpora: Annotated[list[Corpus], Field(min_length=1)]
     test: Corpus
     validation_every: Annotated[int, Field(gt=1)]
-    merges: Positive
-    longest: Positive = 250
+    merges: PositiveInt
+    longest: PositiveInt = 250
     ratio: Annotated[float, Field(ge=1)] = 1.5
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
@@ -78,8 +67,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
         for language in (settings.source, settings.target):
             if language not in corpus.files:
                 raise UserError(f"{WHERE}: {corpus.archive} has no file for the language '{language}'; name it")
-        if settings.origin == "upstream" and corpus.archive not in sources:
-            raise UserError(f"{WHERE}: from: upstream needs the source {corpus.archive}; name it in the task's sources")
+        if settings.origin == "upstream":
+            find_source(sources, WHERE, corpus.archive)
     notes = [
         f"train, valid: without pairs with an empty side, a side of over {settings.longest} pieces, or over "
         f"{settings.ratio} times as many pieces on one side",
@@ -101,34 +90,37 @@ def write_translations(folder: Path, settings: Options, archives: dict[str, Path
     pieces of both languages, from which each language gets its own vocabulary.
     """
     # Not imported at the top, because reading the catalogue imports this module and must not wait for numpy and regex.
-    from workflow_scripts.data.formats.translation_tables import write_tables
+    from workflow_scripts.data.formats.translation_tables import learn_byte_pairs, write_tables
 
     scratch = folder / "scratch"
     scratch.mkdir()
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        try:
-            characters, last = write_training_text(scratch, settings, archives, pool)
-        except BrokenProcessPool as error:
-            raise UserError("a process that tokenises was killed; see that there is enough memory") from error
+    characters, last = write_training_text(scratch, settings, archives)
     extra = write_test_text(scratch, settings, archives)
     sides = (settings.source, settings.target)
     both = (line for side in sides for line in iterate_lines(scratch / f"train.{side}"))
-    tokenizer = byte_pairs.learn_byte_pairs(both, settings.merges, characters, last)
-
-    def pairs_of(split: str) -> Iterator[list[tuple[str, str]]]:
-        return split_into_chunks(
-            zip(*(iterate_lines(scratch / f"{split}.{s}") for s in sides), strict=True), PAIRS_TO_ENCODE
+    tokenizer = learn_byte_pairs(both, settings.merges, characters, last)
+    texts = {
+        split: split_into_chunks(
+            zip(*(iterate_lines(scratch / f"{split}.{side}") for side in sides), strict=True), PAIRS_TO_ENCODE
         )
-
-    texts = {split: partial(pairs_of, split) for split in ("train", "valid", "test")}
+        for split in ("train", "valid", "test")
+    }
     content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
     shutil.rmtree(scratch)
     return content
 
 
-def write_training_text(
-    scratch: Path, settings: Options, archives: dict[str, Path], pool: ProcessPoolExecutor
-) -> tuple[set[str], set[str]]:
+def iterate_training_pairs(scratch: Path, settings: Options, archives: dict[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield the aligned lines of all corpora. One corpus at a time is unpacked into `scratch`."""
+    for corpus in settings.corpora:
+        raw = {corpus.files[side]: scratch / f"raw.{side}" for side in (settings.source, settings.target)}
+        extract_files(archives[corpus.archive], raw)
+        yield from pair_lines(*raw.values(), f"{archives[corpus.archive]}: {' and '.join(raw)}")
+        for path in raw.values():
+            path.unlink()
+
+
+def write_training_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> tuple[set[str], set[str]]:
     """Write the tokenised lines `{train,valid}.<language>`. Returns all characters, and the last ones of tokens."""
     from workflow_scripts.data.formats.moses import tokenise_pairs
 
@@ -136,29 +128,21 @@ def write_training_text(
     characters: set[str] = set()
     last: set[str] = set()
     number = 0
+    chunks = split_into_chunks(iterate_training_pairs(scratch, settings, archives), PAIRS_TO_TOKENISE)
     with ExitStack() as files:
         out = {
             (split, side): files.enter_context(open(scratch / f"{split}.{side}", "w", newline="\n", encoding="utf-8"))
             for split in ("train", "valid")
             for side in sides
         }
-        for corpus in settings.corpora:
-            raw = {corpus.files[side]: scratch / f"raw.{side}" for side in sides}
-            extract_files(archives[corpus.archive], raw)
-            where = f"{archives[corpus.archive]}: {' and '.join(raw)}"
-            lines = pair_lines(*raw.values(), where)
-            for *texts, found, ends in map_in_order(
-                pool, tokenise_pairs, split_into_chunks(lines, PAIRS_TO_TOKENISE), *sides
-            ):
-                characters |= found
-                last |= ends
-                for pair in zip(*texts, strict=True):
-                    number += 1
-                    split = "train" if number % settings.validation_every else "valid"
-                    for side, text in zip(sides, pair, strict=True):
-                        out[split, side].write(text + "\n")
-            for path in raw.values():
-                path.unlink()
+        for *texts, found, ends in map_in_order(tokenise_pairs, chunks, *sides):
+            characters |= found
+            last |= ends
+            for pair in zip(*texts, strict=True):
+                number += 1
+                split = "train" if number % settings.validation_every else "valid"
+                for side, text in zip(sides, pair, strict=True):
+                    out[split, side].write(text + "\n")
     return characters, last
 
 
@@ -171,9 +155,8 @@ def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path])
     archive = archives[settings.test.archive]
     extract_files(archive, raw)
     found = [read_segments(path, f"{archive}: {name}") for name, path in raw.items()]
-    counts = [len(segments) for segments in found]
-    if counts[0] != counts[1]:
-        sizes = f"{counts[0]} segments on one side, {counts[1]} on the other"
+    if len(found[0]) != len(found[1]):
+        sizes = f"{len(found[0])} segments on one side, {len(found[1])} on the other"
         raise UserError(f"{archive}: {' and '.join(raw)}: {sizes}; fetch it again")
     for side, texts in zip(sides, found, strict=True):
         lines = [tokenise_moses(text.replace("’", "'"), side, normalise=False) for text in texts]

@@ -3,15 +3,59 @@
 Two pickles of plain containers: `HowNet.idx` has the sememe numbers of English words and phrases, over all their
 senses; `sememe.idx` has the name of each number. About 950 of the 3,152 names join a role and a sememe (`timeeat`), an
 artefact of how the definitions were parsed.
+
+A pickle is a program, so two defences refuse most of its abilities, each sufficient against known attacks. First, every
+opcode, without running it, must be one that builds plain values. So no object is created, found or called, not even
+through `copyreg`'s extension cache, which an Unpickler reads before it calls `find_class`. Then an Unpickler that
+refuses classes runs the pickle; without a method for persistent objects it refuses these, too.
 """
 
+import io
+import pickle
+import pickletools
 from pathlib import Path
+from typing import Any, NoReturn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
-from workflow_scripts.data.formats.plain_pickle import read_plain
 
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
+LARGEST = 64 * 2**20  # bytes; the largest file needed has 3 MB
+BUILDING = (
+    "PROTO FRAME STOP MARK POP POP_MARK MEMOIZE PUT BINPUT LONG_BINPUT GET BINGET LONG_BINGET NONE NEWTRUE NEWFALSE "
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 "
+    "SHORT_BINBYTES BINBYTES BINBYTES8 EMPTY_LIST LIST APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 "
+    "EMPTY_DICT DICT SETITEM SETITEMS EMPTY_SET ADDITEMS"
+)
+PLAIN = frozenset(BUILDING.split())
+MEMO = frozenset(["PUT", "BINPUT", "LONG_BINPUT"])
+BROKEN = (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Unpickler of dict, list, tuple, set, str, bytes, int, float, bool and None that refuses anything else."""
+
+    def find_class(self, module: str, name: str) -> NoReturn:
+        """Refuse every class and function."""
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def read_plain(path: Path) -> Any:
+    """Read a pickle of plain containers. Raises UserError for anything else (without running it) or a broken file."""
+    content = path.read_bytes()
+    if len(content) > LARGEST:
+        raise UserError(f"{path} has {len(content)} bytes, more than {LARGEST}; fetch it again")
+    try:
+        for opcode, argument, position in pickletools.genops(content):
+            if opcode.name not in PLAIN:
+                raise pickle.UnpicklingError(f"opcode {opcode.name} at byte {position}")
+            # The memo is an array as long as the largest index, so a single huge index could use up all memory.
+            if opcode.name in MEMO and not 0 <= argument < len(content):
+                raise pickle.UnpicklingError(f"{opcode.name} {argument} at byte {position}")
+        return PlainUnpickler(io.BytesIO(content)).load()
+    except BROKEN as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise UserError(f"{path} is not a pickle of plain containers ({reason}); fetch it again") from error
 
 
 def read_sememe_names(folder: Path) -> list[str]:
@@ -27,10 +71,7 @@ def read_sememe_names(folder: Path) -> list[str]:
 
 
 def read_sememes(folder: Path) -> dict[str, list[int]]:
-    """Read the sememes of each word or phrase (as spelt in the file): sorted numbers without repetition.
-
-    The empty word is omitted. Raises UserError if the file has another content or a number has no name.
-    """
+    """Read the sememes of each word or phrase: sorted distinct numbers. Raises UserError for another content."""
     count = len(read_sememe_names(folder))
     file = folder / "HowNet.idx"
     words = read_plain(file)
@@ -40,7 +81,7 @@ def read_sememes(folder: Path) -> dict[str, list[int]]:
         known = isinstance(numbers, list) and all(type(number) is int and 0 <= number < count for number in numbers)
         if not (isinstance(word, str) and known and numbers):
             raise UserError(f"{file}: {word!r} has not a list of sememes 0 to {count - 1}; fetch it again")
-    return {word: sorted(set(numbers)) for word, numbers in words.items() if word}
+    return {word: sorted(set(numbers)) for word, numbers in words.items() if word}  # without the empty word
 
 
 def write_sememe_files(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:

@@ -1,14 +1,14 @@
-"""Parallel text in upstream's formats: files of aligned lines in tar archives, and test sets in SGML.
+"""Parallel text in tar archives and SGML, and work on more lines than fit into memory: in chunks, by processes."""
 
-Also the work on more lines than fit into memory: in chunks, by several processes.
-"""
-
+import os
 import re
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice, zip_longest
+from multiprocessing import get_context
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
@@ -20,10 +20,9 @@ SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
 def extract_files(archive: Path, files: dict[str, Path]) -> None:
-    """Copy files out of a tar archive in one pass: name in the archive -> target path.
+    """Copy files out of a tar archive in one pass, decompressed: name in the archive -> target path.
 
-    Nothing else is written, so no path in the archive has to be trusted. Compressed files are decompressed.
-    Raises UserError if the archive is broken or lacks a file.
+    Nothing else is written, so no path in it has to be trusted. Raises UserError if it is broken or lacks a file.
     """
     missing = dict(files)
     with report_broken(archive):
@@ -65,17 +64,23 @@ def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def map_in_order(
-    pool: ProcessPoolExecutor, function: Callable[..., Result], items: Iterable[Item], *others: Any
-) -> Iterator[Result]:
-    """Yield results in order, reading only a few items ahead; `pool.map` would read them all at once."""
+def map_in_order(function: Callable[..., Result], items: Iterable[Item], *others: Any) -> Iterator[Result]:
+    """Yield results of several processes in order, reading only a few items ahead, unlike `ProcessPoolExecutor.map`.
+
+    Raises UserError if a process was killed.
+    """
     waiting: deque = deque()
-    for item in items:
-        waiting.append(pool.submit(function, item, *others))
-        if len(waiting) > 3 * pool._max_workers:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+    workers = len(os.sched_getaffinity(0))
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item, *others))
+                if len(waiting) > 3 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise UserError("a process that reads text was killed; see that there is enough memory") from error
 
 
 def iterate_lines(path: Path) -> Iterator[str]:

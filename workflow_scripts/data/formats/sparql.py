@@ -1,8 +1,4 @@
-"""Two preprocessings of CFQ's SPARQL queries into token sequences.
-
-`tokenised` is the one of Keysers et al. (2020). `grouped` is the one of Zheng and Lapata (2022): the order of
-conditions does not change a query's meaning, so they are sorted, and conditions that share parts are merged.
-"""
+"""Preprocessing of CFQ's SPARQL queries into tokens (Keysers et al. 2020) and groups (Zheng and Lapata 2022)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,7 +10,7 @@ INVERSE = {
     "film.film.directed_by": "film.director.film",
     "film.film.edited_by": "film.editor.film",
     "film.film.written_by": "film.writer.film",
-    "film.film.produced_by|ns:film.film.production_companies": ("film.producer.film|ns:film.production_company.films"),
+    "film.film.produced_by|ns:film.film.production_companies": "film.producer.film|ns:film.production_company.films",
     "film.film.executive_produced_by": "film.producer.films_executive_produced",
     "film.film.distributors/ns:film.film_film_distributor_relationship.distributor": (
         "film.film_distributor.films_distributed/ns:film.film_film_distributor_relationship.film"
@@ -37,7 +33,7 @@ def tokenise_sparql(query: str) -> str:
 
 
 def group_conditions(query: str, inverse: bool) -> str:
-    """Format a `tokenised` query as `SELECT ... WHERE { item . item . ... }` with sorted items.
+    """Format a tokenised query as `SELECT ... WHERE { item . item . ... }` with sorted items; order has no meaning.
 
     An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their combinations as
     triples. `inverse` first replaces the predicates in INVERSE, exchanging subject and object. Raises ValueError for a

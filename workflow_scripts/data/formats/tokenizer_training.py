@@ -1,8 +1,8 @@
 """Small tokenizers for models trained from scratch, in the format of Hugging Face `tokenizers`.
 
-Both split a text into words, numbers and runs of other characters, each with the space before it, and split these into
-pieces. No tokens are added before or after the text. Offsets count characters; the offset of a word's first piece
-includes the space before the word. The name of a special token in a text always becomes that token.
+`bpe` and `unigram` split a text into words, numbers and runs of other characters, each with the space before it, and
+these into pieces. No tokens are added before or after the text. Offsets count characters; the offset of a word's first
+piece includes the space before the word. The name of a special token in a text always becomes that token.
 """
 
 import math
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIAL_TOKENS = ["<bos>", "<eos>", "<pad>", "<unk>"]  # their ids are 0 to 3
+WORDPIECE_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # BERT's, the same
 UNKNOWN = SPECIAL_TOKENS.index("<unk>")
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 # Words, numbers, other characters, each with the space before it, as in GPT-2's byte-level tokenizer.
@@ -112,4 +113,29 @@ def _unigram_tokenizer(scores: list[tuple[str, float]]) -> "Tokenizer":
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE_OF_TEXT), "isolated")
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     tokenizer.add_special_tokens(SPECIAL_TOKENS)
+    return tokenizer
+
+
+def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
+    """Train a lower-case tokenizer that splits words and punctuation, then pieces; ## starts all but a word's first."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+    normalizer, texts = normalizers.BertNormalizer(lowercase=True), list(texts)
+    characters = {character for text in texts for character in normalizer.normalize_str(text)} - {" "}
+    # Given in sorted order, because the library would number them differently each time, and their numbers decide
+    # between pairs of equal frequency.
+    inner = [f"##{character}" for character in sorted(characters)]
+    learnt = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    learnt.normalizer, learnt.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()
+    learnt.train_from_iterator(
+        texts,
+        trainers.WordPieceTrainer(
+            vocab_size=vocabulary_size, special_tokens=WORDPIECE_TOKENS + inner, show_progress=False
+        ),
+    )
+    tokenizer = Tokenizer(models.WordPiece(learnt.get_vocab(), unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = learnt.normalizer, learnt.pre_tokenizer
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.add_special_tokens(WORDPIECE_TOKENS)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return tokenizer

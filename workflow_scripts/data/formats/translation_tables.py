@@ -1,13 +1,13 @@
-"""Writing of a translation task's Parquet files from tokenised lines, in chunks of some thousand pairs."""
+"""Joint byte-pair encoding of two languages (Sennrich et al. 2016), and Parquet files of the encoded pairs."""
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workflow_scripts.common.files import write_json
-from workflow_scripts.data.formats import byte_pairs
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -15,7 +15,52 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SIDES = ("source", "target")
-Chunks = Callable[[], Iterable[list[tuple[str, str]]]]
+END = "</w>"  # marks a piece that ends a token
+UNKNOWN = "<unk>"
+Chunks = Iterable[list[tuple[str, str]]]
+
+
+def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
+    """Learn up to `merges` merges of the most frequent pair, which must occur at least twice, like `subword-nmt`.
+
+    characters, last: all characters, and all that end a token; they are the initial pieces.
+    """
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change with each training,
+    # and so would the choice between pairs of equal frequency.
+    ends = sorted(character + END for character in last)
+    trainer = trainers.BpeTrainer(
+        vocab_size=1 + len(characters) + len(ends) + merges,
+        min_frequency=2,
+        special_tokens=[UNKNOWN, *ends],
+        initial_alphabet=sorted(characters),
+        end_of_word_suffix=END,
+        show_progress=False,
+    )
+    learner = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=END))
+    learner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    learner.train_from_iterator(texts, trainer)
+    model = json.loads(learner.to_str())["model"]
+    found = [tuple(pair) for pair in model["merges"]]
+    tokenizer = Tokenizer(models.BPE(model["vocab"], found, unk_token=UNKNOWN, end_of_word_suffix=END))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    return tokenizer
+
+
+def format_pieces(tokenizer: "Tokenizer") -> list[str]:
+    """Return the written form of each piece, by id, as in `subword-nmt`: `@@` follows a piece that ends no token."""
+    vocabulary = tokenizer.get_vocab()
+    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
+
+
+def encode_texts(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
+    """Return the piece ids of each text, as 32-bit integers."""
+    import pyarrow
+
+    found = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    return pyarrow.array(found, pyarrow.list_(pyarrow.int32()))
 
 
 def write_tables(
@@ -29,23 +74,23 @@ def write_tables(
     """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`. Returns the counts for dataset.json.
 
     texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits: (longest, ratio) of
-    `fitting`; pairs of the test set are never removed. test_columns: further columns of the test set.
+    `mask_lengths`; pairs of the test set are never removed. test_columns: further columns of the test set.
 
     Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties alphabetically. It
     is known only after all text is encoded, so the ids of the joint encoding are first written to files in `scratch`.
     """
     joint = {split: scratch / f"{split}.arrows" for split in texts}
     dropped = {
-        split: encode_pairs(tokenizer, chunks(), joint[split], None if split == "test" else limits, split != "train")
+        split: encode_pairs(tokenizer, chunks, joint[split], None if split == "test" else limits, split != "train")
         for split, chunks in texts.items()
     }
-    pieces = byte_pairs.format_pieces(tokenizer)
+    pieces = format_pieces(tokenizer)
     vocabulary, new_ids = {}, {}
     for side in SIDES:
         counts = np.zeros(len(pieces), np.int64)
         for batch in iterate_batches(joint["train"]):
             counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
-        found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != byte_pairs.UNKNOWN)
+        found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != UNKNOWN)
         order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
         vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
         new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
@@ -61,11 +106,7 @@ def write_tables(
 
 
 def encode_pairs(
-    tokenizer: "Tokenizer",
-    chunks: Iterable[list[tuple[str, str]]],
-    path: Path,
-    limits: tuple[int, float] | None,
-    words: bool,
+    tokenizer: "Tokenizer", chunks: Chunks, path: Path, limits: tuple[int, float] | None, words: bool
 ) -> int:
     """Write the joint ids of both sides to an Arrow file, and, if `words`, the target's tokens as `target_words`.
 
@@ -79,7 +120,7 @@ def encode_pairs(
     with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
         for chunk in chunks:
             texts = [list(side) for side in zip(*chunk, strict=True)]
-            arrays = [byte_pairs.encode_texts(tokenizer, side) for side in texts]
+            arrays = [encode_texts(tokenizer, side) for side in texts]
             lengths = [array.value_lengths().to_numpy() for array in arrays]
             arrays += [pyarrow.array(texts[1], pyarrow.string())] if words else []
             batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
@@ -100,7 +141,7 @@ def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: fl
 
 
 def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
-    """Yield the non-empty batches of a file of `encode`."""
+    """Yield the non-empty batches of a file of `encode_pairs`."""
     import pyarrow
 
     with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:

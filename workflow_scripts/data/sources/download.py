@@ -18,16 +18,12 @@ Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """Retry policy for a server.
+    """Retry policy for a server. Waits are in seconds; they double."""
 
-    A download fails after `attempts` failures in a row without a new byte, or `connection_attempts` if the last is a
-    failed connection. Waits start at `first_wait` seconds and double; `longest_wait` limits them and Retry-After.
-    """
-
-    attempts: int = 5
-    connection_attempts: int = 3
+    attempts: int = 5  # failures in a row without a new byte
+    connection_attempts: int = 3  # the same, if the last is a failed connection
     first_wait: float = 1.0
-    longest_wait: float = 60.0
+    longest_wait: float = 60.0  # limits Retry-After, too
 
 
 class TransientError(Exception):
@@ -50,12 +46,10 @@ def download(
     """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
 
     Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by a strong ETag that
-    the file is the same; else it starts again. After a broken connection `part` keeps the received bytes. Raises
-    UserError with one line if the server refuses, offers another size than `expected_bytes`, or stays unreachable. An
-    Authorization in `headers` is not sent to another host after a redirect.
+    the file is the same. After a broken connection `part` keeps the received bytes. Raises UserError if the server
+    refuses, offers another size, or stays unreachable. A redirect to another host gets no Authorization.
     """
-    validator = ""
-    idle = 0
+    validator, idle = "", 0
     with httpx.Client(
         timeout=TIMEOUT,
         follow_redirects=True,
@@ -93,11 +87,31 @@ def download(
                 raise UserError(f"{url}: {error}") from error
 
 
-def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
-    """Write the body of one response to `part`: appended (206) or from the start (200).
+def download_checked(
+    url: str,
+    part: Path,
+    expected_bytes: int | None,
+    pinned: bool,
+    find_problem: Callable[[Path], str | None],
+    advance: Advance,
+    policy: RetryPolicy,
+    headers: dict[str, str] | None = None,
+) -> None:
+    """Download like `download` and check the file. Raises UserError for a wrong file, which is deleted."""
+    while True:
+        kept = count_bytes(part) if pinned else 0
+        if not expected_bytes or kept < expected_bytes:
+            download(url, part, expected_bytes, pinned, advance, policy, headers)
+        if not (problem := find_problem(part)):
+            return
+        part.unlink()
+        if not kept:
+            raise UserError(f"{url} {problem}, nothing was kept")
+        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
 
-    Raises PassingError for temporary problems, UserError for permanent ones.
-    """
+
+def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
+    """Write the body to `part`: appended (206) or from the start (200). Raises TransientError or UserError."""
     status = response.status_code
     if status in TRANSIENT_STATUSES:
         raise TransientError(f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", "")))
@@ -136,9 +150,8 @@ def refuse_unsafe_redirect(response: httpx.Response) -> None:
         target = response.url.join(response.headers["Location"])
         if target.scheme != "https" and (target.scheme, response.url.scheme) != ("http", "http"):
             # The message has only the schemes, because the target URL may contain a signature.
-            raise UserError(
-                f"{response.url.host} redirects from {response.url.scheme} to {target.scheme}: not followed"
-            )
+            schemes = f"from {response.url.scheme} to {target.scheme}"
+            raise UserError(f"{response.url.host} redirects {schemes}: not followed")
 
 
 def parse_retry_after(value: str) -> float | None:

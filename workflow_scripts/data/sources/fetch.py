@@ -9,14 +9,13 @@ from filelock import FileLock
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, write_json
 from workflow_scripts.data.sources.declared import Source, find_expected_sha256, locate_recorded_sha256
-from workflow_scripts.data.sources.download import Advance, RetryPolicy, count_bytes, download
+from workflow_scripts.data.sources.download import Advance, RetryPolicy, count_bytes, download_checked
 
 
 def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance) -> str:
     """Fetch the declared file to `downloads/<dataset>/<file>` if needed. Returns a short note on its origin.
 
-    A lock keeps two processes from fetching the same file. Raises UserError with the failed attempts. A wrong file is
-    never kept; a partial download is kept as `<file>.part`.
+    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with the failed attempts.
     """
     path = downloads / source.name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -28,9 +27,8 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
             if None in wrong:
                 return "already there" + record_unpinned(source, path)
             if source.sha256 is None:
-                raise UserError(
-                    f"{path} {wrong[0]}; delete it and {locate_recorded_sha256(path).name} to fetch it again"
-                )
+                recorded = locate_recorded_sha256(path).name
+                raise UserError(f"{path} {wrong[0]}; delete it and {recorded} to fetch it again")
         problems = []
         part = path.with_name(f"{path.name}.part")
         origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
@@ -44,10 +42,8 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
             problems.append(problem)
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
-    raise UserError(
-        f"{source.name} is missing: {tried}; get it by other means{note} and put it at {path}, "
-        f"or at {source.name} in a mirror folder (data.mirror in config.yaml)"
-    )
+    where = f"at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
+    raise UserError(f"{source.name} is missing: {tried}; get it by other means{note} and put it {where}")
 
 
 def write_source_manifest(source: Source, path: Path) -> None:
@@ -60,28 +56,23 @@ def try_origin(
     source: Source, origin: str, part: Path, path: Path, policy: RetryPolicy, advance: Advance
 ) -> str | None:
     """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
-    if origin not in source.urls:
-        if not Path(origin).is_file():
-            return f"{origin}: no such file"
-        shutil.copyfile(origin, part)
-        wrong = describe_mismatch(source, part, path)
-        if wrong:
-            part.unlink()
-        return f"{origin} {wrong}, nothing was kept" if wrong else None
-    while True:
-        kept = count_bytes(part) if source.sha256 else 0
+
+    def find_problem(file: Path) -> str | None:
+        return describe_mismatch(source, file, path)
+
+    if origin in source.urls:
         try:
-            if not source.bytes or kept < source.bytes:
-                download(origin, part, source.bytes, source.sha256 is not None, advance, policy)
+            download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
         except UserError as error:
             return str(error)
-        wrong = describe_mismatch(source, part, path)
-        if not wrong:
-            return None
+        return None
+    if not Path(origin).is_file():
+        return f"{origin}: no such file"
+    shutil.copyfile(origin, part)
+    if wrong := find_problem(part):
         part.unlink()
-        if not kept:
-            return f"{origin} {wrong}, nothing was kept"
-        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
+        return f"{origin} {wrong}, nothing was kept"
+    return None
 
 
 def describe_mismatch(source: Source, file: Path, path: Path) -> str | None:

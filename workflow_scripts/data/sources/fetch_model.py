@@ -1,17 +1,33 @@
-"""Models of the Hugging Face hub at their pinned commit: selection of their files, and checks of local copies."""
+"""Models of the Hugging Face hub at their pinned commit: download, which can resume, and checks of local copies."""
 
+import hashlib
+import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.download import count_bytes
+from workflow_scripts.data.sources.download import (
+    TRANSIENT_STATUSES,
+    Advance,
+    RetryPolicy,
+    count_bytes,
+    download_checked,
+)
 
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+    from huggingface_hub.hf_api import RepoSibling
+
+TIMEOUT = 30.0  # seconds to wait for an answer of the hub
 MANIFEST = "model.json"
 NEEDED = ("config.json", "tokenizer.json")
 WELCOME = ("generation_config.json", "tokenizer_config.json")
@@ -26,15 +42,15 @@ def is_model_file(file: str) -> bool:
 
 def select_model_files(files: Collection[str], where: str) -> list[str]:
     """Select the needed files of a repository. Raises UserError if a required file is missing."""
-    weights = [WHOLE] if WHOLE in files else sorted(file for file in files if SHARD.fullmatch(file))
+    weights = [WHOLE] if WHOLE in files else sorted(filter(SHARD.fullmatch, files))
     if not weights:
         pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
         why = f"only {pickled[0]}, and a pickled file can run code; pin" if pickled else "so no weights; pin"
         raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
-    missing = [file for file in (*NEEDED, *([INDEX] if weights != [WHOLE] else [])) if file not in files]
-    if missing:
+    index = [] if weights == [WHOLE] else [INDEX]
+    if missing := [file for file in (*NEEDED, *index) if file not in files]:
         raise UserError(f"{where} has no {missing[0]}; pin another commit in sources.yaml")
-    return [*NEEDED, *(file for file in WELCOME if file in files), *([INDEX] if weights != [WHOLE] else []), *weights]
+    return [*NEEDED, *(file for file in WELCOME if file in files), *index, *weights]
 
 
 def find_repository(name: str) -> Repository:
@@ -48,10 +64,7 @@ def find_repository(name: str) -> Repository:
 
 
 def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
-    """Write model.json: name, commit, licence, and sha256 and bytes of each file.
-
-    Raises UserError if the index of the weights names a missing file.
-    """
+    """Write model.json, which lists the files. Raises UserError if the index of the weights names a missing file."""
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
@@ -64,12 +77,16 @@ def write_model_manifest(name: str, repository: Repository, folder: Path) -> Non
 
 def is_complete_model(folder: Path, name: str, revision: str) -> bool:
     """Return whether a folder contains that commit of the model, unchanged according to its manifest."""
-    if not (folder / MANIFEST).is_file():
-        return False
+    return (folder / MANIFEST).is_file() and find_manifest_problem(folder, name, revision) is None
+
+
+def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
+    """Describe how a folder with a manifest differs from that commit of the model, or return None."""
     manifest = read_json(folder / MANIFEST)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
-        return False
-    return not find_changed_files(folder, manifest)
+        return f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
+    changed = find_changed_files(folder, manifest)
+    return f"{folder / changed[0]} differs from its {MANIFEST}; copy the folder again" if changed else None
 
 
 def find_changed_files(folder: Path, manifest: dict) -> list[str]:
@@ -102,18 +119,12 @@ def copy_model(name: str, repository: Repository, source: Path, part: Path) -> s
 
 
 def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
-    """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file.
-
-    A folder written by this command has a manifest. `hf download` writes a metadata file for each file; its first line
-    is the commit.
-    """
-    if (source / MANIFEST).is_file():
-        manifest = read_json(source / MANIFEST)
-        if (manifest.get("name"), manifest.get("revision")) != (name, revision):
-            raise UserError(f"{source} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}")
-        if broken := find_changed_files(source, manifest):
-            raise UserError(f"{source / broken[0]} differs from its {MANIFEST}; copy the folder again")
+    """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file."""
+    if (source / MANIFEST).is_file():  # this command wrote the folder
+        if problem := find_manifest_problem(source, name, revision):
+            raise UserError(problem)
         return f"checked against its {MANIFEST}"
+    # `hf download` writes a metadata file for each file; its first line is the commit.
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
     for file, record in zip(files, records, strict=True):
         if record.is_file() and (commit := record.read_text().split("\n")[0]) != revision:
@@ -124,3 +135,114 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     if all(record.is_file() for record in records):
         return "whose records name the pinned commit"
     return f"on trust: nothing there says that it is the commit {revision}"
+
+
+def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
+    """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
+
+    huggingface_hub cannot resume a file of gigabytes after it was killed, so it is used only for sizes, checksums and
+    errors. Raises UserError with one line.
+    """
+    from huggingface_hub import HfApi, get_token, hf_hub_url
+
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+    if not re.fullmatch(r"https?://[^\s@]+", endpoint):
+        raise UserError("HF_ENDPOINT is not of the form https://host, without a password; correct or unset it")
+    token = get_token()
+    if token and not re.fullmatch(r"[!-~]+", token):
+        raise UserError("HF_TOKEN has characters that no token has; copy it again")
+    hub = HfApi(endpoint=endpoint, token=token or False)
+    files = list_files(hub, name, repository, policy)
+    total, before = sum(file.size or 0 for file in files), 0
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    for file in files:
+        url = hf_hub_url(name, file.rfilename, revision=repository.revision, endpoint=endpoint)
+
+        def advance_all(done: int, _: int | None, before: int = before) -> None:
+            advance(before + done, total)
+
+        try:
+            if find_file_problem(part / file.rfilename, file):
+                loading = part / f"{file.rfilename}.part"
+                check = partial(find_file_problem, file=file)
+                download_checked(url, loading, file.size, True, check, advance_all, policy, headers)
+                os.replace(loading, part / file.rfilename)
+        except UserError as error:
+            raise UserError(f"{error}; run the same command again to resume, {suggest_local_folder(name)}") from error
+        before += file.size or 0
+    return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
+
+
+def suggest_local_folder(name: str) -> str:
+    """Format the advice for computers without a network, as the end of a message."""
+    return f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
+
+
+def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy) -> list["RepoSibling"]:
+    """List the files to download, with sizes and checksums. Raises UserError if the hub refuses or is unreachable."""
+    import httpx2
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    revision, idle = repository.revision, 0
+    while True:
+        try:
+            found = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT).siblings or []
+            files = {file.rfilename: file for file in found}
+            chosen = select_model_files(files, f"{name} at commit {revision}")
+            # Anyone may list the files of a gated model. Only a request for a file shows whether access is granted.
+            url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
+            get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
+            return [files[file] for file in chosen]
+        except OfflineModeIsEnabled as error:
+            raise UserError(f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}") from error
+        except HfHubHTTPError as error:
+            idle += 1
+            if error.response.status_code not in TRANSIENT_STATUSES or idle == policy.attempts:
+                raise UserError(explain_refusal(error, hub, name, repository)) from error
+        except httpx2.HTTPError as error:
+            idle += 1
+            if idle == policy.connection_attempts:
+                what = f"{hub.endpoint} cannot be reached ({str(error) or type(error).__name__})"
+                raise UserError(f"{name}: {what}; check the network, {suggest_local_folder(name)}") from error
+        except (json.JSONDecodeError, KeyError) as error:
+            raise UserError(f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT") from error
+        time.sleep(min(policy.first_wait * 2 ** (idle - 1), policy.longest_wait))
+
+
+def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
+    """Format an error of the hub as its meaning and what to do."""
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    status = error.response.status_code
+    gated = isinstance(error, GatedRepoError) or (repository.gated and status in (401, 403, 404))
+    if isinstance(error, RevisionNotFoundError):
+        return f"{name} has no commit {repository.revision} at {hub.endpoint}; correct its revision in sources.yaml"
+    if status == 401 and hub.token and not isinstance(error, RepositoryNotFoundError):
+        return f"{name}: {hub.endpoint} does not know the token; correct or unset HF_TOKEN"
+    if gated and not hub.token:
+        return (
+            f"{name} is gated: accept its licence ({repository.licence}) at https://huggingface.co/{name}, "
+            "make a token at https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN to it"
+        )
+    if gated:
+        return (
+            f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: accept the licence "
+            f"({repository.licence}) at https://huggingface.co/{name} as the token's owner, and let the token read "
+            "gated repositories"
+        )
+    # Without a token, the hub answers 401 both for missing and for private repositories.
+    if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
+        return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
+    what = "try again later" if status in TRANSIENT_STATUSES else "check HF_ENDPOINT and HF_TOKEN"
+    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {suggest_local_folder(name)}"
+
+
+def find_file_problem(path: Path, file: "RepoSibling") -> str | None:
+    """Describe how a file differs from the listed size and sha256 (of large files, else git's sha1), or return None."""
+    if count_bytes(path) == file.size and path.exists():
+        content = b"" if file.lfs else path.read_bytes()
+        digest = hash_file(path) if file.lfs else hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        if digest == (file.lfs.sha256 if file.lfs else file.blob_id):
+            return None
+    return "is not the file that the hub lists: another checksum"

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from workflow_scripts.data.formats import wordpiece
+from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.data.sources.task_sources import write_tar
 from workflow_scripts.data.stand_ins import sememes, wmt
 
@@ -36,7 +36,7 @@ def write_corpora(folder: Path) -> dict[str, Path]:
     parts = {"books_large_p1.txt": lines[::2], "books_large_p2.txt": lines[1::2]}
     books = {name: "".join(f"{line.lower()}\n" for line in part).encode() for name, part in parts.items()}
     write_tar(archive, "w:bz2", books)
-    wordpiece.train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
+    train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
     return paths | sememes.write_sememes(folder)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.byte_pairs import END, UNKNOWN, encode_texts, format_pieces, learn_byte_pairs
+from workflow_scripts.data.formats.translation_tables import END, UNKNOWN, encode_texts, format_pieces, learn_byte_pairs
 
 TEXTS = ["low low low lower lower newest newest newest widest", "slow slower slowest new newer wide wider ( 3 @-@ 5 )"]
 texts = st.lists(st.text("abcß é", min_size=1, max_size=20).map(lambda t: " ".join(t.split())), min_size=1, max_size=8)
