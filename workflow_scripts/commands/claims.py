@@ -5,18 +5,12 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import (
-    find_intervened_variants,
-    select_claimed_displays,
-    select_paper_runs,
-    select_shown_displays,
-)
+from workflow_scripts.config.displays import select_claimed_displays, select_paper_runs, select_shown_displays
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
-from workflow_scripts.reporting.evidence.display_record import write_record
+from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.pages.overview import make_overview_html, make_overview_rst
 from workflow_scripts.reporting.pages.training_summary import summarise_runs
 
@@ -49,19 +43,16 @@ def main(args: argparse.Namespace) -> None:
     write_claims(args.out, outcomes)
     runs = dict.fromkeys(run for found in asked.values() for run in found)
     papers = {paper: catalogue.papers[paper] for paper in args.papers}
-    displays = {
-        key: select_claimed_displays(paper, select_shown_displays(paper, asked[key])).values()
-        for key, paper in papers.items()
+    shown = {
+        key: select_claimed_displays(paper, select_shown_displays(paper, asked[key])) for key, paper in papers.items()
     }
+    displays = [(key, entry) for key, entries in shown.items() for entry in entries.values()]
     write_record(
         args.out.with_suffix(".json"),
         fingerprint_claims(catalogue, args.papers, args.scale, map(str, runs)),
         args.results,
         runs,
-        find_intervened_variants(entry for entries in displays.values() for entry in entries),
-        sorted(
-            {f"{paper}/{name}" for paper, found in displays.items() for e in found for name in list_display_analyses(e)}
-        ),
+        displays,
     )
     if args.overview:
         trained = summarise_runs(runs, args.results)

@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import (
-    add_run_arguments,
-    find_entry,
-    find_intervened_variants,
-    select_display_runs,
-    select_paper_runs,
-)
+from workflow_scripts.config.displays import add_run_arguments, find_entry, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import Catalogue, load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import fingerprint_display
-from workflow_scripts.reporting.evidence.display_record import write_record
+from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.tables.table import make_table
 
 
@@ -55,13 +48,5 @@ def write_display_record(
     catalogue: Catalogue, entry: dict, runs: Iterable[Run], args: argparse.Namespace, **content: Any
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
-    write_record(
-        args.out / f"{args.display}.json",
-        fingerprint_display(catalogue, entry["kind"], args.paper, args.display),
-        args.results,
-        runs,
-        find_intervened_variants([entry]),
-        [f"{args.paper}/{name}" for name in list_display_analyses(entry)],
-        entry.get("curves", False),
-        **content,
-    )
+    file, fingerprint = f"{args.display}.json", fingerprint_display(catalogue, entry["kind"], args.paper, args.display)
+    write_record(args.out / file, fingerprint, args.results, runs, [(args.paper, entry)], **content)

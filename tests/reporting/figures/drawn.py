@@ -13,7 +13,7 @@ from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.evidence.evidence import read_evidence
-from workflow_scripts.reporting.figures.figure_inputs import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs
 
 PAPER = "sq_transformer"
 DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays
@@ -46,7 +46,7 @@ class Results:
     def inputs(self, display: str) -> Inputs:
         catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
         runs = select_display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
-        evidence = read_evidence(catalogue, PAPER, "demo", runs, list_display_analyses(entry), self.folder)
+        evidence = read_evidence(catalogue, PAPER, "demo", runs, [entry], self.folder)
         return Inputs(entry, runs, self.folder, evidence)
 
 

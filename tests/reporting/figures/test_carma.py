@@ -10,13 +10,12 @@ from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps
-from workflow_scripts.reporting.figures.figure_inputs import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs
 
 PAPER = load_catalogue(ROOT).papers["carma"]
 VARIANTS = {"original": 20.0, "ft": 50.0, "carma": 60.0}
@@ -69,11 +68,7 @@ def inputs(display: str, runs: list[Run], results: Path, paper: str = "carma") -
     entry = load_catalogue(ROOT).papers[paper].displays[display]
     wanted = {(run["task"], run["method"], run["variant"]) for run in entry.get("runs", ())}
     mine = [run for run in runs if run.unseeded in wanted]
-    named = entry.get("analyses", [])
-    evidence = read_evidence(
-        load_catalogue(ROOT), paper, "small", mine, named, results, find_intervened_variants([entry])
-    )
-    return Inputs(entry, mine, results, evidence)
+    return Inputs(entry, mine, results, read_evidence(load_catalogue(ROOT), paper, "small", mine, [entry], results))
 
 
 def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.figures import code_usage, consistency, score_by_share, sememes_of_words
-from workflow_scripts.reporting.figures.figure_inputs import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs
 
 DISPLAYS = load_catalogue(ROOT).papers["cat"].displays
 

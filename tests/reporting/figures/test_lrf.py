@@ -10,7 +10,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.figures import attention_over_layers
-from workflow_scripts.reporting.figures.figure_inputs import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs
 
 
 def inputs_for(folder: Path, names: list[str]) -> Inputs:

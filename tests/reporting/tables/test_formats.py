@@ -11,7 +11,7 @@ from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.pages.page import format_count, format_html_table, make_page
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
-from workflow_scripts.reporting.tables import latex, markdown
+from workflow_scripts.reporting.tables import formats
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.layout import (
@@ -62,7 +62,7 @@ GRID = build_grid(DISPLAY, CELLS, TESTS)
 
 
 def test_markdown_to_the_letter():
-    text = markdown.format_markdown_table("Table 9: A & B_c", GRID, NOTES[:1])
+    text = formats.format_markdown_table("Table 9: A & B_c", GRID, NOTES[:1])
     assert text == (
         "## Table 9: A & B\\_c\n"
         "\n"
@@ -80,7 +80,7 @@ def test_markdown_to_the_letter():
 
 
 def test_latex_to_the_letter():
-    text = latex.format_latex_table("A & B_c", GRID, NOTES[:1])
+    text = formats.format_latex_table("A & B_c", GRID, NOTES[:1])
     assert text[text.index(r"\toprule") : text.index(r"\bottomrule")].splitlines() == [
         r"\toprule",
         r" & \multicolumn{2}{c}{J} & \multicolumn{1}{c}{K} \\",
@@ -164,12 +164,12 @@ def test_published_is_grey_beside_another_protocol_only():
     reduced = [replace(cell, protocol="reduced") if cell.seeds else cell for cell in CELLS]
     assert '<span class="paper grey"' in html(reduced)
     assert "to the paper" not in html(reduced)
-    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in latex.format_latex_table("t", build_grid(DISPLAY, reduced, {}), [])
-    assert r"\textcolor" not in latex.format_latex_table("t", GRID, []).split(r"\toprule")[1]
+    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in formats.format_latex_table("t", build_grid(DISPLAY, reduced, {}), [])
+    assert r"\textcolor" not in formats.format_latex_table("t", GRID, []).split(r"\toprule")[1]
 
 
 def test_notes_speak_of_no_colour_that_markdown_has_not():
-    text = markdown.format_markdown_table("t", GRID, NOTES)
+    text = formats.format_markdown_table("t", GRID, NOTES)
     assert "Published numbers are shown next to them" in text and "grey" not in text
 
 
@@ -217,14 +217,14 @@ def test_transposed_tables_group_their_columns():
 
 @pytest.mark.parametrize("letter", "&%$#_{}~^\\<>|±−α†‡`")
 def test_latex_escapes_every_special_letter(letter):
-    escaped = latex.escape_latex(f"a{letter}b")
+    escaped = formats.escape_latex(f"a{letter}b")
     assert escaped.startswith("a\\") or escaped.startswith("a$")
     assert escaped.isascii()
 
 
 @pytest.mark.parametrize("letter", "\\`*_[]|~<>")
 def test_markdown_escapes_every_special_letter(letter):
-    assert markdown.escape_markdown(f"a{letter}b") == f"a\\{letter}b"
+    assert formats.escape_markdown(f"a{letter}b") == f"a\\{letter}b"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Checks that need no training: SCAN's grammar, and the papers' published numbers."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,7 +13,6 @@ from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
 
 SAME, DIFFERS, FINDING = "same", "differs", "finding"
-AUDIT = ("recompose", "audit-carma")  # paper and analysis of the printed numbers of CARMA
 
 # sha256 over the lines "command<TAB>actions" of the official files, sorted, repeated lines included, and their number.
 OFFICIAL = {
@@ -57,15 +57,14 @@ def audit_published_numbers(catalogue: Catalogue) -> list[Check]:
     # pandas and scipy's distributions, which no other check needs.
     from workflow_scripts.analyses import audit
 
-    paper, name = AUDIT
-    entry = catalogue.papers[paper].analyses[name]
+    entry = catalogue.papers["recompose"].analyses["audit-carma"]
     numbers = read_published(catalogue.root / "papers" / entry["published"] / "published.csv")
-    scores = audit.analyse(numbers, entry["options"]).scores
-    rows = [row for row in scores if row["task"] == "all" and row.get("rate") is None]
-    ratios, inside, compared, differing = (
-        int(sum(row["value"] for row in rows if row["metric"] == metric))
-        for metric in ("cv_ratio_count", "cv_ratio_inside", "pairs_compared", "pairs_differing")
-    )
+    totals = Counter()
+    for row in audit.analyse(numbers, entry["options"]).scores:
+        if row["task"] == "all" and row.get("rate") is None:
+            totals[row["metric"]] += row["value"]
+    metrics = ("cv_ratio_count", "cv_ratio_inside", "pairs_compared", "pairs_differing")
+    ratios, inside, compared, differing = (int(totals[metric]) for metric in metrics)
     low, high = audit.compute_null_interval(entry["options"]["runs"])
     claims = [outcome.printed for key in catalogue.papers for outcome in judge_published_numbers(catalogue, key)]
     contradicted = claims.count("contradict")

@@ -12,15 +12,7 @@ from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError
-from workflow_scripts.reporting.claims.verdicts import (
-    EXPLORATORY,
-    INCONCLUSIVE,
-    NO_VERDICT,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    PRIMARY,
-    REPRODUCED,
-)
+from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.tables.layout import format_effect
 
 CLAIM_COLUMNS = (
@@ -29,7 +21,7 @@ CLAIM_COLUMNS = (
     "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
 )  # fmt: skip
 LOG_WIDTH = 120  # columns, if the output is no terminal
-COLOURS = {REPRODUCED: "green", NOT_REPRODUCED: "red", INCONCLUSIVE: "yellow", NO_VERDICT: "dim", NOT_RUN: "dim"}
+COLOURS = dict(zip(verdicts.VERDICTS, ("green", "red", "yellow", "dim", "dim"), strict=True))
 
 
 def print_claims(path: Path, scale: str) -> None:
@@ -38,14 +30,14 @@ def print_claims(path: Path, scale: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = LOG_WIDTH
-    primary = [row for row in rows if row["role"] == PRIMARY]
-    others = [row for row in rows if row["role"] == EXPLORATORY]
-    decided = [row for row in others if row["verdict"] in (REPRODUCED, NOT_REPRODUCED)]
+    primary = [row for row in rows if row["role"] == verdicts.PRIMARY]
+    others = [row for row in rows if row["role"] == verdicts.EXPLORATORY]
+    decided = [row for row in others if row["verdict"] in (verdicts.REPRODUCED, verdicts.NOT_REPRODUCED)]
     for title, found in (
         (f"Primary claims at {scale}: named in the analysis plans before their seeds were run", primary),
         (f"Exploratory claims at {scale} that are decided", decided),
     ):
-        if any(row["verdict"] != NOT_RUN for row in found):
+        if any(row["verdict"] != verdicts.NOT_RUN for row in found):
             console.print(f"[bold]{title}[/]")
             console.print(build_claim_table(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
             console.print()
@@ -57,12 +49,12 @@ def print_claims(path: Path, scale: str) -> None:
     for title, found in groups.items():
         if found:
             counts = Counter(row["verdict"] for row in found)
-            verdicts = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
+            listed = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
             named = title if len(found) > 1 else re.sub("(claim|control)s", r"\1", title)
-            console.print(f"{len(found)} {named} at {scale}: {verdicts}")
-    if reasons := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == NO_VERDICT):
+            console.print(f"{len(found)} {named} at {scale}: {listed}")
+    if reasons := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == verdicts.NO_VERDICT):
         console.print(f"no verdict: {'; '.join(f'{reason} ({count})' for reason, count in reasons.most_common())}")
-    if any(row["verdict"] == NOT_RUN for row in rows):
+    if any(row["verdict"] == verdicts.NOT_RUN for row in rows):
         console.print(f"not run: {scale} does not measure it, or its runs are not done yet")
 
 

@@ -20,8 +20,8 @@ def find_failed_control(
 ) -> str:
     """Describe the control of a primary claim that fails; empty if all hold.
 
-    seeds: the planned seeds, on which `sides` and required cells are judged. same_sign: the effects, on these seeds, of
-    this claim and of the claim that must have the same sign.
+    `sides` and required cells are judged on the planned `seeds`, as is `same_sign`: the effects of this claim and of
+    the claim that must have the same sign.
     """
     control = entry.control
     floor = control.floor if control.floor is not None else claim.floor
@@ -49,27 +49,20 @@ def find_failed_control(
 
 
 def find_failed_floor(
-    claim: Claim,
-    sides: tuple[Side, Side],
-    floor: float | str | None,
-    beyond: float,
-    cells: dict[str, Cell],
-    quantile: float,
+    claim: Claim, sides: tuple[Side, Side], floor: float | str | None, beyond: float, cells: dict, quantile: float
 ) -> str:
-    """Return an empty text if the better side's interval is above the floor by more than `beyond`.
+    """Return an empty text if the better side's interval is above the floor by more than `beyond`, or below of errors.
 
-    The floor is the score of a model that has learned nothing. For claims with `less` (errors) the interval must be
-    below. A single seed has no interval and is not tested.
+    The floor is the score of a model that has learned nothing. A single seed has no interval and is not tested.
     """
     if floor is None:
         return ""
+    name = "what a model scores that has learnt nothing"
     if isinstance(floor, str):
         cell = cells.get(floor)
         if cell is None or cell.status not in (MEASURED, COMPUTED):
             return f"a control is not measured: {floor}"
-        name, floor = floor, cell.computed if cell.status == COMPUTED else cell.summary.mean
-    else:
-        name = "what a model scores that has learnt nothing"
+        name, floor = floor, cell.mean
     better = max(sides, key=lambda side: _quality(claim, average_side(side)))
     if any(cell.status == COMPUTED for cell in better.cells):
         lowest = _quality(claim, average_side(better) - floor)
@@ -86,10 +79,8 @@ def find_failed_floor(
 
 def average_side(side: Side) -> float:
     """Return the mean over cells and seeds."""
-    values = [cell.computed if cell.status == COMPUTED else cell.summary.mean for cell in side.cells]
-    return float(np.mean(values))
+    return float(np.mean([cell.mean for cell in side.cells]))
 
 
 def _quality(claim: Claim, value: float) -> float:
-    """Return the value, or its negative if less is better (errors, divergences), so that greater is always better."""
     return -value if claim.relation == "less" else value

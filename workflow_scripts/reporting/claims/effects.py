@@ -125,20 +125,14 @@ def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> fl
 
 def _logarithms(side: Side) -> Side:
     """Take ln of every value, and leave out values that are not positive."""
-    return Side(
-        tuple(
-            replace(
-                cell,
-                seeds={seed: math.log(value) for seed, value in cell.seeds.items() if value > 0},
-                computed=math.log(cell.computed) if cell.computed else None,
-            )
-            for cell in side.cells
-        )
-    )
+    cells = []
+    for cell in side.cells:
+        seeds = {seed: math.log(value) for seed, value in cell.seeds.items() if value > 0}
+        cells.append(replace(cell, seeds=seeds, computed=math.log(cell.computed) if cell.computed else None))
+    return Side(tuple(cells))
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
-    """Return the cell with these seeds only."""
     kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
     status = NOT_RUN if cell.status == MEASURED and not kept else cell.status
     return replace(cell, seeds=kept, status=status)
@@ -149,9 +143,8 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
     if pattern.split("/").count("*") != (claim.relation == "falls_with"):
         raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
     if "*" in pattern.split("/"):
-        found = {
-            "".join(texts): cell for key, cell in cells.items() if (texts := match_stars(pattern, key)) is not None
-        }
+        matched = {key: match_stars(pattern, key) for key in cells}
+        found = {"".join(texts): cells[key] for key, texts in matched.items() if texts is not None}
     else:
         found = {"": cells[pattern]} if pattern in cells else {}
     if not found:

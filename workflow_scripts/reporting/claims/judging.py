@@ -6,13 +6,8 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.display_schema import Claim, TableDisplay, list_display_analyses
-from workflow_scripts.config.displays import (
-    find_intervened_variants,
-    find_paper,
-    select_display_runs,
-    select_shown_displays,
-)
+from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.displays import find_paper, select_display_runs, select_shown_displays
 from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
@@ -24,9 +19,7 @@ from workflow_scripts.reporting.tables.layout import format_csv
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
 
-def judge_paper(
-    catalogue: Catalogue, key: str, scale: str, asked: dict[Run, list[str]], results: Path
-) -> list[Outcome]:
+def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = parse_claims(paper, key)
@@ -34,11 +27,9 @@ def judge_paper(
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
             raise UserError(f"{file}: no table '{name}' in displays.yaml; {suggest_name(name, paper.displays)}")
-    runs = {run: None for name in names for run in select_display_runs(paper.displays[name], asked)}
-    shown = select_shown_displays(paper, asked)
-    analyses = {analysis: None for name in names if name in shown for analysis in list_display_analyses(shown[name])}
-    variants = find_intervened_variants(paper.displays[name] for name in names)
-    evidence = read_evidence(catalogue, key, scale, runs, analyses, results, variants)
+    displays = [entry for name, entry in select_shown_displays(paper, asked).items() if name in names]
+    runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
+    evidence = read_evidence(catalogue, key, scale, runs, displays, results)
     cells = make_claim_cells(paper, evidence, names)
     return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
 

@@ -1,10 +1,8 @@
-"""Power of primary claims, for the rules of `verdicts` and the spread of the pilots.
-
-scipy.special is imported where it is called.
-"""
+"""Power of primary claims, for the rules of `verdicts` and the spread of the pilots."""
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 
@@ -32,10 +30,7 @@ class Power:
 
 
 def compute_power(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
-    """Return the power with `n` seeds per side for no effect and for half of the published effect.
-
-    For a claim of no loss: for no loss, and for a loss of twice the margin.
-    """
+    """Return the power with `n` seeds per side for no effect, and for half the published one or twice the margin."""
     if entry.threshold is not None:
         chances = ((RARE, RARE), (OFTEN, NOT_OFTEN))
         first, second = (compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
@@ -49,10 +44,9 @@ def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: floa
     """Power of a claim about means, by `b +- t(df; quantile) se`.
 
     Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
-    Seeds are normal; two unpaired sides have the same spread and `n` seeds each. Then (b - margin) / se is a noncentral
-    t, computed as the mean over the distribution of se, since both limits must be checked together: an interval between
-    margin and smallest effect counts once. Welch's df depend on the two variances: (n - 1) / (r^2 + (1 - r)^2), with r
-    the share of the first in their sum, which is Beta((n - 1) / 2, (n - 1) / 2) and independent of the sum.
+    Seeds are normal; two unpaired sides have the same spread and `n` seeds each. (b - margin) / se is a noncentral t,
+    computed as the mean over the distribution of se, since both limits must be checked together. Welch's df are
+    (n - 1) / (r^2 + (1 - r)^2), with r the share of the first variance in their sum: Beta((n - 1) / 2, (n - 1) / 2).
     """
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
@@ -67,34 +61,30 @@ def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: floa
     half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)  # half of the interval [shares, variances]
     above = entry.margin + half
     below = np.minimum(entry.smallest - half, above)
-    return Power(
-        f"{truth:.3g}", float(ndtr((truth - above) / error).mean()), float(ndtr((below - truth) / error).mean())
-    )
+    reproduced, not_reproduced = ndtr((truth - above) / error), ndtr((below - truth) / error)
+    return Power(f"{truth:.3g}", float(reproduced.mean()), float(not_reproduced.mean()))
 
 
 def _midpoints(count: int) -> list[float]:
-    """Return the midpoints of `count` equal parts of 0 to 1."""
     return [(index + 0.5) / count for index in range(count)]
 
 
 def compute_rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
-    """Power of a claim about success rates, over all outcomes of `n` seeds per side.
+    """Power of a claim about success rates, over all outcomes of `n` seeds that succeed with these probabilities.
 
-    Each seed succeeds with the probability `better` or `other`. Reproduced if Fisher's one-sided p is at most 1 -
-    quantile, else not reproduced if the upper limit (Clopper and Pearson, one-sided) of the better side's rate is below
-    `smallest`.
+    Reproduced if Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper and
+    Pearson, one-sided) of the better side's rate is below `smallest`.
     """
     from workflow_scripts.evaluation.statistics import SuccessRates  # which imports numpy
 
     reproduced = not_reproduced = 0.0
-    for ours in range(n + 1):
-        for theirs in range(n + 1):
-            chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
-            rates = SuccessRates(ours, n, theirs, n)
-            if rates.compute_fisher_p() <= 1 - quantile:
-                reproduced += chance
-            elif rates.compute_upper_limit(quantile) < smallest:
-                not_reproduced += chance
+    for ours, theirs in product(range(n + 1), repeat=2):
+        chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
+        rates = SuccessRates(ours, n, theirs, n)
+        if rates.compute_fisher_p() <= 1 - quantile:
+            reproduced += chance
+        elif rates.compute_upper_limit(quantile) < smallest:
+            not_reproduced += chance
     return Power(f"{better:.0%} to {other:.0%}", reproduced, not_reproduced)
 
 

@@ -1,10 +1,6 @@
-"""Verdicts on claims, from the interval of the effect.
-
-Effects are in the claimed direction: a positive effect agrees with the paper.
-"""
+"""Verdicts on claims, from the interval of the effect in the claimed direction."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workflow_scripts.common.errors import UserError
@@ -28,6 +24,7 @@ from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
 NOT_RUN = "not run"  # not measured
+VERDICTS = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NO_VERDICT, NOT_RUN)
 PRIMARY, EXPLORATORY = "primary", "exploratory"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 FALSE_DISCOVERIES = 0.05
@@ -68,18 +65,12 @@ class Outcome:
 
 
 def judge_claims(
-    claims: Sequence[Claim],
-    cells: dict[str, Cell],
-    verdicts: bool,
-    scale: str,
-    file: str,
-    plan: AnalysisPlan | None = None,
+    claims: list[Claim], cells: dict[str, Cell], verdicts: bool, scale: str, file: str, plan: AnalysisPlan | None = None
 ) -> list[Outcome]:
     """Judge every claim of a paper on its `cells`. At a scale without `verdicts`, effects are shown but not judged.
 
-    The primary claims of the scale's `plan` are judged on its seeds by its limits. All others are exploratory: their p
-    values become q values (Benjamini-Hochberg) among themselves. Raises UserError with `file` for a claim about an
-    unknown cell or claim.
+    The primary claims of the scale's `plan` are judged on its seeds by its limits. All others are exploratory, with q
+    values among themselves. Raises UserError with `file` for a claim about an unknown cell or claim.
     """
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
     found = [_measure(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
@@ -146,9 +137,8 @@ def _measure(
         if entry and effect.n < len(plan.select_seeds(entry)):
             return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
         quantile = outcome.quantile or QUANTILE
-        outcome = replace(
-            outcome, effect=effect, quantile=quantile, interval=effect.compute_interval(quantile), n_seeds=effect.n
-        )
+        interval = effect.compute_interval(quantile)
+        outcome = replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
         outcome = replace(outcome, smallest=get_margin(claim) + QUARTER * published)
     if protocol == "stand_in":
@@ -173,10 +163,7 @@ def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
 
 
 def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
-    """Return (verdict, reason) from the interval, the margin and the smallest effect of interest.
-
-    An exploratory claim is reproduced only if its q value allows it too.
-    """
+    """Return (verdict, reason) from the interval, the margin, the smallest effect of interest, and a q value."""
     margin, smallest = get_margin(outcome.claim), outcome.smallest
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
@@ -198,10 +185,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def describe_bound(published: float | None, margin: float, smallest: float) -> str:
-    """Return `less than a quarter of the published effect`, with the margin if there is one.
-
-    The text is empty if the smallest effect of interest is no share of the published effect.
-    """
+    """Return `less than a quarter of the published effect`, with the margin; empty if `smallest` is no known share."""
     share = (smallest - margin) / published if published else 0
     for known, part in ((0.25, "a quarter of "), (0.5, "half of "), (1.0, "")):
         if abs(share - known) < 0.01:
@@ -210,10 +194,7 @@ def describe_bound(published: float | None, margin: float, smallest: float) -> s
 
 
 def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
-    """Return (verdict, reason) from the success rates above the plan's threshold.
-
-    Fisher's exact test for the difference, and the upper limit of left's rate against the smallest rate of interest.
-    """
+    """Return (verdict, reason) from success rates, by Fisher's exact test and the upper limit of left's rate."""
     rates = outcome.success
     said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
     if rates.compute_fisher_p() <= 1 - outcome.quantile:
@@ -229,9 +210,8 @@ def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) ->
     if given is None:
         return outcome
     if given not in verdict_of:
-        raise UserError(
-            f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {suggest_name(given, verdict_of)}"
-        )
+        known = suggest_name(given, verdict_of)
+        raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {known}")
     if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
         return outcome
     gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
@@ -240,7 +220,6 @@ def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) ->
 
 def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
     """Return the end of the scale (0% or 100%) at which all seeds of all cells are; empty if one is not."""
-    values = {
-        (value, cell.unit) for pair in pairs for cell in pair for value in (cell.seeds.values() or [cell.computed])
-    }
+    cells = [cell for pair in pairs for cell in pair]
+    values = {(value, cell.unit) for cell in cells for value in (cell.seeds.values() or [cell.computed])}
     return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")

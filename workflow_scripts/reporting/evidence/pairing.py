@@ -1,8 +1,6 @@
-"""Pair runs by seed, and compute differences and gains.
+"""Differences and gains of two sides, which are paired by seed if they start from the same run or model of the hub.
 
-Two sides are paired by seed if their runs are the same or start from the same weights: from the same run or the same
-model of the hub. A seed is then one order of the data and one set of random numbers, and the two sides differ in
-nothing else. Sides with random initial weights are independent, even with the same seeds.
+A seed is then one order of the data and one set of random numbers. Sides with random weights are independent.
 """
 
 from workflow_scripts.common.errors import UserError
@@ -21,10 +19,7 @@ def get_initial_weights(catalogue: Catalogue, variant: Variant, scale: str) -> s
 
 
 def compute_difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
-    """Compute mean(left) - mean(right) (seed -> value), over common seeds if `paired`.
-
-    Raises UserError if paired sides have no seed in common.
-    """
+    """Compute mean(left) - mean(right), over common seeds if `paired`; UserError if these have none in common."""
     if not paired:
         return compare_independent(list(left.values()), list(right.values()))
     shared = sorted(left.keys() & right.keys())
@@ -52,8 +47,7 @@ def compute_gains(
     """
     if not trained_again and others:
         others = dict.fromkeys(scores, next(iter(others.values())))
-    shared = [seed for seed in scores if seed in others and not (relative and others[seed] == 0)]
-    return {
-        seed: 100 * (scores[seed] - others[seed]) / others[seed] if relative else scores[seed] - others[seed]
-        for seed in shared
-    }
+    pairs = {seed: (scores[seed], others[seed]) for seed in scores if seed in others}
+    if relative:
+        return {seed: 100 * (ours - theirs) / theirs for seed, (ours, theirs) in pairs.items() if theirs != 0}
+    return {seed: ours - theirs for seed, (ours, theirs) in pairs.items()}

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETDOWNBASE
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, add_legend_below, make_figure
 
 SEEDS, PUBLISHED, BOUND = "seeds and mean", "published", "published upper bound"

@@ -8,7 +8,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 GAP = 0.6  # between the maps of a panel, in cells

@@ -5,7 +5,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 SIDES = ("encoder", "decoder")

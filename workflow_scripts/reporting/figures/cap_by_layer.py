@@ -8,7 +8,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 COLUMNS = 4  # panels next to each other

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 COLOURS = "viridis"  # its lightness rises steadily: it can be read in grey

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETUP
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import (
     GREY,
     LOOKS,

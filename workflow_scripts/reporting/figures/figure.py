@@ -1,27 +1,127 @@
-"""A figure of a paper and the plotted data."""
+"""A figure of a paper with its plotted data, and its inputs: analyses, scores of runs, published numbers."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pandas
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import MissingFileError, verify_checksum
+from workflow_scripts.common.options import merge_options
 from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import find_intervened_variants
 from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.reporting.evidence.evidence import read_evidence
+from workflow_scripts.evaluation.published import Published
+from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence, select_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
+RUN_COLUMNS = ["task", "method", "variant", "seed"]
 # Text below a figure, by protocol.
 FOOTERS = {
     "paper": "",
     "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
     "stand_in": "Scale {scale}: some data are generated; the figure only shows that every step works",
 }
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of one figure at one scale. `requested` are the runs of its panels that the scale requests."""
+
+    display: dict[str, Any]
+    requested: list[Run]
+    results: Path
+    evidence: Evidence
+
+    def read_options(self, **defaults: Any) -> dict[str, Any]:
+        """Return the options of the display, over `defaults`. Raises UserError for an unknown one."""
+        return merge_options(self.display.get("options", {}), **defaults)
+
+    @property
+    def scale(self) -> str:
+        """Name of the scale."""
+        return self.evidence.scale
+
+    def read_table(self, name: str) -> pandas.DataFrame:
+        """Read <name>.csv of all analyses of the figure as one table."""
+        folder = self.results / "analyses" / self.evidence.paper
+        tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
+        # The columns of an empty table have no type and would turn those of the others into objects.
+        return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+
+    def select_accuracies(self) -> pandas.DataFrame:
+        """Select exact match (percent) on the whole test split: task, method, variant, seed, value."""
+        return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
+
+    def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
+        """Select a score of the runs on a whole split, with or without an intervention, as columns of scores.csv."""
+        wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
+        rows = [row for scores in self.evidence.scores.values() for row in select_rows(scores, wanted)]
+        columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
+        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
+
+    def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
+        """Select a score of the figure's analyses: task, method, variant, seed, value."""
+        rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
+        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
+
+    def read_curves(self, name: str) -> pandas.DataFrame:
+        """Read the values called `name` in training.csv: task, method, variant, seed, step, value."""
+        tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
+        for run in self.requested:
+            table = _read(self.results / run_folder(run) / "training.csv")
+            of_run = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
+            tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
+        return pandas.concat(tables[1:] or tables, ignore_index=True)
+
+    def list_seeds(self, entry: dict[str, Any]) -> list[int]:
+        """List the seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
+        name = (entry["task"], entry["method"], entry["variant"])
+        return sorted(run.seed for run in self.requested if run.unseeded == name)
+
+    def find_median_seed(self, entry: dict[str, Any]) -> int | None:
+        """Find the seed of an entry of `runs` with the median test accuracy; None if the scale does not run it.
+
+        An even number of seeds has the lower of the two medians; of equal accuracies the lowest seed counts.
+        """
+        table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
+        if table.empty:
+            return None
+        median = table["value"].iloc[(len(table) - 1) // 2]
+        return int(table.loc[table["value"] == median, "seed"].iloc[0])
+
+    def describe_seed(self, entry: dict[str, Any]) -> str:
+        """Format `median seed 22`, or `seed 21` for a single seed."""
+        return f"{'median ' if len(self.list_seeds(entry)) > 1 else ''}seed {self.find_median_seed(entry)}"
+
+    def get_published(self, cell: str) -> Published:
+        """Return a published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
+        key = tuple(cell.split("/"))
+        if key not in self.evidence.published:
+            raise UserError(f"displays.yaml: a figure shows the published number {cell}, which published.csv lacks")
+        return self.evidence.published[key]
+
+
+def select_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
+    """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
+    wanted = pandas.Series(True, table.index)
+    for name in ("task", "method", "variant"):
+        wanted &= table[name] == entry[name]
+    return table[wanted if seed is None else wanted & (table["seed"] == seed)]
+
+
+def _read(file: Path) -> pandas.DataFrame:
+    verify_checksum(file)
+    try:
+        # A word of a vocabulary may be "null" or "nan", which pandas would read as missing.
+        return pandas.read_csv(file, keep_default_na=False, na_values=[""])
+    except FileNotFoundError as error:
+        raise MissingFileError(file) from error
 
 
 @dataclass(frozen=True)
@@ -39,12 +139,9 @@ def draw_figure(
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
     draw = import_function(display["module"], "draw", "workflow_scripts.reporting.figures")
-    evidence = read_evidence(
-        catalogue, paper, scale, runs, list_display_analyses(display), results, find_intervened_variants([display])
-    )
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results)
 
     # matplotlib takes a second to import, so errors in names are reported first.
-    from workflow_scripts.reporting.figures.figure_inputs import Inputs
     from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]

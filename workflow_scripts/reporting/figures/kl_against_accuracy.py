@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import (
     DOTS,
     GREY,

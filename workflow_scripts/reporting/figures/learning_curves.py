@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 SHADE = "0.92"

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs
+from workflow_scripts.reporting.figures.figure import Inputs
 from workflow_scripts.reporting.figures.style import (
     DOTS,
     GREY,

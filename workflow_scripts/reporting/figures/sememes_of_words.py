@@ -3,7 +3,7 @@
 import pandas
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, make_text_page, write_lines, write_text
 
 MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns after the words start

@@ -4,7 +4,7 @@ import pandas
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workflow_scripts.reporting.figures.figure_inputs import Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import RIGHT, get_line_y, make_text_page, start_word, write_text
 

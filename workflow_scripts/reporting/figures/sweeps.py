@@ -9,7 +9,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
-from workflow_scripts.reporting.figures.figure_inputs import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 # Diverging, its two ends told apart by the colour-blind; the numbers in the cells tell them apart in grey.

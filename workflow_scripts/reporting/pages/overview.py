@@ -4,29 +4,20 @@ import re
 from collections import Counter
 
 from workflow_scripts.config.loading import Catalogue
-from workflow_scripts.reporting.claims.verdicts import (
-    EXPLORATORY,
-    INCONCLUSIVE,
-    NO_VERDICT,
-    NOT_REPRODUCED,
-    NOT_RUN,
-    PRIMARY,
-    REPRODUCED,
-    Outcome,
-)
+from workflow_scripts.reporting.claims.verdicts import EXPLORATORY, PRIMARY, VERDICTS, Outcome
 from workflow_scripts.reporting.pages.claim_texts import make_claim_texts
 from workflow_scripts.reporting.pages.page import format_training_time, make_page, render
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables.layout import PROTOCOL_NOTES
 
-VERDICTS = {
-    REPRODUCED: "the whole interval of the effect is above the margin of the claim",
-    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
-    INCONCLUSIVE: "the interval is neither, or one seed has none",
-    NO_VERDICT: "a control fails, seeds of the analysis plan are missing, the data are generated, or the scale "
-    "only shows that everything works",
-    NOT_RUN: "this scale does not measure it, or its runs are not done yet",
-}
+MEANINGS = (  # of VERDICTS
+    "the whole interval of the effect is above the margin of the claim",
+    "the whole interval is below the smallest effect of interest",
+    "the interval is neither, or one seed has none",
+    "a control fails, seeds of the analysis plan are missing, the data are generated, or the scale only shows that "
+    "everything works",
+    "this scale does not measure it, or its runs are not done yet",
+)
 OURS = "controls of ours"
 KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
 PROTOCOLS = {
@@ -131,28 +122,23 @@ def make_overview_rst(
     catalogue: Catalogue, scale: str, outcomes: dict[str, list[Outcome]], trained: list[TrainingSummary]
 ) -> str:
     """Make a short version for the first page of Snakemake's report, which fills it as a Jinja template."""
-    claims = []
+    claims, at = "", f"at {escape_rst(scale)}"
     for key, judged in outcomes.items():
         rows = []
         for texts in make_claim_texts(judged):
             effect = f" {escape_rst(texts['effect'])}" if texts["effect"] else ""
             after = " (primary)" if texts["primary"] else " (control of ours)" if texts["control"] else ""
-            rows.append(
-                (escape_rst(texts["statement"]) + after, f"**{texts['verdict']}** at {escape_rst(scale)}{effect}")
-            )
-        claims.append(
-            format_rst_table((escape_rst(catalogue.papers[key].experiments.title), "Verdict"), (62, 38), rows)
-        )
+            rows.append((escape_rst(texts["statement"]) + after, f"**{texts['verdict']}** {at}{effect}"))
+        title = escape_rst(catalogue.papers[key].experiments.title)
+        claims += format_rst_table((title, "Verdict"), (62, 38), rows)
     counted = count_verdicts([outcome for judged in outcomes.values() for outcome in judged])
     verdicts = [(f"**{name}**", *map(str, counts), escape_rst(text)) for name, counts, text in counted]
     runs = [tuple(map(escape_rst, texts)) for texts in count_trainings(catalogue, trained)]
     return RST.format(
         said="\n\n".join(map(escape_rst, describe_trainings(catalogue, scale, trained))),
-        verdicts=format_rst_table(
-            (f"Verdict at {escape_rst(scale)}", *KINDS, "It means"), (20, 11, 14, 11, 44), verdicts
-        ),
+        verdicts=format_rst_table((f"Verdict {at}", *KINDS, "It means"), (20, 11, 14, 11, 44), verdicts),
         runs=format_rst_table(("What was trained", "Methods, and their trainings"), (40, 60), runs),
-        claims="".join(claims),
+        claims=claims,
     )
 
 
@@ -175,11 +161,9 @@ def describe_trainings(catalogue: Catalogue, scale: str, trained: list[TrainingS
     """Describe the scale, its purpose, and what was run at it."""
     described = catalogue.scales[scale]
     said = [f"Scale {scale}: {described.title}. It is for {described.purpose}."]
-    counts = Counter()
-    for run in trained:
-        counts[run.protocol] += len(run.seeds)
-    if not counts:
+    if not trained:
         return [*said, "Nothing was run."]
+    counts = Counter(run.protocol for run in trained for _ in run.seeds)
     hours = format_training_time(sum(run.hours for run in trained))
     devices = ", ".join(sorted({device for run in trained for device in run.devices}))
     kinds = ", ".join(f"{counts[name]} {name} ({text})" for name, text in PROTOCOLS.items() if counts[name])
@@ -187,11 +171,11 @@ def describe_trainings(catalogue: Catalogue, scale: str, trained: list[TrainingS
 
 
 def count_verdicts(outcomes: list[Outcome]) -> list[tuple[str, list[int], str]]:
-    """Return each verdict with its number of claims per kind of KINDS, and its meaning."""
+    """Return each verdict with its number of claims of each of KINDS, and its meaning."""
     counts = Counter(
         (one.verdict, one.role if one.role == PRIMARY or one.claim.kind == "paper" else OURS) for one in outcomes
     )
-    return [(name, [counts[name, kind] for kind in KINDS], meaning) for name, meaning in VERDICTS.items()]
+    return [(name, [counts[name, kind] for kind in KINDS], text) for name, text in zip(VERDICTS, MEANINGS, strict=True)]
 
 
 def count_trainings(catalogue: Catalogue, trained: list[TrainingSummary]) -> list[tuple[str, str]]:
@@ -218,5 +202,4 @@ def describe_methods(outcomes: list[Outcome]) -> list[str]:
         "the published effect.",
         "Effects are in the claimed direction: a positive one is as the paper says.",
     ]
-    notes += dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect)
-    return notes
+    return notes + list(dict.fromkeys(f"{outcome.effect.method}." for outcome in outcomes if outcome.effect))

@@ -9,9 +9,8 @@ from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
-from workflow_scripts.reporting.evidence.evidence import Evidence
+from workflow_scripts.reporting.evidence.evidence import Evidence, has_empty_item_set, matches_intervention, select_rows
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
-from workflow_scripts.reporting.evidence.selection import has_empty_item_set, matches_intervention, select_rows
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
@@ -23,8 +22,8 @@ REPEATED = ("intervention_seed", "pooling")
 class Cell:
     """One cell of a table.
 
-    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights), `block` of an intervention
-    and `protocol`. Computed cells have `protocol` and `computed`, a number of an analysis without seeds.
+    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and `block` of an
+    intervention; computed ones have `computed`, a number of an analysis without seeds.
     """
 
     paper: str
@@ -55,12 +54,17 @@ class Cell:
         return summarise_seeds(list(self.seeds.values())) if self.seeds else None
 
     @property
+    def mean(self) -> float | None:
+        """Return the mean over seeds, or the computed number."""
+        return self.computed if self.status == COMPUTED else self.summary.mean
+
+    @property
     def difference(self) -> float | None:
         """Return reproduced minus published, for numbers of the paper's own protocol only."""
         comparable = self.status == MEASURED and self.protocol == "paper"
         if not comparable or self.published is None or self.published.value is None:
             return None
-        return self.summary.mean - self.published.value
+        return self.mean - self.published.value
 
 
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
@@ -128,24 +132,16 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
             why = _no_gain(over, others, shared, everything, selection, evidence.scale)
             return replace(cell, **why)
         cell = replace(cell, selection=selection | {"over": over})
-    return replace(
-        cell,
-        status=MEASURED,
-        note=f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else "",
-        seeds=dict(sorted(seeds.items())),
-        protocol=find_worst_protocol(*protocols),
-        weights=evidence.weights.get(of_runs, ""),
-        block=chosen[0]["layer"] if "intervention" in selection and "layer" in selection else None,
-    )
+    note = f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else ""
+    more = {"protocol": find_worst_protocol(*protocols), "weights": evidence.weights.get(of_runs, "")}
+    more["block"] = chosen[0]["layer"] if {"intervention", "layer"} <= selection.keys() else None
+    return replace(cell, status=MEASURED, note=note, seeds=dict(sorted(seeds.items())), **more)
 
 
 def _no_gain(
     over: str, others: list[dict], shared: bool, everything: list[dict], selection: dict, scale: str
 ) -> dict[str, str]:
-    """Return status and note of a gain that cannot be computed.
-
-    `others` are the scores of the baseline `over`; `shared` says whether both sides have a common seed.
-    """
+    """Return status and note of a gain without a value; `shared`: both sides have a common seed."""
     if others:
         why = f"0 for {over}" if shared else f"shares no seed with {over}"
         return {"status": UNDEFINED, "note": f"undefined: {why}"}
@@ -157,15 +153,13 @@ def _no_gain(
 def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
     """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
     selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
-    chosen = select_rows(rows, selection)
+    chosen, cell = select_rows(rows, selection), replace(cell, selection=selection)
     if not chosen:
         looked_at = any(row["subset"] == selection.get("subset") for row in rows)
-        note = "does not apply" if looked_at else f"not run at {scale}"
-        return replace(cell, status=NOT_RUN, note=note, selection=selection)
+        return replace(cell, status=NOT_RUN, note="does not apply" if looked_at else f"not run at {scale}")
     if len(chosen) > 1:
         raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
-    value, protocol = chosen[0]["value"], chosen[0]["protocol"]
-    return replace(cell, status=COMPUTED, selection=selection, computed=value, protocol=protocol)
+    return replace(cell, status=COMPUTED, computed=chosen[0]["value"], protocol=chosen[0]["protocol"])
 
 
 def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
@@ -175,8 +169,7 @@ def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[
         repetition = tuple(row[name] for name in REPEATED)
         if repetition in values.setdefault(row["seed"], {}):
             free = ", ".join(name for name in SELECTORS if name not in selection and name not in REPEATED)
-            raise UserError(
-                f"papers/{cell.paper}/displays.yaml: cell {cell.key}: two scores of one seed; fix also {free}"
-            )
+            where = f"papers/{cell.paper}/displays.yaml: cell {cell.key}"
+            raise UserError(f"{where}: two scores of one seed; fix also {free}")
         values[row["seed"]][repetition] = row["value"]
     return {seed: sum(found.values()) / len(found) for seed, found in values.items()}

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.display_schema import TableDisplay, list_display_analyses
-from workflow_scripts.config.displays import find_intervened_variants
+from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
@@ -13,10 +12,9 @@ from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.pages.page import format_html_table, make_page
 from workflow_scripts.reporting.pages.training_summary import describe_precision, describe_reduced_data, summarise_runs
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
+from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
-from workflow_scripts.reporting.tables.latex import format_latex_table
 from workflow_scripts.reporting.tables.layout import build_grid, explain_table, format_csv
-from workflow_scripts.reporting.tables.markdown import format_markdown_table
 
 TABLE_COLUMNS = (
     "row", "column", "metric", "unit", "published", "published_std", "reproduced", "std", "n_seeds", "ci_low",
@@ -48,9 +46,7 @@ def make_table(
     """
     content = catalogue.papers[paper].displays[name]
     display = parse_as(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
-    evidence = read_evidence(
-        catalogue, paper, scale, runs, list_display_analyses(content), results, find_intervened_variants([content])
-    )
+    evidence = read_evidence(catalogue, paper, scale, runs, [content], results)
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}

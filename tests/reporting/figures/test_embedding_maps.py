@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.reporting.figures.drawn import overlapping
-from workflow_scripts.reporting.figures.labels import is_free, list_positions, place_labels
+from workflow_scripts.reporting.figures.embedding_maps import is_free, list_positions, place_labels
 from workflow_scripts.reporting.figures.style import make_figure, use_style
 
 boxes = arrays(np.float64, 4, elements=st.floats(-5, 5)).map(lambda box: np.sort(box.reshape(2, 2), axis=0).ravel())

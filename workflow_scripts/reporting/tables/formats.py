@@ -1,4 +1,6 @@
-r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor."""
+r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor, and as GitHub Markdown."""
+
+import re
 
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid
@@ -44,7 +46,7 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
                 text = escape_latex(cell.published)
                 texts.append(rf"\textcolor{{gray}}{{{text}}}" if text and cell.is_grey else text)
                 below.append("")
-            texts.append(_format_ours(cell))
+            texts.append(_format_latex_score(cell))
             details = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
             below.append(rf"{{\scriptsize {details}}}" if details else "")
         body.append(" & ".join(texts) + r" \\")
@@ -71,8 +73,40 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
     )
 
 
-def _format_ours(cell: CellText) -> str:
+def _format_latex_score(cell: CellText) -> str:
     text = escape_latex(cell.ours)
     if cell.is_measured:
         return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
     return rf"\textit{{{text}}}" if text and cell.status != COMPUTED else text
+
+
+def escape_markdown(text: str) -> str:
+    """Escape text for Markdown, inside table cells too."""
+    return re.sub(r"([\\`*_\[\]|~<>])", r"\\\1", text)
+
+
+def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
+    """Format a heading, the table with the paper's and our column under each head, and the notes."""
+    heads, bars = [""], ["---"]
+    for head, published in zip(grid.heads, grid.published, strict=True):
+        heads += [escape_markdown(text) for text in ([f"{head}, paper", f"{head}, ours"] if published else [head])]
+        bars += ["---:", "---"] if published else ["---"]
+    lines = [f"## {escape_markdown(title)}", "", _join(heads), _join(bars)]
+    for line in grid.lines:
+        if line.heading:
+            lines.append(_join([f"**{escape_markdown(line.heading)}**"] + [""] * (len(heads) - 1)))
+        texts = [escape_markdown(line.label)]
+        for cell, published in zip(line.cells, grid.published, strict=True):
+            texts += [escape_markdown(cell.published)] * published + [_format_markdown_score(cell)]
+        lines.append(_join(texts))
+    return "\n".join([*lines, "", *(f"- {escape_markdown(note)}" for note in notes), ""])
+
+
+def _format_markdown_score(cell: CellText) -> str:
+    if not cell.is_measured:
+        return escape_markdown(cell.ours)
+    return f"**{cell.ours}**{cell.marker} ({'; '.join(filter(None, (cell.seeds, cell.difference)))})"
+
+
+def _join(texts: list[str]) -> str:
+    return f"| {' | '.join(texts)} |"
