@@ -2,13 +2,15 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, write_json
-from workflow_scripts.data.sources.declared import Source, find_expected_sha256, locate_recorded_sha256
+from workflow_scripts.common.files import hash_file, write_csv, write_json
+from workflow_scripts.common.system import get_utc_time
+from workflow_scripts.data.sources.declared import TRUSTED, TRUSTED_COLUMNS, Source, find_expected_sha256, read_trusted
 from workflow_scripts.data.sources.download import Advance, RetryPolicy, count_bytes, download_checked
 
 
@@ -23,22 +25,21 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
     locks.mkdir(exist_ok=True)
     with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
-            wrong = [describe_mismatch(packing, path, path) for packing in source.alternatives]
+            wrong = [describe_mismatch(packing, path) for packing in source.alternatives]
             if None in wrong:
-                return "already there" + record_unpinned(source, path)
+                return "already there" + trust_unpinned(source, path, locks)
             if source.sha256 is None:
-                recorded = locate_recorded_sha256(path).name
-                raise UserError(f"{path} {wrong[0]}; delete it and {recorded} to fetch it again")
+                raise UserError(f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong")
         problems = []
         part = path.with_name(f"{path.name}.part")
         origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
         origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
         for packing, origin in origins:
-            problem = try_origin(packing, origin, part, path, policy, advance)
+            problem = try_origin(packing, origin, part, policy, advance)
             if problem is None:
                 os.replace(part, path)
                 after = f" (after {'; '.join(problems)})" if problems else ""
-                return f"from {origin}{after}{record_unpinned(source, path)}"
+                return f"from {origin}{after}{trust_unpinned(source, path, locks)}"
             problems.append(problem)
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
@@ -52,14 +53,9 @@ def write_source_manifest(source: Source, path: Path) -> None:
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
-def try_origin(
-    source: Source, origin: str, part: Path, path: Path, policy: RetryPolicy, advance: Advance
-) -> str | None:
+def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance) -> str | None:
     """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
-
-    def find_problem(file: Path) -> str | None:
-        return describe_mismatch(source, file, path)
-
+    find_problem = partial(describe_mismatch, source)
     if origin in source.urls:
         try:
             download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
@@ -75,20 +71,23 @@ def try_origin(
     return None
 
 
-def describe_mismatch(source: Source, file: Path, path: Path) -> str | None:
-    """Describe how `file` differs from its declared size or its declared or recorded sha256, or return None."""
+def describe_mismatch(source: Source, file: Path) -> str | None:
+    """Describe how `file` differs from its declared size or its declared or trusted sha256, or return None."""
     if source.bytes and count_bytes(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {count_bytes(file)}"
-    expected, actual = find_expected_sha256(source, path), hash_file(file)
+    expected, actual = find_expected_sha256(source), hash_file(file)
     if expected and expected != actual:
-        return f"has the wrong sha256: expected {expected}, actual {actual}"
+        where = "" if source.sha256 else f" ({TRUSTED})"
+        return f"has the wrong sha256: expected {expected}{where}, actual {actual}"
     return None
 
 
-def record_unpinned(source: Source, path: Path) -> str:
-    """Record the sha256 of a file without a declared one, unless recorded already. Returns a note, "" if declared."""
+def trust_unpinned(source: Source, path: Path, locks: Path) -> str:
+    """Add a file without a declared sha256 to trusted.csv, unless it is there. Returns a note, "" if declared."""
     if source.sha256:
         return ""
-    if not locate_recorded_sha256(path).exists():
-        locate_recorded_sha256(path).write_text(f"{hash_file(path)}  {path.name}\n")
-    return f"; unpinned ({source.note}): compared with {locate_recorded_sha256(path).name} from now on"
+    with FileLock(locks / TRUSTED.name):
+        row = source.name, hash_file(path), count_bytes(path), get_utc_time()[:10]
+        trusted = {source.name: dict(zip(TRUSTED_COLUMNS, row, strict=True))} | read_trusted()
+        write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
+    return f"; unpinned ({source.note}): compared with {TRUSTED} from now on"
