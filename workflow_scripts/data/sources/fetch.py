@@ -27,7 +27,7 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
         if path.exists():
             wrong = [describe_mismatch(packing, path) for packing in source.alternatives]
             if None in wrong:
-                return "already there" + trust_unpinned(source, path, locks)
+                return "already there" + record_unpinned(source, path, locks)
             if source.sha256 is None:
                 raise UserError(f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong")
         problems = []
@@ -39,7 +39,7 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
             if problem is None:
                 os.replace(part, path)
                 after = f" (after {'; '.join(problems)})" if problems else ""
-                return f"from {origin}{after}{trust_unpinned(source, path, locks)}"
+                return f"from {origin}{after}{record_unpinned(source, path, locks)}"
             problems.append(problem)
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
@@ -82,7 +82,7 @@ def describe_mismatch(source: Source, file: Path) -> str | None:
     return None
 
 
-def trust_unpinned(source: Source, path: Path, locks: Path) -> str:
+def record_unpinned(source: Source, path: Path, locks: Path) -> str:
     """Add a file without a declared sha256 to trusted.csv, unless it is there. Returns a note, "" if declared."""
     if source.sha256:
         return ""
