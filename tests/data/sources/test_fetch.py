@@ -20,8 +20,7 @@ from tests.data.file_server import serving
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import Source, load_sources, verify_downloads
-from workflow_scripts.data.sources.download import RetryPolicy
-from workflow_scripts.data.sources.fetch import fetch_source, write_source_manifest
+from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
 
 CONTENT = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -333,7 +332,7 @@ def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server
 FETCH = """
 import sys
 from pathlib import Path
-from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch import RetryPolicy
 from workflow_scripts.data.sources.fetch import fetch_source
 from workflow_scripts.data.sources.declared import Source
 url, folder, name, digest, size = sys.argv[1:]

@@ -80,10 +80,7 @@ class Sources(StrictModel):
 
 @dataclass(frozen=True)
 class Source:
-    """One source file. `name` is `<dataset>/<file>`; `urls` are tried in order.
-
-    packings: other archives of the same files, each with its own urls, sha256 and bytes.
-    """
+    """One source file `<dataset>/<file>`. `urls` are tried in order; `packings` are other archives of the same file."""
 
     name: str
     urls: tuple[str, ...]
@@ -153,10 +150,7 @@ SourceName = Annotated[str, AfterValidator(check_source_name)]
 
 
 def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]:
-    """Select sources by name: `<dataset>/<file>`, or `<dataset>` for all its files.
-
-    Raises UserError for an unknown name, with the nearest known name.
-    """
+    """Select sources: `<dataset>/<file>`, or `<dataset>` for all its files. Raises UserError for an unknown name."""
     datasets = {name.split("/")[0] for name in sources}
     chosen: dict[str, Source] = {}
     for name in names:
