@@ -37,7 +37,7 @@ from workflow_scripts.tasks.masked_lm.batches import (
     bucket_pairs,
     read_ordered_sentences,
 )
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss
+from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon, hash_words
 
 # Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.

@@ -18,7 +18,7 @@ from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.loss import WordLoss
+from workflow_scripts.tasks.seq2seq.problem import WordLoss
 from workflow_scripts.training.run import build_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3

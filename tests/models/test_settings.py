@@ -4,7 +4,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.structural_quantisation import objective as structural_quantisation
-from workflow_scripts.tasks.seq2seq.loss import WordLoss
+from workflow_scripts.tasks.seq2seq.problem import WordLoss
 
 
 @pytest.mark.parametrize(

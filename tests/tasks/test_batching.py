@@ -11,7 +11,7 @@ from workflow_scripts.data.datasets import scan
 from workflow_scripts.tasks import batching as module
 from workflow_scripts.tasks.batching import (
     Batch,
-    LazyBatches,
+    LazySequence,
     SequencePairs,
     bucket_by_length,
     make_bucketed_batches,
@@ -146,7 +146,7 @@ def test_batches_on_demand_are_those_that_are_kept(rows, budget):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_CACHED_TOKENS", -1)
         made = make_bucketed_batches(pairs, budget, cpu)
-    assert isinstance(kept, list) and isinstance(made, LazyBatches)
+    assert isinstance(kept, list) and isinstance(made, LazySequence)
     assert len(made) == len(kept)
     for one, other in zip(made, kept, strict=True):
         for name in ("source", "target_in", "target_out"):

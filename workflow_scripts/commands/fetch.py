@@ -10,8 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
-from workflow_scripts.data.sources.download import RetryPolicy
-from workflow_scripts.data.sources.fetch import fetch_source, write_source_manifest
+from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

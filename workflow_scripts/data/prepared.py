@@ -1,9 +1,7 @@
 """Write and read a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
 
-Each module of `datasets/` has a function `prepare` that returns one of the three dataset classes here. Every class has
-`notes` for dataset.json and `protocol`, the best protocol that the data allow.
-
-pyarrow is imported in functions: it takes half a second, and reading the catalogue imports this module.
+Every `prepare` of `datasets/` returns one of the three dataset classes here. pyarrow is imported in functions: it takes
+half a second, and reading the catalogue imports this module.
 """
 
 import hashlib
@@ -102,8 +100,7 @@ class TableDataset:
     tables: split -> column -> values. prompt tasks have the fields of PromptItem; language_modelling has `source` and
         `ids` (tokens of one document, without start and end tokens); sentence_prediction has the fields of
         `datasets.sentences.Sentence`. `ids` are lists of 32-bit integers; all other values are texts or floats.
-    extra_files: name -> JSON content, or text that is written unchanged.
-    described: further content of dataset.json.
+    extra_files: name -> JSON content, or text that is written unchanged. described: further content of dataset.json.
     """
 
     tables: dict[str, dict[str, list]]
@@ -136,10 +133,9 @@ class TableDataset:
 
 @dataclass
 class StreamedDataset:
-    """Data that do not fit into memory.
+    """Data that do not fit into memory. `fill` writes all files that training reads into a folder.
 
-    fill: writes the Parquet file of each split and all other files that training reads into a folder, and returns
-        content of dataset.json, including `splits`: name -> counts, one of them `rows`.
+    It returns content of dataset.json, including `splits`: name -> counts, one of them `rows`.
     """
 
     fill: Callable[[Path], dict[str, Any]]
@@ -171,10 +167,9 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
 
 
 def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict[str, Any], out: Path) -> None:
-    """Write the data folder of a task atomically; equal input gives equal bytes.
+    """Write the data folder of a task atomically, with the worse protocol of spec and data. Equal input: equal bytes.
 
-    dataset.json gets the worse protocol of spec and data. Raises UserError if a split is empty, or if the data are
-    stand-in data but the spec's protocol is not `stand_in`.
+    Raises UserError for an empty split, or for stand-in data if the spec's protocol is not `stand_in`.
     """
     task = spec["task"]
     if made.protocol == "stand_in" and spec["protocol"] != "stand_in":

@@ -25,8 +25,6 @@ class SplitOptions(StrictModel):
 
     validation: `paper` samples the validation set from the test set and keeps it there too (as the paper did);
         `clean` removes it from the test set.
-    validation_fraction: share of the test set that is sampled, rounded down.
-    seed: seed of all random samples (validation, limits).
     limit: split -> maximum number of examples, sampled at random. A limit on `test` applies before validation is
         sampled; a limit on `train` keeps every word if possible.
     """
@@ -60,10 +58,7 @@ def sample_covering_vocabulary(examples: Sequence[Example], count: int, seed: in
 def make_splits(
     train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
 ) -> tuple[dict[str, list[Example]], list[str]]:
-    """Apply the limits and sample `valid` from `test`. Returns splits (train, valid, others, test) and notes on them.
-
-    Raises UserError for a limit on a split that does not exist.
-    """
+    """Apply the limits and sample `valid` from `test`. Returns splits (train, valid, others, test) and notes."""
     splits, seed, notes = {"train": train, "test": test, **others}, options.seed, []
     for name, count in options.limit.items():
         if name not in splits:
@@ -89,9 +84,8 @@ def make_splits(
 def split_by_key(rows: Sequence[Any], valid_fraction: float, shared_keys: bool, seed: int = 42) -> dict[str, list]:
     """Split rows with the fields `source` and `key` into train and valid, so that equal keys are in one split.
 
-    Of each source, `valid_fraction` of its keys, rounded up, is in `valid`, with all rows of these keys.
-
-    shared_keys: sources have many keys in common, so keys that are already in `valid` are not sampled again.
+    Of each source, `valid_fraction` of its keys, rounded up, is in `valid`. shared_keys: sources have many keys in
+    common, so keys that are already in `valid` are not sampled again.
     """
     rng, valid = random.Random(seed), set()
     for source in dict.fromkeys(row.source for row in rows):

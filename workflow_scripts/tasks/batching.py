@@ -1,8 +1,8 @@
 """Padded batches of sequence pairs, made once and reused in every epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -100,7 +100,7 @@ def bucket_by_length(
     """
     order = np.arange(len(source_length))
     if shuffle_seed is not None:
-        order = np.random.default_rng(shuffle_seed).permutation(len(source_length))
+        order = np.random.default_rng(shuffle_seed).permutation(order)
     order = order[np.lexsort((target_length[order], source_length[order]))]
     longest = np.maximum(source_length, target_length)[order]
     if len(longest) and longest.max() > batch_tokens:
@@ -125,18 +125,17 @@ def bucket_texts(length: np.ndarray, batch_tokens: int, batch_sentences: int | N
 
 
 @dataclass(frozen=True)
-class LazyBatches(Sequence[Batch]):
-    """Batches that are made at each access, because all at once would take too much memory."""
+class LazySequence(Sequence[Any]):
+    """Batches `make(rows[i])` that are made at each access, because all at once would take too much memory."""
 
-    pairs: SequencePairs
-    rows: list[np.ndarray]
-    device: torch.device
+    rows: Sequence[Any]
+    make: Callable[[Any], Any]
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: int) -> Batch:
-        return self.pairs.make_batch(self.rows[index]).to(self.device)
+    def __getitem__(self, index: int) -> Any:
+        return self.make(self.rows[index])
 
 
 def make_bucketed_batches(
@@ -148,6 +147,6 @@ def make_bucketed_batches(
     or at each access if they have more than MAX_CACHED_TOKENS tokens.
     """
     rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed)
-    batches = LazyBatches(pairs, rows, device)
+    batches = LazySequence(rows, lambda chosen: pairs.make_batch(chosen).to(device))
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
     return batches if tokens > MAX_CACHED_TOKENS else list(batches)

@@ -1,27 +1,26 @@
 """Pre-trained encoders like BERT, and their inputs: one or two sentences with special tokens."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
-from workflow_scripts.models.encoder.model import PAD, use_gradient_checkpointing
+from workflow_scripts.models.encoder.model import PAD
+from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.settings import Training
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
-
-def load_spec_encoder(folder: Path, section: dict[str, Any]) -> "PreTrainedModel":
+def load_spec_encoder(folder: Path, section: dict[str, Any]) -> PreTrainedModel:
     """Load the encoder of a folder by the section `model` of a spec. Raises UserError if it is missing or broken."""
     return import_model(section).load_model(folder, drop_name(section))
 
 
-def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | None) -> "PreTrainedModel":
+def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | None) -> PreTrainedModel:
     """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")

@@ -112,8 +112,7 @@ def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
 
 def test_a_missing_archive_says_where_it_is_to_be_had(tmp_path):
     from workflow_scripts.data.sources.declared import load_sources
-    from workflow_scripts.data.sources.download import RetryPolicy
-    from workflow_scripts.data.sources.fetch import fetch_source
+    from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source
 
     source = load_sources()["cfq/cfq.tar.gz"]
     (tmp_path / "mirror").mkdir()

@@ -123,14 +123,14 @@ mapped_pairs.write_mapped_pairs(pathlib.Path(sys.argv[1]), "train", int(sys.argv
 written = kilobytes("VmHWM")  # the peak, unlike getrusage's not that of the process that started this one
 
 import torch
-from workflow_scripts.tasks.masked_lm.batches import RandomMaskBatches, SentencePairs, Vocabulary
+from workflow_scripts.tasks.masked_lm.batches import make_random_batches, SentencePairs, Vocabulary
 from workflow_scripts.tasks.masked_lm.batches import bucket_pairs, read_ordered_sentences
 
 vocabulary = Vocabulary(2, 3, 4, np.arange(5, 100), np.zeros(100, bool))
 before, most = kilobytes("RssAnon"), 0  # without what files are mapped to
 first, second, orders = read_ordered_sentences(pathlib.Path(sys.argv[1]), "train")
 pairs = SentencePairs(first, second, vocabulary, 64, True, orders=orders)
-drawn = RandomMaskBatches(pairs, bucket_pairs(pairs, 4096, None), torch.device("cpu"))
+drawn = make_random_batches(pairs, bucket_pairs(pairs, 4096, None), torch.device("cpu"))
 for index in np.random.default_rng(0).permutation(len(drawn))[:200]:
     drawn[index]
     most = max(most, kilobytes("RssAnon") - before)

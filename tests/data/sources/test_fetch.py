@@ -5,6 +5,7 @@ import email.utils
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +19,8 @@ import yaml
 from tests.data.file_server import serving
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.declared import Source, load_sources
-from workflow_scripts.data.sources.download import RetryPolicy
-from workflow_scripts.data.sources.fetch import fetch_source, write_source_manifest
+from workflow_scripts.data.sources.declared import Source, load_sources, verify_downloads
+from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
 
 CONTENT = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -262,21 +262,61 @@ def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, 
     assert kept(tmp_path / "third") == {}
 
 
-def test_an_unpinned_file_is_recorded_and_then_held_to_it(server, tmp_path):
-    source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
-    assert "unpinned (a toy)" in get(source, tmp_path)
-    assert kept(tmp_path) == {"toy/file.bin": CONTENT, "toy/file.bin.sha256": f"{DIGEST}  file.bin\n".encode()}
-    (tmp_path / "toy/file.bin").unlink()
+def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source, downloads = toy(f"{server.url}/toy/file.bin", sha256=None, size=None), tmp_path / "downloads"
+    assert "unpinned (a toy): compared with trusted.csv" in get(source, downloads)
+    head, line = (tmp_path / "trusted.csv").read_text().splitlines()
+    assert head == "source,sha256,bytes,date"
+    assert re.fullmatch(rf"toy/file\.bin,{DIGEST},{len(CONTENT)},\d{{4}}-\d\d-\d\d", line)
+    assert kept(downloads) == {"toy/file.bin": CONTENT}
     server.files["/toy/file.bin"] = b"changed upstream"
-    with pytest.raises(UserError, match=f"wrong sha256: expected {DIGEST}"):
-        get(source, tmp_path)
-    (tmp_path / "toy/file.bin").write_bytes(b"changed here")
-    with pytest.raises(UserError, match=r"delete it and file\.bin\.sha256 to fetch it again"):
-        get(source, tmp_path)
-    assert kept(tmp_path)["toy/file.bin"] == b"changed here"
+    for folder in (downloads, tmp_path / "of a colleague who has the file trusted.csv"):
+        (folder / "toy/file.bin").unlink(missing_ok=True)
+        with pytest.raises(UserError, match=rf"wrong sha256: expected {DIGEST} \(trusted\.csv\), actual"):
+            get(source, folder)
+        assert kept(folder) == {}
+    (downloads / "toy/file.bin").write_bytes(b"changed here")
+    with pytest.raises(UserError, match=r"delete it, and its line in trusted\.csv if that is wrong"):
+        get(source, downloads)
+    assert kept(downloads) == {"toy/file.bin": b"changed here"}
+    assert (tmp_path / "trusted.csv").read_text().splitlines() == [head, line]
 
 
-def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server, tmp_path):
+@pytest.mark.parametrize(
+    "damage", ["<<<<<<< HEAD", f"toy/file.bin,{'0' * 63},1,2026-01-01", "toy/file.bin", f"toy/file.bin,{DIGEST},1,1,1"]
+)
+def test_a_damaged_list_of_trusted_files_is_refused_and_not_passed_over(server, tmp_path, monkeypatch, damage):
+    monkeypatch.chdir(tmp_path)
+    source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
+    get(source, tmp_path / "downloads")
+    with open(tmp_path / "trusted.csv", "a") as stream:
+        stream.write(f"{damage}\n")
+    before = (tmp_path / "trusted.csv").read_text()
+    with pytest.raises(UserError, match=r"^trusted\.csv:3: expected one line per source"):
+        get(source, tmp_path / "downloads")
+    assert (tmp_path / "trusted.csv").read_text() == before
+
+
+def test_a_file_that_nothing_vouches_for_is_not_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "downloads/bert").mkdir(parents=True)
+    (tmp_path / "downloads/bert/tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"neither in sources\.yaml nor in trusted\.csv; record it with: .* fetch"):
+        verify_downloads(["bert/tokenizer.json"], Path("downloads"))
+
+
+def test_parallel_fetches_lose_no_trusted_file(server, tmp_path):
+    names = [f"toy/{number}.bin" for number in range(4)]
+    server.files |= {f"/{name}": name.encode() for name in names}
+    started = [start(f"{server.url}/{name}", tmp_path, name, "") for name in reversed(names)]
+    assert all("unpinned" in process.communicate(timeout=60)[0] for process in started)
+    found = [line.split(",")[:2] for line in (tmp_path / "trusted.csv").read_text().splitlines()[1:]]
+    assert found == [[name, hashlib.sha256(name.encode()).hexdigest()] for name in names]
+
+
+def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
     for etag, folder, asked in (
         ('"1"', "strong", [(None, None), ("bytes=5000-", '"1"')]),
@@ -292,18 +332,19 @@ def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server
 FETCH = """
 import sys
 from pathlib import Path
-from workflow_scripts.data.sources.download import RetryPolicy
+from workflow_scripts.data.sources.fetch import RetryPolicy
 from workflow_scripts.data.sources.fetch import fetch_source
 from workflow_scripts.data.sources.declared import Source
-url, folder, digest, size = sys.argv[1:]
-source = Source("toy/file.bin", (url,), digest, int(size), "1", "MIT", True, "no citation", "a toy")
+url, folder, name, digest, size = sys.argv[1:]
+source = Source(name, (url,), digest or None, int(size) or None, "1", "MIT", True, "no citation", "a toy")
 print(fetch_source(source, Path(folder), None, RetryPolicy(), lambda done, total: None))
 """
 
 
-def start(url: str, folder: Path) -> subprocess.Popen:
-    command = [sys.executable, "-c", FETCH, url, str(folder), DIGEST, str(len(CONTENT))]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def start(url: str, folder: Path, name: str = "toy/file.bin", digest: str = DIGEST) -> subprocess.Popen:
+    command = [sys.executable, "-c", FETCH, url, str(folder), name, digest, str(len(CONTENT) if digest else 0)]
+    importable = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=folder, env=importable, stdout=subprocess.PIPE, text=True)
 
 
 def test_two_processes_do_not_fetch_one_file_twice(server, tmp_path):

@@ -21,7 +21,7 @@ from workflow_scripts.objectives.compositional.objective import (
 )
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss
+from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 
 SMALL = {"name": "cat", "family": "cat", "layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 20}
 SMALL |= {"codes": 5, "last_codes": 7, "dropout": 0.0}

@@ -14,13 +14,13 @@ from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.masked_lm.batches import (
+    IGNORED,
     NEIGHBOURS,
-    RandomMaskBatches,
     SentencePairs,
     bucket_pairs,
     make_fixed_batches,
+    make_random_batches,
 )
-from workflow_scripts.tasks.masked_lm.loss import IGNORED
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 TEXTS = ["the old goat runs", "a small tent of the desert", "goats, and runners", "running on and on", "an oar"]
@@ -200,7 +200,7 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
 
 def test_batches_of_a_run_are_sampled_again_and_follow_numpys_generator(tokenizer):
     pairs = random_pairs(tokenizer, 200, next_sentence=True)
-    drawn = RandomMaskBatches(pairs, bucket_pairs(pairs, 256, None), CPU)
+    drawn = make_random_batches(pairs, bucket_pairs(pairs, 256, None), CPU)
     np.random.seed(5)
     first = [drawn[0], drawn[0]]
     np.random.seed(5)

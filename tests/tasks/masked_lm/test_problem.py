@@ -15,8 +15,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.tasks.masked_lm.batches import bucket_pairs
-from workflow_scripts.tasks.masked_lm.loss import IGNORED
+from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.masked_lm.scoring import load_model
 

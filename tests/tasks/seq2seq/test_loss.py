@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make, sentences
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.problem import WordLoss, compute_word_cross_entropy
 
 torch.set_num_threads(1)
 

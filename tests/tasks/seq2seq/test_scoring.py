@@ -36,8 +36,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores, score_shares
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
-from workflow_scripts.tasks.seq2seq.predictions import decode
+from workflow_scripts.tasks.seq2seq.decoding import decode, decode_with_beam
 from workflow_scripts.tasks.seq2seq.scoring import match_structures
 from workflow_scripts.tasks.settings import Evaluation
 

@@ -11,7 +11,7 @@ import torch
 from tests.models.small_roberta import SIZES, tokenizer, write_roberta
 from tests.training.toy import assert_one_error, run_main, toy_spec, write_data
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.roberta_decoder.pieces import read_pieces
+from workflow_scripts.models.roberta_decoder.model import read_pieces
 from workflow_scripts.tasks.batching import to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 

@@ -24,7 +24,7 @@ from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens
+from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
 from workflow_scripts.tasks.settings import Evaluation
 

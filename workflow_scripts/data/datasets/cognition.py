@@ -1,9 +1,8 @@
 """CoGnition (Li et al. 2021): English to Chinese, with a test set of 2,160 new compounds in five contexts each.
 
-Splits: `train`, `valid`, `test` (training distribution) and `cg_test`, the new compounds, in upstream's order. In
-`cg_test`, `subset` is the phrase type (NP, VP or PP), the column `compound` is the compound, and targets are whole
-texts, because upstream does not split them into words. In the other splits, target tokens are subwords of upstream's
-byte-pair encoding (`@@` joins a subword to the next one). Source tokens are words.
+`test` is of the training distribution. In `cg_test`, the new compounds in upstream's order, `subset` is the phrase type
+(NP, VP or PP), the column `compound` is the compound, and targets are whole texts, because upstream does not split them
+into words. Other targets are subwords of upstream's byte-pair encoding (`@@` joins a subword to the next one).
 """
 
 import random

@@ -90,8 +90,8 @@ class EvaluationTexts:
     def is_leaked_by(self, *texts: str) -> bool:
         """Return whether the texts contain a held-out sentence or pair.
 
-        That is, if a text or their concatenation is a held-out sentence, or if the concatenation contains one of at
-        least SHORT words, shares RUN consecutive words with one, or contains both phrases of a pair.
+        A text or their concatenation is a held-out sentence, or the concatenation contains one of at least SHORT words,
+        shares RUN consecutive words with one, or contains both phrases of a pair.
         """
         parts = [normalise_words(text) for text in texts]
         words = tuple(chain.from_iterable(parts))

@@ -30,17 +30,13 @@ DEV_IDS = "glue/mrpc_dev_ids.tsv"
 
 @dataclass(frozen=True)
 class Layout:
-    """Location and columns of a task's examples.
+    """Location and columns of a task's examples."""
 
-    sources: any of these has the files; `{}` is a file's name. written: labels as written in the files, if they differ
-    from `labels`. header: columns of files without a header line. files: split -> name of its file.
-    """
-
-    sources: Sequence[str]
+    sources: Sequence[str]  # any of these has the files; `{}` is a file's name
     columns: Sequence[str]  # one or two texts, then the label
     labels: Sequence[str]
-    written: Sequence[str] = ()
-    header: Sequence[str] = ()
+    written: Sequence[str] = ()  # labels as written in the files, if they differ from `labels`
+    header: Sequence[str] = ()  # columns of files without a header line
     files: dict[str, str] = field(default_factory=lambda: {"train": "train.tsv", "test": "dev.tsv"})
 
 
@@ -64,10 +60,9 @@ LAYOUTS = {
 
 
 class Options(UpstreamOptions):
-    """The task, and the number of training examples moved to the validation set.
+    """The task, and the number of training examples moved to the validation set, for all but MRPC, which has its own.
 
-    Upstream's dev set is the test set, because the labels of its test set are not public. MRPC, which has its own dev
-    and test sets, does not use `validation`. `datasets.sst2` prepares SST-2.
+    Upstream's dev set is the test set, because the labels of its test set are not public.
     """
 
     task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]

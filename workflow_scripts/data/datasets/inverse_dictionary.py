@@ -30,11 +30,9 @@ MARK = re.compile(r"[^\w\s]|_")
 
 
 class DictionaryOptions(StrictModel):
-    """Options that select the dictionary and its items.
+    """The dictionary, and how many most frequent words, by WordNet's counts in tagged texts, may be answers.
 
-    from: `upstream` reads a WordNet dictionary (one of SOURCES); `stand_in` first writes a small one of that format.
-    definienda: only this many most frequent words, by WordNet's counts in tagged texts, may be answers. This replaces
-        the paper's filter, words that are one token of the first LLaMA tokenizer.
+    This replaces the paper's filter, words that are one token of the first LLaMA tokenizer.
     """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")

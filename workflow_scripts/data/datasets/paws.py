@@ -1,12 +1,10 @@
 """PAWS (Zhang et al. 2019): pairs of sentences with nearly the same words, paraphrases or not.
 
-Splits: `train`, `valid`, `test` and, except for `dev_test`, `in_distribution` (the final set's test part). For `qqp`,
-upstream has one set for dev and test; its pairs go alternately to `valid` and `in_distribution`.
-
 PAWS-QQP is rebuilt from Quora's questions with upstream's index of words. A sentence of the index is a list of words
 joined by `/`: each the position of a word in question `qid`, or several `(qid, position)` joined by `:`, whose words
 are written without a space. Words come from NLTK's tokenizer, in upstream version 3.2.5. Pairs with words that do not
-exist with the current version are dropped and counted.
+exist with the current version are dropped and counted. Its pairs for dev and test go to `valid` and `in_distribution`
+in turns.
 """
 
 import csv
@@ -45,11 +43,9 @@ LABELS = ["different", "paraphrase"]
 class Options(SentenceOptions):
     """The set, and for `dev_test` the number of pairs of the dev part used for validation instead of training.
 
-    set: `wiki`     trains on PAWS-Wiki's final set and tests on its swap-only set, where each pair differs by swapped
-                    words; all of it is the subset `swap`.
-         `qqp`      trains on PAWS-QQP and tests like `wiki`.
-         `dev_test` for use without the training and swap-only sets: trains on the final set's dev part and tests on
-                    its test part, where the subset `swap` contains the pairs with equal words in another order.
+    `wiki` trains on PAWS-Wiki's final set, `qqp` on PAWS-QQP; both test on the swap-only set of PAWS-Wiki, where each
+    pair differs by swapped words (subset `swap`). `dev_test`, for use without these sets, trains on the final set's dev
+    part and tests on its test part, where the subset `swap` contains the pairs with equal words in another order.
     """
 
     pairs: Literal["wiki", "qqp", "dev_test"] = Field("wiki", alias="set")
@@ -139,10 +135,7 @@ def collect_question_ids(row: dict[str, str], index: Path, line: int) -> set[int
 
 
 def read_question_words(path: Path, wanted: set[int], punkt: Path) -> dict[int, list[str]]:
-    """Read the words of the wanted questions, as NLTK's word_tokenize splits them: id -> words.
-
-    Quora's file is tab-separated with quotes. `punkt` is the archive of the sentence splitter.
-    """
+    """Read the words of the wanted questions, as NLTK's word_tokenize splits them: id -> words."""
     from nltk.tokenize import NLTKWordTokenizer
 
     splitter, tokenizer = load_sentence_splitter(punkt), NLTKWordTokenizer()

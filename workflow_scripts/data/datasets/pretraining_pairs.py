@@ -2,17 +2,7 @@
 
 The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their definition; a definition and
 its first usage example. Pairs that contain an item of `contamination.SOURCES` are excluded. Rare words that WikiText-2
-has replaced become [UNK].
-
-Options of `prepare`:
-
-from: `upstream` reads WordNet, WikiText-2 and HowNet's sememes; `stand_in` first writes a small WordNet and sememes.
-vocabulary_size: number of tokens of the tokenizer, which is trained on the training pairs.
-valid_fraction: share of each kind of pairs in the split `valid`. A definition with its words and examples is in one
-    split, and so is a paragraph of WikiText-2. A few examples that belong to several definitions are in both splits.
-
-Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
-`tokenizer.json`; `sememes.parquet` (sememe numbers of words) and `sememe_names.json`.
+has replaced become [UNK]. Other files: `tokenizer.json`; `sememes.parquet` and `sememe_names.json`.
 """
 
 from collections import Counter
@@ -42,7 +32,11 @@ WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
 class Options(StrictModel):
-    """See the module's docstring."""
+    """Size of the tokenizer, trained on the training pairs, and share of each kind of pairs in the split `valid`.
+
+    A definition with its words and examples is in one split, and so is a paragraph of WikiText-2. A few examples that
+    belong to several definitions are in both splits.
+    """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     vocabulary_size: Annotated[int, Field(gt=100)]

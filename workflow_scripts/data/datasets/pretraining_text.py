@@ -3,17 +3,6 @@
 The documents are WordNet definitions with their word, in several FORMS; WordNet's usage examples; text of WikiText-2;
 training sentences of SST. Validation and test items of SST and of the inverse dictionary (split by item or by word) are
 excluded, and so are texts that contain the text of such an item with at least SHORT words.
-
-Options of `prepare`, in addition to `inverse_dictionary.DictionaryOptions`, which must be equal to those of the inverse
-dictionary tasks, because they define the items:
-
-tokenizer: `bpe` (byte-level, like GPT-2's) or `unigram` (like Gemma's).
-vocabulary_size: number of tokens of the tokenizer.
-bare_words: answers must be one token without a space before them, which is rare in running text. So the training text
-    of the tokenizer (not of the model) gets this many bare copies of the answer of each item, of all splits.
-valid_fraction: share of each kind of documents in the split `valid`; equal texts are in the same split.
-
-Splits: `train`, `valid`. Extra file: `tokenizer.json`.
 """
 
 import random
@@ -49,7 +38,13 @@ FORMS = ["{word}: {gloss}", "{gloss}: {word}", '"{word}" means {gloss}', '{conte
 
 
 class Options(DictionaryOptions):
-    """See the module's docstring."""
+    """Options, of which those of `DictionaryOptions` must be equal to those of the inverse dictionary tasks.
+
+    tokenizer: `bpe` (byte-level, like GPT-2's) or `unigram` (like Gemma's).
+    bare_words: answers must be one token without a space before them, which is rare in running text. So the tokenizer
+        (not the model) is trained on this many bare copies of the answer of each item, of all splits.
+    valid_fraction: share of each kind of documents in the split `valid`; equal texts are in the same split.
+    """
 
     tokenizer: Literal["bpe", "unigram"]
     vocabulary_size: Annotated[int, Field(gt=300)]

@@ -1,14 +1,4 @@
-"""SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives.
-
-Sets:
-    add_jump      trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
-                  training set; tests on all other commands with `jump`.
-    turn_left     the same for `turn left`.
-    around_right  (Loula et al. 2018) trains on all commands without `around right`; tests on those that have it with a
-                  primitive other than `turn` (commands with `turn around right` are in neither set).
-    add_jump_2x   add_jump with two more copies of each primitive: `walk1`, `walk2`, ... (Jiang et al. 2022).
-    complexity    add_jump with `multiple` more copies of each primitive, sampled (Zhou et al. 2023).
-"""
+"""SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives."""
 
 import random
 import re
@@ -44,8 +34,12 @@ class Renaming(NamedTuple):
 class Options(SplitOptions):
     """The set and its sizes. None means not set, so an option that has no meaning for the set can be refused.
 
+    set: `add_jump` trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
+        training set, and tests on all other commands with `jump`; `turn_left` is the same for `turn left`.
+        `around_right` (Loula et al. 2018) trains on all commands without `around right` and tests on those that have it
+        with a primitive other than `turn`. `add_jump_2x` (Jiang et al. 2022) has two more copies of each primitive:
+        `walk1`, ... `complexity` (Zhou et al. 2023) has `multiple` more copies, sampled; 1 is add_jump itself.
     from: `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
-    multiple: for complexity. 1 is add_jump itself; k > 1 adds k renamed copies of each primitive.
     sentences: for complexity with multiple > 1. Number of context sentences: all those of SCAN, the others sampled.
     atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps the total of these
         lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
@@ -122,9 +116,9 @@ def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
 def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
     """Build the add_jump training set over more primitives. Returns (train, whether it has all contexts, notes).
 
-    Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), all of them or a sample, but
-    never `jump`, `jump1`, ... Each primitive is added alone `atomic_copies` times, and `jump` once more. With 2 copies
-    of each primitive, 1000 times, this gives the 97,906 lines of Jiang et al. 2022, whose generator is not published.
+    Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), never `jump`, `jump1`, ...
+    With 2 copies of each primitive, alone 1000 times, this gives the 97,906 lines of Jiang et al. 2022, whose generator
+    is not published.
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
     parts = scan_grammar.list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])

@@ -16,10 +16,7 @@ Row = TypeVar("Row")
 
 
 class Sentence(NamedTuple):
-    """One example, with a stable key `item`.
-
-    `second` is None for a single sentence; `label` is a class number or a score; `subset` is "" if there is none.
-    """
+    """One example with a stable key. `second` is None for a single sentence; `label` is a class number or a score."""
 
     item: str
     first: str
@@ -29,12 +26,10 @@ class Sentence(NamedTuple):
 
 
 class SentenceOptions(StrictModel):
-    """Options of every data set of this kind.
+    """Options of every data set of this kind. `stand_in` first writes small stand-in files of upstream's format.
 
-    from: `upstream` reads upstream's files; `stand_in` first writes small stand-in files of the same format.
     limit: split -> maximum number of examples, or their share if below 1, sampled at random. The sample of a larger
         limit contains that of a smaller one.
-    seed: seed of all random samples.
     """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
@@ -71,7 +66,7 @@ def build_table(
 ) -> TableDataset:
     """Build a data set from splits, after applying the limits. Raises UserError for a limit on an unknown split.
 
-    `labels` are the class names, None if labels are scores. `protocol` is the one of upstream's files without limits.
+    `labels` are the class names, None for scores. `protocol` is the one of upstream's files without limits.
     """
     protocol = "stand_in" if options.origin == "stand_in" else protocol
     for split, limit in options.limit.items():
@@ -94,8 +89,7 @@ def read_tsv(
     """Yield (line number, column -> text) of a tab-separated file without quotes: `name` in an archive, or `path`.
 
     The first line is the header unless `columns` is given. Fields after the last column are ignored. Raises UserError
-    if a needed column is missing, or with the line if it has too few fields; with `skip_broken`, lines with another
-    number of fields are skipped.
+    for a missing column or a line with too few fields; `skip_broken` skips lines with another number of fields.
     """
     for number, line in read_lines(path, name):
         fields = line.split("\t")

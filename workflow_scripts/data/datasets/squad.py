@@ -1,9 +1,7 @@
 """SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph.
 
-The adversarial test sets (Jia and Liang 2017) add a misleading sentence to paragraphs.
-
-Splits: `train`, `valid`, `test` (upstream's dev set), `add_sent` and `add_one_sent` (adversarial). Columns: `item`,
-`question`, `context`, `start` (characters before the answer), `answer`, `answers` (all right answers, as JSON).
+Splits: `train`, `valid`, `test` (upstream's dev set); `add_sent` and `add_one_sent` (Jia and Liang 2017) add a
+misleading sentence to paragraphs.
 """
 
 import json

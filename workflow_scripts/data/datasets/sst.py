@@ -1,8 +1,7 @@
 """Stanford Sentiment Treebank (Socher et al. 2013): whole sentences with one of three labels.
 
-Splits: `train`, `valid` (upstream's dev), `test`. The trees have five classes, equal ranges of the annotators' score: 0
-and 1 are negative, 2 is neutral, 3 and 4 are positive. CARMA instead cuts the continuous score at 0.4 and 0.6, which
-gives other labels only for scores of exactly 0.4 or 0.6.
+The trees have five classes, equal ranges of the annotators' score: 0 and 1 are negative, 2 is neutral, 3 and 4 are
+positive. CARMA cuts the continuous score at 0.4 and 0.6, which differs only for scores of exactly 0.4 or 0.6.
 """
 
 import re
@@ -61,10 +60,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
-    """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4).
-
-    Raises UserError if the source is missing, has no trees or a malformed one.
-    """
+    """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4)."""
     with open_sources(origin, sources, stand_in.write_sst) as found:
         path = find_source(found, WHERE, SOURCE)
         files = read_members(path, set(SPLITS.values()))
@@ -74,10 +70,7 @@ def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int,
 
 
 def parse_trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
-    """Yield (line, sentence, class of the root) of bracketed trees, one per line; blank lines are skipped.
-
-    Raises UserError with file and line for unbalanced brackets and for anything else that is not a tree.
-    """
+    """Yield (line, sentence, class of the root) of bracketed trees, one per line. Raises UserError with a bad line."""
     for number, raw in enumerate(content.split(b"\n"), start=1):
         where = f"{path}: {file}:{number}"
         try:

@@ -22,10 +22,7 @@ LABELS = ["negative", "positive"]
 
 
 class Options(SentenceOptions):
-    """Number of phrases of GLUE's training set that become the test set; GLUE's own test set has no labels.
-
-    The paper trains on 60,000 phrases and tests on the other 7,349.
-    """
+    """Number of GLUE's training phrases that become the test set; GLUE's own has no labels. 7,349 as in the paper."""
 
     test: PositiveInt = 7349
 

@@ -17,11 +17,9 @@ COLUMNS = ("genre", "source", "year", "id", "score", "sentence1", "sentence2")
 
 
 class Options(SentenceOptions):
-    """Sources of sentences, e.g. `images` of upstream's second column; None: all.
+    """Sources of sentences, e.g. `images`; None: all.
 
-    in_distribution: the only source of `train`, `valid` and `in_distribution`, which is from upstream's test part.
-        None: there is no such split.
-    test: the source of the test set, from upstream's test part.
+    `in_distribution` is the source of `train`, `valid` and a split of this name, made from upstream's test part.
     """
 
     in_distribution: str | None = None

@@ -1,12 +1,9 @@
 """Sentence pairs of Wikipedia and BookCorpus for pre-training, in memory that does not grow with the corpora.
 
-Wikipedia: the Parquet files of Hugging Face's wikimedia/wikipedia, streamed with `datasets`; Punkt splits each
-paragraph into sentences. BookCorpus: its archive, which has one sentence per line and no marks between paragraphs or
-books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence of BERT's.
-
-Splits: `train`, `valid`, with the columns `source`, `first_ids` and `second_ids`, without special tokens. Other files:
-`train.mapped/`, memory-mapped arrays for training (`mapped_pairs`); `tokenizer.json` of bert-base-uncased;
-`sememes.parquet` and `sememe_names.json`.
+Punkt splits each paragraph of Wikipedia into sentences; BookCorpus has one sentence per line and no marks between
+paragraphs or books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence
+of BERT's. Other files: `train.mapped/`, memory-mapped arrays for training (`mapped_pairs`); `tokenizer.json` of
+bert-base-uncased; `sememes.parquet` and `sememe_names.json`.
 """
 
 from collections import Counter

@@ -1,8 +1,7 @@
 """WMT translation data, prepared like fairseq's recipes, in memory that does not grow with the corpora.
 
-Splits: `train`, `valid` and `test`. They have the columns of all sequence-to-sequence sets, with text as pieces
-(`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the unchanged
-reference translation).
+Texts are pieces (`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the
+unchanged reference translation).
 """
 
 import shutil
@@ -42,7 +41,6 @@ class Corpus(StrictModel):
 class Options(StrictModel):
     """The corpora and what of them is used.
 
-    corpora: training data, in this order. test: the same for the test set, whose files are SGML.
     validation_every: every n-th training line is used for validation instead.
     merges: maximum number of merges of the byte-pair encoding, which both languages share.
     longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or
@@ -86,8 +84,8 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
 def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
     """Write the data into `folder`. Returns the counts for dataset.json.
 
-    Temporary files hold the text between the steps: tokenised lines, from which the merges are learnt, then joint
-    pieces of both languages, from which each language gets its own vocabulary.
+    Temporary files hold tokenised lines, from which the merges are learnt, then joint pieces of both languages, from
+    which each language gets its own vocabulary.
     """
     # Not imported at the top, because reading the catalogue imports this module and must not wait for numpy and regex.
     from workflow_scripts.data.formats.translation_tables import learn_byte_pairs, write_tables

@@ -5,9 +5,8 @@ senses; `sememe.idx` has the name of each number. About 950 of the 3,152 names j
 artefact of how the definitions were parsed.
 
 A pickle is a program, so two defences refuse most of its abilities, each sufficient against known attacks. First, every
-opcode, without running it, must be one that builds plain values. So no object is created, found or called, not even
-through `copyreg`'s extension cache, which an Unpickler reads before it calls `find_class`. Then an Unpickler that
-refuses classes runs the pickle; without a method for persistent objects it refuses these, too.
+opcode, without running it, must be one that builds plain values: nothing is created, found or called, not even through
+`copyreg`'s extension cache. Then an Unpickler that refuses classes and persistent objects runs the pickle.
 """
 
 import io

@@ -3,8 +3,7 @@
 The arrays of the N pairs in `train.parquet` are files in `train.mapped/`, next to it:
 
 first_ids, second_ids: int32, the concatenated tokens of all first and all second sentences.
-first_start, second_start [N] int64, first_length, second_length [N] int32: start of each sentence in these, and its
-    number of tokens.
+first_start, second_start [N] int64, first_length, second_length [N] int32: place and number of tokens of each sentence.
 counts: int64, the number of pairs with 0, 1, 2, ... tokens in both sentences together.
 by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and of the second; ties in file order.
 rank [N] int32: the position of each row in by_second.

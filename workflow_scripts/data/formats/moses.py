@@ -18,9 +18,9 @@ def _load_tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
 
 
 def tokenise_moses(line: str, language: str, normalise: bool) -> str:
-    """Tokenise a line. Tokens are joined by one space, with `@-@` for hyphens in words and Moses escapes like `&apos;`.
+    """Tokenise a line; tokens are joined by one space, with `@-@` for hyphens in words and Moses escapes like `&apos;`.
 
-    normalise: first normalise punctuation and replace characters that are not printable by spaces, as in training text.
+    normalise: first normalise punctuation and replace characters that are not printable, as in training text.
     """
     normaliser, tokenizer = _load_tools(language)
     if normalise:

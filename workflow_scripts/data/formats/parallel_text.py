@@ -36,10 +36,7 @@ def extract_files(archive: Path, files: dict[str, Path]) -> None:
 
 
 def pair_lines(source: Path, target: Path, where: str) -> Iterator[tuple[str, str]]:
-    """Yield the aligned lines of two files. Raises UserError with `where` if one side has more lines.
-
-    Only LF ends a line. Bytes that are not UTF-8, which web text contains, become U+FFFD.
-    """
+    """Yield aligned lines of two files, with U+FFFD for what is not UTF-8. Raises UserError if one has more lines."""
     with open(source, "rb") as one, open(target, "rb") as other:
         for number, (left, right) in enumerate(zip_longest(one, other), start=1):
             if left is None or right is None:

@@ -1,8 +1,7 @@
 """Small tokenizers for models trained from scratch, in the format of Hugging Face `tokenizers`.
 
 `bpe` and `unigram` split a text into words, numbers and runs of other characters, each with the space before it, and
-these into pieces. No tokens are added before or after the text. Offsets count characters; the offset of a word's first
-piece includes the space before the word. The name of a special token in a text always becomes that token.
+these into pieces. No tokens are added before or after the text. The name of a special token always becomes that token.
 """
 
 import math

@@ -108,10 +108,7 @@ def write_tables(
 def encode_pairs(
     tokenizer: "Tokenizer", chunks: Chunks, path: Path, limits: tuple[int, float] | None, words: bool
 ) -> int:
-    """Write the joint ids of both sides to an Arrow file, and, if `words`, the target's tokens as `target_words`.
-
-    Returns the number of pairs dropped because of the limits.
-    """
+    """Write joint ids to an Arrow file, and, if `words`, `target_words`. Returns the number of pairs left out."""
     import pyarrow
 
     ids = pyarrow.list_(pyarrow.int32())
@@ -132,10 +129,7 @@ def encode_pairs(
 
 
 def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
-    """Return which pairs to keep, [N] bool, given their numbers of pieces, `source` and `target` [N].
-
-    Neither side may be empty, have more than `longest` pieces, or more than `ratio` times those of the other side.
-    """
+    """Return which pairs to keep, [N] bool, by their numbers of pieces [N]; `ratio` is of the longer to the shorter."""
     shorter, longer = np.minimum(source, target), np.maximum(source, target)
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
 

@@ -1,10 +1,8 @@
 """Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets with glosses, and counts of senses.
 
 Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
-`read` needs data.* and index.*; the optional cntlist.rev has the counts of senses in tagged texts.
-
-NLTK's reader is not used: it needs index.sense and lexnames, which the pinned archive and Debian omit, and it removes
-quoted text from 79 definitions ("especially in the phrase )"). The tests compare it with this reader.
+NLTK's reader needs index.sense and lexnames, which the pinned archive and Debian omit, and removes quoted text from 79
+definitions ("especially in the phrase )"). The tests compare it with this reader.
 """
 
 import re

@@ -64,10 +64,7 @@ def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
 
 
 def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
-    """Return the limited content of a stream from the archive at `path`, decompressed if it is a gz, bz2 or xz file.
-
-    `stream` is buffered: it has `peek`.
-    """
+    """Return the limited content of a buffered stream from the archive at `path`, decompressed if gz, bz2 or xz."""
     opener = next((opener for magic, opener in OPENERS.items() if stream.peek(6).startswith(magic)), None)
     return io.BufferedReader(LimitedStream(opener(stream) if opener else stream, path), 2**20)
 
@@ -75,7 +72,7 @@ def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
     """Yield (name, content) of the regular files of a zip or tar archive or Debian package in one pass.
 
-    Use it in `report_broken`. Raises UserError if the archive is broken or unpacks to more than it may.
+    Raises UserError if the archive is broken or unpacks to more than it may.
     """
     with report_broken(path, DAMAGED), ExitStack() as opened:
         if zipfile.is_zipfile(path):
@@ -104,8 +101,7 @@ def is_link(member: zipfile.ZipInfo) -> bool:
 def unpack_zip(path: Path, folder: Path) -> None:
     """Unpack a zip archive into a folder.
 
-    Raises UserError, and writes nothing, if a member is a link, would be written outside of the folder, occurs twice,
-    or if the archive is broken or unpacks to more than it may.
+    Raises UserError, and writes nothing, for a broken or too large archive, a link, a repeated name or one outside.
     """
     with report_broken(path, DAMAGED), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -123,10 +119,9 @@ def unpack_zip(path: Path, folder: Path) -> None:
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
-    """Read the regular files with the wanted names from an archive or folder: file name -> content.
+    """Read the regular files with the wanted names, anywhere in an archive or at the top of a folder: name -> content.
 
-    `path` is a zip or tar archive or a Debian package, with files at any depth, or a folder, with files at its top.
-    Raises UserError if it is none of these or broken, or if a wanted file occurs twice or exceeds LARGEST bytes.
+    Raises UserError if it is broken, or if a wanted file occurs twice or exceeds LARGEST bytes.
     """
     found: dict[str, bytes] = {}
     with report_broken(path), ExitStack() as opened:
@@ -149,8 +144,7 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
 def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
     """Yield (number from 1, text without line end) of a UTF-8 file: `name` in a zip or tar archive, else `path` itself.
 
-    Only LF or CRLF ends a line: form feeds and Unicode separators are text. Lines are read lazily, because the file may
-    be large. Raises UserError if the file is missing or the archive broken, or if a line is not UTF-8.
+    Only LF or CRLF ends a line. Raises UserError if the file is missing, broken or not UTF-8.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist; give the path of a text file, or fetch it")

@@ -9,14 +9,18 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.files import hash_file, read_csv
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
+# The sha256 of the first download of each file that sources.yaml cannot pin. Users commit and share it.
+TRUSTED = Path("trusted.csv")
+TRUSTED_COLUMNS = ("source", "sha256", "bytes", "date")
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+SHA256 = re.compile(r"[0-9a-f]{64}")
+Sha256 = Annotated[str, StringConstraints(pattern=rf"^{SHA256.pattern}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -76,10 +80,7 @@ class Sources(StrictModel):
 
 @dataclass(frozen=True)
 class Source:
-    """One source file. `name` is `<dataset>/<file>`; `urls` are tried in order.
-
-    packings: other archives of the same files, each with its own urls, sha256 and bytes.
-    """
+    """One source file `<dataset>/<file>`. `urls` are tried in order; `packings` are other archives of the same file."""
 
     name: str
     urls: tuple[str, ...]
@@ -149,10 +150,7 @@ SourceName = Annotated[str, AfterValidator(check_source_name)]
 
 
 def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]:
-    """Select sources by name: `<dataset>/<file>`, or `<dataset>` for all its files.
-
-    Raises UserError for an unknown name, with the nearest known name.
-    """
+    """Select sources: `<dataset>/<file>`, or `<dataset>` for all its files. Raises UserError for an unknown name."""
     datasets = {name.split("/")[0] for name in sources}
     chosen: dict[str, Source] = {}
     for name in names:
@@ -165,16 +163,20 @@ def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]
     return list(chosen.values())
 
 
-def locate_recorded_sha256(path: Path) -> Path:
-    """Return the file with the sha256 of a download that sources.yaml cannot pin, recorded at its first download."""
-    return path.with_name(f"{path.name}.sha256")
+def read_trusted() -> dict[str, dict[str, str]]:
+    """Read the rows of trusted.csv by source name. Raises UserError for a row that is damaged or listed twice."""
+    found = {}
+    for number, row in enumerate(read_csv(TRUSTED), 2):
+        if tuple(row) != TRUSTED_COLUMNS or not SHA256.fullmatch(row["sha256"] or "") or row["source"] in found:
+            expected = f"one line per source, with {', '.join(TRUSTED_COLUMNS)}"
+            raise UserError(f"{TRUSTED}:{number}: expected {expected}; correct it, or restore it from git")
+        found[row["source"]] = row
+    return found
 
 
-def find_expected_sha256(source: Source, path: Path) -> str | None:
-    """Return the pinned sha256, else the one recorded next to `path`, else None."""
-    if source.sha256 or not locate_recorded_sha256(path).is_file():
-        return source.sha256
-    return (locate_recorded_sha256(path).read_text().split() or ["none"])[0]
+def find_expected_sha256(source: Source) -> str | None:
+    """Return the declared sha256, else that of the first download (trusted.csv), else None."""
+    return source.sha256 or read_trusted().get(source.name, {}).get("sha256")
 
 
 def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
@@ -186,8 +188,10 @@ def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path]
         if not path.is_file():
             raise UserError(f"{path} does not exist; get it with: {fetch}")
         paths[source.name], digests[source.name] = path, hash_file(path)
-        expected = [find_expected_sha256(packing, path) for packing in source.alternatives]
-        if expected[0] and digests[source.name] not in expected:
+        expected = [find_expected_sha256(packing) for packing in source.alternatives]
+        if expected[0] is None:
+            raise UserError(f"{path} has a sha256 neither in sources.yaml nor in {TRUSTED}; record it with: {fetch}")
+        if digests[source.name] not in expected:
             wrong = f"expected {' or '.join(expected)}, actual {digests[source.name]}"
             raise UserError(f"{path} has the wrong sha256: {wrong}; get it again with: {fetch}")
     return paths, digests

@@ -1,15 +1,182 @@
-"""Fetch one source file from a mirror folder or else its URLs, and check it against sources.yaml."""
+"""Fetch source files from a mirror folder or else their URLs, and check them against sources.yaml.
 
+A download resumes after interruptions and is tried again after temporary errors.
+"""
+
+import email.utils
 import os
 import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import httpx
 from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, write_json
-from workflow_scripts.data.sources.declared import Source, find_expected_sha256, locate_recorded_sha256
-from workflow_scripts.data.sources.download import Advance, RetryPolicy, count_bytes, download_checked
+from workflow_scripts.common.files import hash_file, write_csv, write_json
+from workflow_scripts.common.system import get_utc_time
+from workflow_scripts.data.sources.declared import TRUSTED, TRUSTED_COLUMNS, Source, find_expected_sha256, read_trusted
+
+TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
+
+Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes in all if known)
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Retry policy for a server. Waits are in seconds; they double."""
+
+    attempts: int = 5  # failures in a row without a new byte
+    connection_attempts: int = 3  # the same, if the last is a failed connection
+    first_wait: float = 1.0
+    longest_wait: float = 60.0  # limits Retry-After, too
+
+
+class TransientError(Exception):
+    """A temporary error: try again, after `wait` seconds if the server asked for that."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+def download(
+    url: str,
+    part: Path,
+    expected_bytes: int | None,
+    pinned: bool,
+    advance: Advance,
+    policy: RetryPolicy,
+    headers: dict[str, str] | None = None,
+) -> None:
+    """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
+
+    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by a strong ETag that
+    the file is the same. After a broken connection `part` keeps the received bytes. Raises UserError if the server
+    refuses, offers another size, or stays unreachable. A redirect to another host gets no Authorization.
+    """
+    validator, idle = "", 0
+    with httpx.Client(
+        timeout=TIMEOUT,
+        follow_redirects=True,
+        max_redirects=5,
+        event_hooks={"response": [refuse_unsafe_redirect]},
+        # Size and offsets of a compressed body differ from those of the file.
+        headers={"Accept-Encoding": "identity", **(headers or {})},
+    ) as client:
+        while True:
+            if not (pinned or validator):
+                part.unlink(missing_ok=True)
+            before = count_bytes(part)
+            asked = {"Range": f"bytes={before}-"} if before else {}
+            if before and validator:
+                asked["If-Range"] = validator
+            try:
+                with client.stream("GET", url, headers=asked) as response:
+                    if response.is_success:
+                        validator = response.headers.get("ETag", "")
+                        validator = "" if validator.startswith("W/") else validator
+                    receive(response, url, part, expected_bytes, advance)
+                return
+            except (TransientError, httpx.TransportError) as fault:
+                if isinstance(fault, httpx.UnsupportedProtocol):
+                    raise UserError(f"{url}: {fault}") from fault
+                idle = 1 if count_bytes(part) > before else idle + 1
+                no_connection = isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout)
+                if idle >= (policy.connection_attempts if no_connection else policy.attempts):
+                    raise UserError(f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row") from fault
+                wait = policy.first_wait * 2 ** (idle - 1)
+                if isinstance(fault, TransientError) and fault.wait is not None:
+                    wait = fault.wait
+                time.sleep(min(wait, policy.longest_wait))
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise UserError(f"{url}: {error}") from error
+
+
+def download_checked(
+    url: str,
+    part: Path,
+    expected_bytes: int | None,
+    pinned: bool,
+    find_problem: Callable[[Path], str | None],
+    advance: Advance,
+    policy: RetryPolicy,
+    headers: dict[str, str] | None = None,
+) -> None:
+    """Download like `download` and check the file. Raises UserError for a wrong file, which is deleted."""
+    while True:
+        kept = count_bytes(part) if pinned else 0
+        if not expected_bytes or kept < expected_bytes:
+            download(url, part, expected_bytes, pinned, advance, policy, headers)
+        if not (problem := find_problem(part)):
+            return
+        part.unlink()
+        if not kept:
+            raise UserError(f"{url} {problem}, nothing was kept")
+        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
+
+
+def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
+    """Write the body to `part`: appended (206) or from the start (200). Raises TransientError or UserError."""
+    status = response.status_code
+    if status in TRANSIENT_STATUSES:
+        raise TransientError(f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", "")))
+    if status == 416:
+        part.unlink(missing_ok=True)
+        raise TransientError("HTTP status 416: the server has fewer bytes than were kept; starting again")
+    if status not in (200, 206):
+        raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
+    offset = count_bytes(part) if status == 206 else 0
+    if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+        part.unlink(missing_ok=True)
+        raise TransientError("the server sent another range than was asked for; starting again")
+    length = response.headers.get("Content-Length", "")
+    total = offset + int(length) if length.isdecimal() else None
+    if expected_bytes is not None and total not in (None, expected_bytes):
+        part.unlink(missing_ok=True)
+        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}")
+    done = offset
+    with open(part, "ab" if offset else "wb") as stream:
+        for chunk in response.iter_raw():
+            done += len(chunk)
+            if expected_bytes is not None and done > expected_bytes:
+                break
+            stream.write(chunk)
+            advance(done, expected_bytes or total)
+    if expected_bytes is not None and done > expected_bytes:
+        part.unlink()
+        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more")
+    if expected_bytes is not None and done < expected_bytes:
+        raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
+
+
+def refuse_unsafe_redirect(response: httpx.Response) -> None:
+    """Raise UserError for a redirect to another scheme than http and https, or from https to http."""
+    if response.has_redirect_location:
+        target = response.url.join(response.headers["Location"])
+        if target.scheme != "https" and (target.scheme, response.url.scheme) != ("http", "http"):
+            # The message has only the schemes, because the target URL may contain a signature.
+            schemes = f"from {response.url.scheme} to {target.scheme}"
+            raise UserError(f"{response.url.host} redirects {schemes}: not followed")
+
+
+def parse_retry_after(value: str) -> float | None:
+    """Parse a Retry-After header, a number of seconds or a date, to seconds from now; None for anything else."""
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def count_bytes(path: Path) -> int:
+    """Return the size of a file in bytes, 0 if it does not exist."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance) -> str:
@@ -23,22 +190,21 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
     locks.mkdir(exist_ok=True)
     with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
-            wrong = [describe_mismatch(packing, path, path) for packing in source.alternatives]
+            wrong = [describe_mismatch(packing, path) for packing in source.alternatives]
             if None in wrong:
-                return "already there" + record_unpinned(source, path)
+                return "already there" + record_unpinned(source, path, locks)
             if source.sha256 is None:
-                recorded = locate_recorded_sha256(path).name
-                raise UserError(f"{path} {wrong[0]}; delete it and {recorded} to fetch it again")
+                raise UserError(f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong")
         problems = []
         part = path.with_name(f"{path.name}.part")
         origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
         origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
         for packing, origin in origins:
-            problem = try_origin(packing, origin, part, path, policy, advance)
+            problem = try_origin(packing, origin, part, policy, advance)
             if problem is None:
                 os.replace(part, path)
                 after = f" (after {'; '.join(problems)})" if problems else ""
-                return f"from {origin}{after}{record_unpinned(source, path)}"
+                return f"from {origin}{after}{record_unpinned(source, path, locks)}"
             problems.append(problem)
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
@@ -52,14 +218,9 @@ def write_source_manifest(source: Source, path: Path) -> None:
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
-def try_origin(
-    source: Source, origin: str, part: Path, path: Path, policy: RetryPolicy, advance: Advance
-) -> str | None:
+def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance) -> str | None:
     """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
-
-    def find_problem(file: Path) -> str | None:
-        return describe_mismatch(source, file, path)
-
+    find_problem = partial(describe_mismatch, source)
     if origin in source.urls:
         try:
             download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
@@ -75,20 +236,23 @@ def try_origin(
     return None
 
 
-def describe_mismatch(source: Source, file: Path, path: Path) -> str | None:
-    """Describe how `file` differs from its declared size or its declared or recorded sha256, or return None."""
+def describe_mismatch(source: Source, file: Path) -> str | None:
+    """Describe how `file` differs from its declared size or its declared or trusted sha256, or return None."""
     if source.bytes and count_bytes(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {count_bytes(file)}"
-    expected, actual = find_expected_sha256(source, path), hash_file(file)
+    expected, actual = find_expected_sha256(source), hash_file(file)
     if expected and expected != actual:
-        return f"has the wrong sha256: expected {expected}, actual {actual}"
+        where = "" if source.sha256 else f" ({TRUSTED})"
+        return f"has the wrong sha256: expected {expected}{where}, actual {actual}"
     return None
 
 
-def record_unpinned(source: Source, path: Path) -> str:
-    """Record the sha256 of a file without a declared one, unless recorded already. Returns a note, "" if declared."""
+def record_unpinned(source: Source, path: Path, locks: Path) -> str:
+    """Add a file without a declared sha256 to trusted.csv, unless it is there. Returns a note, "" if declared."""
     if source.sha256:
         return ""
-    if not locate_recorded_sha256(path).exists():
-        locate_recorded_sha256(path).write_text(f"{hash_file(path)}  {path.name}\n")
-    return f"; unpinned ({source.note}): compared with {locate_recorded_sha256(path).name} from now on"
+    with FileLock(locks / TRUSTED.name):
+        row = source.name, hash_file(path), count_bytes(path), get_utc_time()[:10]
+        trusted = {source.name: dict(zip(TRUSTED_COLUMNS, row, strict=True))} | read_trusted()
+        write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
+    return f"; unpinned ({source.note}): compared with {TRUSTED} from now on"

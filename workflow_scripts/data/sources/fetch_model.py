@@ -15,7 +15,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.download import (
+from workflow_scripts.data.sources.fetch import (
     TRANSIENT_STATUSES,
     Advance,
     RetryPolicy,
@@ -140,8 +140,7 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
 def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
     """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
 
-    huggingface_hub cannot resume a file of gigabytes after it was killed, so it is used only for sizes, checksums and
-    errors. Raises UserError with one line.
+    huggingface_hub cannot resume a file of gigabytes after it was killed, so it only gives sizes, checksums and errors.
     """
     from huggingface_hub import HfApi, get_token, hf_hub_url
 

@@ -28,10 +28,7 @@ def write_paws(folder: Path, seed: int) -> dict[str, Path]:
 
 
 def generate_pair(rng: random.Random) -> tuple[str, str, int]:
-    """Generate (sentence, sentence, 1 for a paraphrase).
-
-    Swapping people changes the meaning; swapping time and place, or rewording, does not.
-    """
+    """Generate (sentence, sentence, 1 for a paraphrase): swapping people changes the meaning, all else does not."""
     one, other = rng.sample(PEOPLE, 2)
     verb, place, year = rng.choice(sorted(VERBS)), rng.choice(PLACES), rng.choice(YEARS)
     first = f"{one} {verb} {other} in {place} in {year} ."

@@ -21,10 +21,7 @@ ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- a
 
 
 def write_sst(folder: Path) -> dict[str, Path]:
-    """Write `train.txt`, `dev.txt` and `test.txt`, without a repeated sentence in all of them.
-
-    Returns the folder, which is read like the archive, by the archive's source name.
-    """
+    """Write the files of SST, without a repeated sentence. Returns their folder by the source name of the archive."""
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
     for file, rows in ROWS.items():
@@ -52,10 +49,7 @@ def build_leaves(words: list[str]) -> str:
 
 
 def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
-    """Write train.tsv and dev.tsv of SST-2, without a repeated phrase in both; `not` inverts a mood word.
-
-    Returns the paths by source name.
-    """
+    """Write SST-2, without a repeated phrase; `not` inverts a mood word. Returns the paths by source name."""
     rng = random.Random(f"{seed}/sst2 stand-in")
     seen: set[str] = set()
     files = {name: ["sentence\tlabel"] for name in PHRASES}

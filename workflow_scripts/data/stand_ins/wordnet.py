@@ -1,9 +1,7 @@
 """Stand-in dictionary in the format of wndb(5WN): a few words with many senses, identified by parts of definitions.
 
-Kind and place define a noun (an animal of the mountains is always a `goat`); the manner defines a word of another part
-of speech. The rest of a definition varies. The dictionary also has cases that are difficult for readers: phrases,
-examples, topic domains, remarks on usage, syntactic markers, and words without counts. Some words of these definitions
-and of the stand-in reviews (`sst`) have synonyms.
+Kind and place define a noun (an animal of the mountains is always a `goat`), the manner another word. There are also
+cases that are difficult for readers, and synonyms of words of these definitions and of the stand-in reviews (`sst`).
 """
 
 import random
@@ -75,10 +73,7 @@ class Entry(NamedTuple):
 
 
 def write_wordnet(folder: Path) -> dict[str, Path]:
-    """Write data.*, index.*, *.exc, cntlist.rev, lexnames and index.sense.
-
-    Returns the folder, which is read like the archive, by the archive's source name.
-    """
+    """Write a dictionary folder, with lexnames and index.sense. Returns it by the source name of the archive."""
     entries = make_entries()
     counts: list[str] = []
     keys: list[str] = []

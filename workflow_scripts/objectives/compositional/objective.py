@@ -15,8 +15,13 @@ from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, average_nll, compute_masked_nll, compute_next_sentence_nll
-from workflow_scripts.tasks.masked_lm.model import Pretraining
+from workflow_scripts.tasks.masked_lm.model import (
+    MaskedLoss,
+    Pretraining,
+    average_nll,
+    compute_masked_nll,
+    compute_next_sentence_nll,
+)
 
 
 def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.loss import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.problem import WordLoss, compute_word_cross_entropy
 
 
 def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:

@@ -12,8 +12,7 @@ from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.tasks.batching import bucket_texts
-from workflow_scripts.tasks.language_modelling.batches import pad_texts, read_text_pieces
-from workflow_scripts.tasks.language_modelling.problem import compute_token_nll
+from workflow_scripts.tasks.language_modelling.problem import compute_token_nll, pad_texts, read_text_pieces
 from workflow_scripts.tasks.settings import Evaluation
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_folder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import Vocabulary
-from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_by_length, to_sequences
+from workflow_scripts.tasks.batching import LazySequence, RaggedSequences, TensorBatch, bucket_by_length, to_sequences
 from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
 
@@ -125,45 +126,24 @@ class SentencePairs:
         return share, gold
 
 
-@dataclass(frozen=True)
-class RandomMaskBatches(Sequence[MaskedBatch]):
-    """Batches whose rows never change. Their masks are sampled at each access.
+def make_random_batches(pairs: SentencePairs, rows: Sequence[np.ndarray], device: torch.device) -> LazySequence:
+    """Return batches of `rows`, whose masks are sampled at each access.
 
     The samples come from numpy's global generator, whose state is saved with a run.
     """
 
-    pairs: SentencePairs
-    rows: Sequence[np.ndarray]
-    device: torch.device
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> MaskedBatch:
+    def make_batch(chosen: np.ndarray) -> MaskedBatch:
         seed = np.random.randint(2**32, size=4, dtype=np.uint32)
-        batch = self.pairs.make_batch(self.rows[index], np.random.default_rng(seed))
-        return batch if self.device.type == "cpu" else batch.to(self.device)
+        return pairs.make_batch(chosen, np.random.default_rng(seed)).to(device)
 
-
-@dataclass(frozen=True)
-class ContiguousRows(Sequence[np.ndarray]):
-    """Rows of batches that are contiguous in an order [N] of all rows: batch i ends before ends[i]."""
-
-    order: np.ndarray
-    ends: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.ends)
-
-    def __getitem__(self, index: int) -> np.ndarray:
-        return self.order[self.ends[index - 1] if index else 0 : self.ends[index]]
+    return LazySequence(rows, make_batch)
 
 
 def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
     """Return the rows of each batch of similar length; see `batching.bucket_by_length`."""
     if pairs.orders.by_length is not None:
         ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
-        return ContiguousRows(pairs.orders.by_length, ends)
+        return LazySequence(list(pairwise([0, *ends])), lambda span: pairs.orders.by_length[slice(*span)])
     length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
     return bucket_by_length(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
 

@@ -1,15 +1,16 @@
-"""An encoder with the heads of BERT's pre-training: vocabulary and next sentence."""
+"""An encoder with the heads and the loss of BERT's pre-training: masked words and next sentences."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 
 
 class Pretraining(EncoderWithHeads):
@@ -18,7 +19,7 @@ class Pretraining(EncoderWithHeads):
     The second score is that of a sentence which follows. All readouts share the heads.
     """
 
-    def __init__(self, inner: "PreTrainedModel", tied: bool):
+    def __init__(self, inner: PreTrainedModel, tied: bool):
         super().__init__(inner)
         embeddings = inner.get_input_embeddings().weight
         vocabulary, width = embeddings.shape
@@ -32,5 +33,44 @@ class Pretraining(EncoderWithHeads):
 
 def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
     """Build encoder and heads with random weights, in training mode. `section` is `model` of a spec."""
-    module, settings = import_model(section), drop_name(section)
-    return Pretraining(module.build(settings, vocabulary), settings.get("tied", False))
+    settings = drop_name(section)
+    return Pretraining(import_model(section).build(settings, vocabulary), settings.get("tied", False))
+
+
+def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+    """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n].
+
+    Only masked tokens get scores of the vocabulary, which are the costly part.
+    """
+    chosen = batch.labels.ne(IGNORED)
+    return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
+
+
+def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
+    """Return -log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
+    return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
+
+
+def average_nll(nats: Tensor) -> Tensor:
+    """Return the mean over the items: nats [n] -> scalar; 0 without items."""
+    return nats.sum() / max(len(nats), 1)
+
+
+@dataclass(frozen=True)
+class MaskedLoss:
+    """loss(model, batch) -> (L_MLM + L_NSP, parts), each a mean of -log p in nats; without `next_sentence`, L_MLM.
+
+    A model with several readouts is trained on its first.
+    """
+
+    next_sentence: bool = True
+
+    def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts) of a batch."""
+        states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
+        loss = average_nll(compute_masked_nll(model, states, batch))
+        parts = {"mlm": loss.detach()}
+        if self.next_sentence:
+            follows = average_nll(compute_next_sentence_nll(model, states, batch))
+            loss, parts["nsp"] = loss + follows, follows.detach()
+        return loss, parts

@@ -6,18 +6,17 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.models.encoder.model import extract_vocabulary, use_gradient_checkpointing
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.encoder.model import extract_vocabulary
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer, use_gradient_checkpointing
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
-    RandomMaskBatches,
     SentencePairs,
     bucket_pairs,
     make_fixed_batches,
+    make_random_batches,
     read_ordered_sentences,
 )
-from workflow_scripts.tasks.masked_lm.loss import MaskedLoss, compute_masked_nll
-from workflow_scripts.tasks.masked_lm.model import Pretraining, build
+from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, build, compute_masked_nll
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
 from workflow_scripts.tasks.masked_lm.settings import Settings
 from workflow_scripts.tasks.settings import Training
@@ -38,7 +37,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     train = read_sentence_pairs(spec, data, "train")
     split = settings.selection.get("split")
     valid = make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device) if split else []
-    batches = RandomMaskBatches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
+    batches = make_random_batches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 
     def validate(trained: Pretraining) -> dict[str, float]:
         nats = words = torch.zeros((), dtype=torch.float64)

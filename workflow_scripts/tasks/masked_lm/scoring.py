@@ -11,8 +11,7 @@ from torch import Tensor
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, bucket_pairs
-from workflow_scripts.tasks.masked_lm.loss import compute_masked_nll, compute_next_sentence_nll
-from workflow_scripts.tasks.masked_lm.model import Pretraining, build
+from workflow_scripts.tasks.masked_lm.model import Pretraining, build, compute_masked_nll, compute_next_sentence_nll
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.settings import Evaluation
 

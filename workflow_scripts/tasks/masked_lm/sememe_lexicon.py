@@ -2,17 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from tokenizers import Tokenizer
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import to_sequences
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 NONE = -1  # fills rows after the last sememe of a word
 MAX_PIECES = 4096  # of a word
@@ -69,7 +66,7 @@ def hash_words(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np
     return np.add.reduceat(value ^ (value >> np.uint64(31)), starts)
 
 
-def read_sememe_lexicon(data: Path, tokenizer: "Tokenizer") -> tuple[SememeLexicon, int]:
+def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon, int]:
     """Read (single words of sememes.parquet as pieces of the tokenizer, number of sememes).
 
     Words with an unknown piece and phrases are left out. If the tokenizer maps several keys to one word, only the key

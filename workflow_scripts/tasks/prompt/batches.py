@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.batching import TensorBatch
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 OUTSIDE = -1  # of every word: BOS and padding
 
@@ -85,7 +82,7 @@ def merge_groups(groups: Sequence[int], before: int, count: int) -> np.ndarray:
 
 
 def encode_prompts(
-    tokenizer: "Tokenizer",
+    tokenizer: Tokenizer,
     contents: Sequence[str],
     labels: Sequence[str],
     template: str,

@@ -14,7 +14,7 @@ from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
-from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.prompt.batches import PromptBatch, Prompts, encode_prompts
@@ -34,8 +34,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
     """
     model = load_causal_lm(init, check_model_settings(spec)).to(device)
     if settings.gradient_checkpointing:
-        # Each block is run again with the random numbers, and under the autocast, of its first run.
-        model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
+        use_gradient_checkpointing(model)
     train = read_prompts(spec, model, init, data, "train")
     batches = make_prompt_batches(train, settings.batch_tokens, settings.batch_sentences, device)
     valid_batches = []

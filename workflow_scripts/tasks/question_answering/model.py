@@ -1,9 +1,10 @@
 """An encoder that finds the first and last token of the answer to a question in a paragraph."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
@@ -11,14 +12,11 @@ from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.question_answering.batches import SpanBatch
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 
 class SpanModel(EncoderWithHeads):
     """Encoder with heads.span, linear d -> 2 on each token's state of one readout: scores of first and last token."""
 
-    def __init__(self, inner: "PreTrainedModel", readout: str, frozen: bool, dropout: float):
+    def __init__(self, inner: PreTrainedModel, readout: str, frozen: bool, dropout: float):
         super().__init__(inner, frozen)
         self.readout = readout
         layers = nn.Sequential(nn.Dropout(dropout), nn.Linear(inner.config.hidden_size, 2))
@@ -31,7 +29,7 @@ class SpanModel(EncoderWithHeads):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-def build(inner: "PreTrainedModel", section: dict[str, Any]) -> SpanModel:
+def build(inner: PreTrainedModel, section: dict[str, Any]) -> SpanModel:
     """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
     module = import_model(section)
     s = parse_as(module.Settings, drop_name(section), "model")

@@ -1,9 +1,10 @@
 """An encoder that predicts a class, a score, or the similarity of two sentences."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
@@ -12,9 +13,6 @@ from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 
 class SentenceModel(EncoderWithHeads):
@@ -25,7 +23,7 @@ class SentenceModel(EncoderWithHeads):
     """
 
     def __init__(
-        self, inner: "PreTrainedModel", readout: str, frozen: bool, outputs: int, dropout: float, settings: Settings
+        self, inner: PreTrainedModel, readout: str, frozen: bool, outputs: int, dropout: float, settings: Settings
     ):
         super().__init__(inner, frozen)
         self.readout = readout
@@ -63,7 +61,7 @@ def compute_cosine(states: Tensor) -> Tensor:
     return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
 
 
-def build(inner: "PreTrainedModel", spec: dict[str, Any], outputs: int) -> SentenceModel:
+def build(inner: PreTrainedModel, spec: dict[str, Any], outputs: int) -> SentenceModel:
     """Build a trained encoder with a random head, in training mode."""
     module, problem = import_model(spec["model"]), parse_as(Settings, spec["problem"], "problem")
     s = parse_as(module.Settings, drop_name(spec["model"]), "model")

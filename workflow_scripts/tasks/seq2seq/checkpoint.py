@@ -1,7 +1,7 @@
 """The checkpoint of a seq2seq run: weights, model settings and both vocabularies in one folder."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,9 +14,6 @@ from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.trained_run import read_checked_run
 
-if TYPE_CHECKING:
-    from workflow_scripts.models.roberta_decoder.pieces import Pieces
-
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 
 
@@ -26,8 +23,8 @@ def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn
     return import_model(section).build(drop_name(section), **sizes)
 
 
-def find_pieces(section: dict[str, Any], folder: Path) -> "Pieces | None":
-    """Return the word pieces of the encoder in a folder with weights; None if the model reads words."""
+def find_pieces(section: dict[str, Any], folder: Path) -> Any:
+    """Return the word pieces (`Pieces`) of the encoder in a folder with weights; None if the model reads words."""
     module = import_model(section)
     return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
 

@@ -1,13 +1,25 @@
-"""Greedy and beam search for encoder-decoder models, over whole batches.
+"""Greedy and beam search for encoder-decoder models, over whole batches, and the scores of the joined outputs.
 
-Both return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at max_length), then padding.
-max_length is one for all sentences, or one for each, [B].
+Both searches return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at max_length), then
+padding. max_length is one for all sentences, or one for each, [B].
 """
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-PAD, END = 0, 2
+from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.common.progress import Reporter
+from workflow_scripts.data.prepared import read_table
+from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
+from workflow_scripts.tasks.settings import Evaluation
+
+COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
 
 @torch.no_grad()
@@ -20,7 +32,7 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, 
     memory, cache = model.encode(source), None
     output = source.new_full((source.size(0), longest), PAD)
     rows = torch.arange(source.size(0), device=source.device)
-    prefix = source.new_full((source.size(0), 1), END)
+    prefix = source.new_full((source.size(0), 1), EOS)
     alive = torch.ones_like(rows, dtype=torch.bool)
     for step in range(longest):
         if cached:
@@ -30,7 +42,7 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, 
         logits[:, PAD] = -torch.inf
         tokens = logits.argmax(dim=-1).masked_fill(~alive, PAD)
         output[rows, step] = tokens
-        alive &= tokens.ne(END) & (limit > step + 1)
+        alive &= tokens.ne(EOS) & (limit > step + 1)
         prefix = torch.cat([prefix, tokens[:, None]], dim=1)
         if not alive.any():
             break
@@ -61,7 +73,7 @@ def decode_with_beam(
     scores[:, 0] = 0.0
     ended = torch.zeros(sentences, dtype=torch.long, device=device)
     best = torch.full((sentences,), -torch.inf, device=device)
-    last = source.new_full((sentences * beam,), END)
+    last = source.new_full((sentences * beam,), EOS)
     for step in range(longest):
         logits, cache = model.decode_step(memory, cache, last)
         logits = logits.float()
@@ -73,7 +85,7 @@ def decode_with_beam(
         values = (values - logits.logsumexp(dim=1, keepdim=True)).view(-1, beam, width) + scores[..., None]
         candidates, index = values.flatten(1).topk(min(2 * beam, beam * width), dim=1)
         parents, tokens = index // width, words.view(-1, beam * width).gather(1, index)
-        is_end = tokens.eq(END)
+        is_end = tokens.eq(EOS)
 
         ending = is_end[:, :beam] & candidates[:, :beam].isfinite() & (ended < beam)[:, None]
         final = (candidates[:, :beam] / (step + 1) ** length_penalty).masked_fill(~ending, -torch.inf)
@@ -81,7 +93,7 @@ def decode_with_beam(
         better = (value > best).nonzero()[:, 0]
         best[better] = value[better]
         output[rows[better]] = hypotheses[better, parents[better, slot[better]]]
-        output[rows[better], step] = END
+        output[rows[better], step] = EOS
         ended += ending.sum(dim=1)
 
         scores, slots = candidates.masked_fill(is_end, -torch.inf).topk(beam, dim=1)
@@ -122,3 +134,52 @@ def _worth_dropping(alive: Tensor) -> bool:
 def _cut(output: Tensor) -> Tensor:
     """Remove the columns that are padding in every row."""
     return output[:, : int(output.ne(PAD).sum(dim=1).max())]
+
+
+def decode(
+    model: nn.Module,
+    table: pa.Table,
+    target_words: list[str],
+    settings: Evaluation,
+    device: torch.device,
+    reporter: Reporter | None = None,
+) -> list[str]:
+    """Decode each row of a split (columns `source`, `source_ids`). Words are joined by one space."""
+    coded = table["source"].combine_chunks().dictionary_encode()
+    which = coded.indices.to_numpy()
+    first = np.unique(which, return_index=True)[1]
+    sources = to_sequences(table["source_ids"].take(first))
+    length = sources.length + 1
+    outputs: list[str] = [""] * len(first)
+    longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
+    for rows in bucket_by_length(length, length, max(settings.batch_tokens, int(length.max()))):
+        source, limit = (torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows]))
+        if settings.beam == 1:
+            ids = decode_greedily(model, source, limit)
+        else:
+            ids = decode_with_beam(model, source, settings.beam, limit)
+        for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
+            end = sentence.index(EOS) if EOS in sentence else len(sentence)
+            outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
+        if reporter:
+            reporter.advance(len(rows))
+    return [outputs[index] for index in which]
+
+
+def join_tokens(texts: Sequence[str], into: str) -> list[str]:
+    """Join space-separated tokens as `Evaluation.join_tokens` says: `tokens` (unchanged), `words`, or one `text`."""
+    if into == "tokens":
+        return list(texts)
+    words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
+    return words if into == "words" else [text.replace(" ", "") for text in words]
+
+
+def score_with_modules(
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
+) -> list[dict[str, Any]]:
+    """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
+    rows = []
+    for name, options in settings.measures.items():
+        score_outputs = import_function(name, "score_outputs", "workflow_scripts.evaluation")
+        rows += score_outputs(outputs, references, read_table(data, split), data, options)
+    return rows

@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,16 +15,33 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
-from workflow_scripts.tasks.seq2seq.batches import read_source_pairs
+from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_source_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
-from workflow_scripts.tasks.seq2seq.loss import WordLoss
-from workflow_scripts.tasks.seq2seq.phrases import mark_phrases
-from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
+from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Settings
 from workflow_scripts.tasks.settings import Evaluation, Training
 
-if TYPE_CHECKING:
-    from workflow_scripts.models.roberta_decoder.pieces import Pieces
+
+def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
+    """(1 - eps) mean_n(-log p(y_n)) - eps mean_{n,v}(log p(v)), over the words that are not padding.
+
+    logits [B, T, V], target [B, T] -> scalar, in nats.
+    """
+    real = target.ne(0)
+    return cross_entropy(logits[real].float(), target[real], label_smoothing=label_smoothing)
+
+
+@dataclass(frozen=True)
+class WordLoss:
+    """loss(model, batch) -> (cross-entropy of the target's words, parts)."""
+
+    label_smoothing: float = 0.0
+
+    def __call__(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, parts) of a batch."""
+        logits = model(batch.source, batch.target_in).logits
+        loss = compute_word_cross_entropy(logits, batch.target_out, self.label_smoothing)
+        return loss, {"word": loss.detach()}
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
@@ -74,7 +92,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def make_validation(
-    data: Path, validation: dict[str, Any], batch_tokens: int, pieces: "Pieces | None", device: torch.device
+    data: Path, validation: dict[str, Any], batch_tokens: int, pieces: Any, device: torch.device
 ) -> Callable[[nn.Module], dict[str, float]]:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 

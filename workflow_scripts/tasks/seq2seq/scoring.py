@@ -15,7 +15,7 @@ from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import UNK, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
-from workflow_scripts.tasks.seq2seq.predictions import COLUMNS, decode, join_tokens, score_with_modules
+from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
 
 
