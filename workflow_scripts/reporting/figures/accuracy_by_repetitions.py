@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pandas
-from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.markers import CARETDOWNBASE
 
@@ -25,10 +24,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         if values.empty:
             axes.text(number, 50, f"not run at {inputs.scale}", ha="center", va="center", color=GREY, rotation=90)
         else:
-            colour = LOOKS[0].colour
-            axes.bar(number, values["value"].mean(), 0.6, facecolor=to_rgba(colour, 0.3), edgecolor=colour)
+            axes.bar(number, values["value"].mean(), 0.6, **LOOKS[0].fill)
             spread = number + 0.1 * (np.arange(len(values)) - (len(values) - 1) / 2)
-            axes.plot(spread, values["value"], "o", color=colour, markersize=3.5, clip_on=False, label=SEEDS)
+            axes.plot(spread, values["value"], "o", color=LOOKS[0].colour, markersize=3.5, clip_on=False, label=SEEDS)
         if "published" in entry:
             printed = inputs.get_published(entry["published"])
             rows.append(pandas.DataFrame([{"panel": entry["panel"], "value": printed.value, "published": True}]))

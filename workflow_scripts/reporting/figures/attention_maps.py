@@ -20,30 +20,26 @@ TITLES, LEFT, BELOW, BAR, EMPTY = 0.42, 0.42, 0.42, 0.5, 0.4
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row per entry of `runs` (its seed of median test accuracy), a panel per sentence.
 
-    options:
-        sentences: the analysis' sentences to show; the others are compared with the first.
-        highlight: frame a head if its divergence from the first sentence, averaged over queries, is larger (nats). The
-            paper framed maps by eye.
+    options: sentences: those to show; highlight: frame a head if its divergence from the first sentence,
+    averaged over queries, is larger (nats).
     """
     entries, options = inputs.display["runs"], inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
     weights, by_head = inputs.read_table("attention"), inputs.read_table("kl_by_head")
     accuracies, divergences = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl")
     width = PAGE / len(sentences) - LEFT - 0.05
-    seeds = [inputs.find_median_seed(entry) for entry in entries]
-    tables = [
-        None if seed is None else select_entry(weights, entry, seed) for entry, seed in zip(entries, seeds, strict=True)
-    ]
     step = len(_split_tokens(sentences[0])) + GAP
-    heights = [
-        EMPTY if table is None else width * (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
-        for table in tables
-    ]
-    gaps = [0.15 if seed is None else BELOW for seed in seeds]
-    total = sum(heights) + len(entries) * TITLES + sum(gaps) + BAR
+    rows = []
+    for entry in entries:
+        table, height, gap = None, EMPTY, 0.15
+        if (seed := inputs.find_median_seed(entry)) is not None:
+            table, gap = select_entry(weights, entry, seed), BELOW
+            height = width * (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
+        rows.append((entry, seed, table, height, gap))
+    total = sum(TITLES + height + gap for _, _, _, height, gap in rows) + BAR
     figure = make_figure(PAGE, total, layout=None)
     shown, top = [], total
-    for entry, seed, table, height, gap in zip(entries, seeds, tables, heights, gaps, strict=True):
+    for entry, seed, table, height, gap in rows:
         title = entry["panel"]
         if seed is not None:
             accuracy = select_entry(accuracies, entry, seed)["value"].item()

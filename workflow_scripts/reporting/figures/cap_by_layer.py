@@ -12,15 +12,14 @@ from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, selec
 from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 COLUMNS = 4  # panels next to each other
-POINT_COLUMNS = [*RUN_COLUMNS, "layer", "depth", "value", "series"]
+POINT = [*RUN_COLUMNS, "layer", "depth", "series"]
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
 
-    All panels share the axis of accuracies. `depth` is the block's index in percent of the last block's.
-
-    options: poolings: each has a column of panels; without any, a panel is the mean over all.
+    `depth` is the block's index in percent of the last block's. options: poolings, each with a column of panels;
+    without any, a panel is the mean over all.
     """
     entries, poolings = inputs.display["runs"], inputs.read_options(poolings=[])["poolings"]
     table = inputs.select_scores("exact_match", "cap")
@@ -39,9 +38,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         if any(inputs.list_seeds(entry) for entry in mine):
             chosen = table if pooling is None else table[table["pooling"] == pooling]
             found = pandas.concat([select_entry(chosen, entry).assign(series=entry["series"]) for entry in mine])
-            names_of_point = [column for column in POINT_COLUMNS if column != "value"]
             # The mean over poolings.
-            points[name, pooling] = found.groupby(names_of_point, as_index=False, sort=False)["value"].mean()
+            points[name, pooling] = found.groupby(POINT, as_index=False, sort=False)["value"].mean()
     bottom = find_axis_start(points.values())
     handles, shown = {}, []
     for axes, (name, pooling) in zip(grid, panels, strict=False):
@@ -62,7 +60,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)
     else:
         add_legend_below(figure, in_order, len(looks))
-    return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT_COLUMNS, "panel", "pooling"])
+    return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT, "value", "panel", "pooling"])
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:

@@ -3,22 +3,13 @@
 import numpy as np
 import pandas
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETUP
 from matplotlib.patches import Patch
 
+from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
-from workflow_scripts.reporting.figures.style import (
-    GREY,
-    LOOKS,
-    PAGE,
-    Look,
-    add_legend_below,
-    make_figure,
-    mark_not_run,
-)
 
 WIDTH = 0.8  # of the bars of a model, side by side
 
@@ -27,16 +18,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
 
     A bar is the mean over seeds, a dot a seed, a diamond the published number. options:
-        panels: for each a title, a metric, a label for its axis, and other selectors of the score: rate, item_set,
-            split; readouts, by series. Scores under an intervention are averaged over its repetitions.
+        panels: each a title, a metric, a label for its axis, and other selectors of the score: rate, item_set, split;
+            readouts, by series. Scores under an intervention are averaged over its repetitions.
         published: the cell of the published number, with {panel}, {series} and the entries of the panel; none if empty.
         series_names: the names of the series in `published`, if they differ.
     """
     options = inputs.read_options(panels=[], published="", series_names={})
     entries = inputs.display["runs"]
     models = list(dict.fromkeys(entry["panel"] for entry in entries))
-    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
-    figure = make_figure(PAGE, 1.55 * len(options["panels"]) + 0.5)
+    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), style.LOOKS, strict=False))
+    figure = style.make_figure(style.PAGE, 1.55 * len(options["panels"]) + 0.5)
     grid = figure.subplots(len(options["panels"]), 1, squeeze=False)[:, 0]
     rows, any_published = [], False
     for number, (panel, axes) in enumerate(zip(options["panels"], grid, strict=True)):
@@ -46,7 +37,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         printed = select_panel_published(inputs, panel, entries, options)
         rows += [values.assign(published=False, title=panel["title"]), printed.assign(title=panel["title"])]
         if values.empty and printed.empty:
-            mark_not_run(axes, inputs.scale)
+            style.mark_not_run(axes, inputs.scale)
             continue
         any_published |= not printed.empty
         end = find_axis_end(panel, values, printed)
@@ -55,15 +46,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
         labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
         axes.set_xticks(range(len(models)), labels)
-    handles = [
-        Patch(facecolor=to_rgba(look.colour, 0.3), edgecolor=look.colour, hatch=look.hatch, label=name)
-        for name, look in looks.items()
-    ]
-    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2.5, label="seeds"))
+    handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
+    handles.append(Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds"))
     if any_published:
         hollow = {"color": "black", "markerfacecolor": "white", "linestyle": "", "markersize": 3.5}
         handles.append(Line2D([], [], marker="D", label="published", **hollow))
-    add_legend_below(figure, handles, len(looks) + 2)
+    style.add_legend_below(figure, handles, len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
@@ -97,12 +85,7 @@ def select_panel_published(inputs: Inputs, panel: dict, entries: list[dict], opt
 
 
 def draw_bars(
-    axes: Axes,
-    values: pandas.DataFrame,
-    printed: pandas.DataFrame,
-    models: list[str],
-    looks: dict[str, Look],
-    end: float,
+    axes: Axes, values: pandas.DataFrame, printed: pandas.DataFrame, models: list[str], looks: dict, end: float
 ) -> None:
     """Draw the bars, dots and diamonds of one panel, whose axis ends at `end`."""
     step = WIDTH / len(looks)
@@ -111,8 +94,7 @@ def draw_bars(
             x = at + (place - (len(looks) - 1) / 2) * step
             seeds = values.loc[(values["series"] == name) & (values["panel"] == model), "value"]
             if len(seeds):
-                face = {"facecolor": to_rgba(look.colour, 0.3), "edgecolor": look.colour, "hatch": look.hatch}
-                axes.bar(x, seeds.mean(), step * 0.9, linewidth=0.8, **face)
+                axes.bar(x, seeds.mean(), step * 0.9, linewidth=0.8, **look.fill)
                 spread = x + step * 0.5 * np.linspace(-0.5, 0.5, len(seeds) + 2)[1:-1]
                 axes.plot(spread, seeds, "o", color=look.colour, markersize=2.5)
             for value in printed.loc[(printed["series"] == name) & (printed["panel"] == model), "value"]:
@@ -124,8 +106,7 @@ def draw_bars(
 def find_axis_end(panel: dict, values: pandas.DataFrame, printed: pandas.DataFrame) -> float:
     """Return the end of the axis: 105 for percentages, or 1.25 times the highest if all are below 20.
 
-    CVs end above 90% of the values and above every seed: the paper has CVs far above all others, two of them misprints,
-    which would hide the rest.
+    CVs end above 90% of the values and above every seed: the paper has CVs, two of them misprints, far above the rest.
     """
     everything = pandas.concat([values["value"], printed["value"]]).astype(float)
     if panel["metric"] != "cv":

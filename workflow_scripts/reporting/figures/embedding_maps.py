@@ -13,17 +13,8 @@ from matplotlib.text import Annotation
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
+from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
-from workflow_scripts.reporting.figures.style import (
-    DOTS,
-    LOOKS,
-    PAGE,
-    Look,
-    add_legend_below,
-    make_figure,
-    make_markers,
-    mark_not_run,
-)
 
 END = "</s>"
 DIRECTIONS = 16
@@ -36,26 +27,23 @@ LEADER_FROM = 11  # gaps from which a line joins the label to its point
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw one panel per entry of `runs`, its seed of median test accuracy.
 
-    options:
-        label: words to label, the most important first (all of them). A label without a free place is left out.
-        columns: panels next to each other (2).
-        codes: join the words of one code by a thin tree (true).
+    options: label: words to label, the most important first (all of them); columns: panels next to each other; codes:
+    join the words of one code by a thin tree.
     """
     entries, options = inputs.display["runs"], inputs.read_options(label=None, columns=2, codes=True)
-    columns = options["columns"]
-    rows = math.ceil(len(entries) / columns)
-    figure = make_figure(PAGE, rows * 2.9 + 0.45)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    rows = math.ceil(len(entries) / options["columns"])
+    figure = style.make_figure(style.PAGE, rows * 2.9 + 0.45)
+    axes = figure.subplots(rows, options["columns"], squeeze=False).ravel()
     words, accuracies = inputs.read_table("words"), inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
-    looks = dict(zip(classes, LOOKS, strict=False))
+    looks = dict(zip(classes, style.LOOKS, strict=False))
     shown = []
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry['panel']}"
         seed = inputs.find_median_seed(entry)
         if seed is None:
             panel.set_title(title, loc="left")
-            mark_not_run(panel, inputs.scale)
+            style.mark_not_run(panel, inputs.scale)
             continue
         accuracy = select_entry(accuracies, entry, seed)["value"].item()
         panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left")
@@ -66,13 +54,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
-        handles = make_markers({name: look for name, look in looks.items() if name in present}, **DOTS)
+        handles = style.make_markers({name: look for name, look in looks.items() if name in present}, **style.DOTS)
         if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
         else:
-            add_legend_below(figure, handles, 6)
+            style.add_legend_below(figure, handles, 6)
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -88,7 +76,7 @@ def get_marker_area(table: pandas.DataFrame) -> float:
     return 26 if len(table) < 100 else 9
 
 
-def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], codes: bool) -> None:
+def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look], codes: bool) -> None:
     """Draw the words of one run, by class, `</s>` as a dot; with `codes` the words of a code as a shortest tree."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
@@ -97,9 +85,9 @@ def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, Look], code
             for start, end in zip(edges.row, edges.col, strict=True):
                 axes.plot(*points[[start, end]].T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
-        look = looks.get(name, Look("black", ".", "", ""))
-        style = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
-        axes.scatter(members["x"], members["y"], get_marker_area(table), **style, zorder=2)
+        look = looks.get(name, style.Look("black", ".", "", ""))
+        shape = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
+        axes.scatter(members["x"], members["y"], get_marker_area(table), **shape, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.1)
@@ -124,10 +112,9 @@ def is_free(box: np.ndarray, boxes: np.ndarray) -> bool:
 def place_labels(
     axes: Axes, xy: np.ndarray, texts: Sequence[str], labelled: Sequence[int], marker: float = 4, size: float = 6
 ) -> list[Annotation]:
-    """Label the points `labelled` of xy [N, 2], in that order: earlier ones get the better places.
+    """Label the points `labelled` of xy [N, 2], earlier ones first; labels without a free place are left out.
 
-    A label that finds no free place within the rings is left out. Every point is kept free, for a marker of `marker`
-    points across. The layout of the figure must be final; the limits of the axes stay as they are.
+    Every point is kept free, for a marker of `marker` points across. The layout of the figure must be final.
     """
     figure = axes.figure
     renderer = figure.canvas.get_renderer()

@@ -75,7 +75,7 @@ class Inputs:
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
             table = _read(self.results / run_folder(run) / "training.csv")
-            of_run = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
+            of_run = {column: getattr(run, column) for column in RUN_COLUMNS}
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
@@ -85,10 +85,7 @@ class Inputs:
         return sorted(run.seed for run in self.requested if run.unseeded == name)
 
     def find_median_seed(self, entry: dict[str, Any]) -> int | None:
-        """Find the seed of an entry of `runs` with the median test accuracy; None if the scale does not run it.
-
-        An even number of seeds has the lower of the two medians; of equal accuracies the lowest seed counts.
-        """
+        """Find the (lowest) seed of an entry of `runs` with the (lower) median test accuracy; None without runs."""
         table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
         if table.empty:
             return None

@@ -5,17 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
-from workflow_scripts.reporting.figures.style import (
-    DOTS,
-    GREY,
-    LOOKS,
-    PAGE,
-    add_legend_below,
-    make_figure,
-    make_markers,
-    mark_not_run,
-)
 
 SMALLEST = 1e-5  # nats; smaller divergences are drawn at this one, since a logarithmic axis has no zero
 
@@ -25,7 +16,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     An entry of `runs` may name the cells of its published numbers: `published: {accuracy: ..., divergence: ...}`.
     """
-    figure = make_figure(PAGE, 2.6)
+    figure = style.make_figure(style.PAGE, 2.6)
     left, right = figure.subplots(1, 2, sharey=True)
     accuracy, divergence, rows = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl"), []
     for number, entry in enumerate(inputs.display["runs"]):
@@ -44,9 +35,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     for axes, letter in ((left, "a"), (right, "b")):
         axes.set_title(f"({letter})", loc="left")
     if accuracy.empty:
-        mark_not_run(right, inputs.scale)
+        style.mark_not_run(right, inputs.scale)
     hollow = Line2D([], [], linestyle="", label="hollow: published")  # each in the shape of its training set
-    add_legend_below(figure, [*make_markers(dict(zip(labels, LOOKS, strict=False))), hollow], len(labels) + 1)
+    handles = [*style.make_markers(dict(zip(labels, style.LOOKS, strict=False))), hollow]
+    style.add_legend_below(figure, handles, len(handles))
     return figure, pandas.concat(rows, ignore_index=True)
 
 
@@ -54,10 +46,10 @@ def draw_training_set(
     left: Axes, right: Axes, number: int, label: str, points: pandas.DataFrame, printed: dict[str, float | None]
 ) -> None:
     """Draw the seeds of one training set filled, the paper's numbers hollow."""
-    look = LOOKS[number]
+    look = style.LOOKS[number]
     spread = [number + 0.1 * (at - (len(points) - 1) / 2) for at in range(len(points))]
-    filled = DOTS | {"marker": look.marker, "color": look.colour}
-    hollow = {"marker": look.marker, "linestyle": "", "color": GREY, "markerfacecolor": "none", "markersize": 7}
+    filled = style.DOTS | {"marker": look.marker, "color": look.colour}
+    hollow = {"marker": look.marker, "linestyle": "", "color": style.GREY, "markerfacecolor": "none", "markersize": 7}
     left.plot(spread, points["accuracy"], **filled)
     right.plot(points["divergence"].clip(lower=SMALLEST), points["accuracy"], **filled)
     if printed.get("accuracy") is not None:

@@ -13,11 +13,8 @@ SHADE = "0.92"
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
 
-    options:
-        mean: also draw the mean, at steps at which all seeds were validated.
-        shade_falling_rate: shade the updates at the end of a panel in which the learning rate falls after it was
-            constant. A rate that falls from its peak on is not shaded.
-    The axis of a panel ends at its highest value.
+    options: mean: also draw the mean, at steps at which all seeds were validated; shade_falling_rate: shade the updates
+    at the end of a panel in which the learning rate falls after it was constant.
     """
     options = inputs.read_options(mean=True, shade_falling_rate=False)
     entries, curves, shown = inputs.display["runs"], inputs.read_curves("valid_exact_match"), []
@@ -64,10 +61,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 
 def find_falling_rate(rates: pandas.DataFrame) -> tuple[float, float] | None:
-    """Find the first and last update of the fall of the learning rate after it was constant, in the log of one run.
-
-    None if it was never constant, or does not fall.
-    """
+    """Find the first and last update of the fall of the learning rate of one run after it was constant, if any."""
     if rates.empty:
         return None
     one = rates[rates["seed"] == rates["seed"].min()].sort_values("step")

@@ -12,10 +12,8 @@ MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw, for each word, the paper's neighbours and those of each entry of `runs` (its seed of median test accuracy).
 
-    A neighbour of another class is grey and struck through. Classes are known for words of the training data only.
-    options:
-        space: tsne or embedding.
-        published: the cell of the published neighbours, with {word} for the word.
+    A neighbour of another class (known for words of the training data) is grey and struck through. options: space: tsne
+    or embedding; published: the cell of the published neighbours, with {word} for the word.
     """
     options, table = inputs.read_options(space="tsne", published=""), inputs.read_table("neighbours")
     table = table[table["space"] == options["space"]]
@@ -50,5 +48,4 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 def list_published_words(inputs: Inputs, cell: str) -> list[str]:
     """List the words whose neighbours the paper prints, in its order."""
     before, after = (part.split("/") for part in cell.split("{word}"))
-    keys = [key for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
-    return [key[1] for key in keys]
+    return [key[1] for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]

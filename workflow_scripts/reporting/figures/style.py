@@ -11,6 +11,7 @@ import seaborn
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -30,6 +31,11 @@ class Look:
     marker: str
     line: str
     hatch: str
+
+    @property
+    def fill(self) -> dict[str, Any]:
+        """Return the arguments that draw a bar."""
+        return {"facecolor": to_rgba(self.colour, 0.3), "edgecolor": self.colour, "hatch": self.hatch}
 
 
 # The colours of Okabe and Ito (2008), ordered so that neighbours differ in lightness too.

@@ -19,11 +19,9 @@ COLOURS = "PuOr_r"
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a heat map per entry of `maps`, next to each other; a cell is the mean gain over the baseline by seed.
 
-    options:
-        baseline: the `series` of `runs` that is subtracted.
-        maps: for each a title, labels x and y of its axes, labels of its `columns`, and `rows`: each a label, the
-            series of its `cells`, one a column, the metric, and other selectors of the score: rate, item_set, layer.
-    Scores of one seed under an intervention are averaged over its repetitions.
+    options: baseline: the `series` of `runs` that is subtracted; maps: each a title, labels x and y of its axes, labels
+    of its `columns`, and `rows`: each a label, the series of its `cells`, one a column, the metric, and other selectors
+    of the score: rate, item_set, layer. Scores of one seed are averaged over repetitions of an intervention.
     """
     options = inputs.read_options(baseline="", maps=[])
     entries = {entry["series"]: entry for entry in inputs.display["runs"]}
@@ -48,9 +46,8 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
     for row in panel["rows"]:
         scores = {name: _by_seed(inputs, row, entries[name]) for name in {baseline, *row["cells"]}}
         for column, name in zip(panel["columns"], row["cells"], strict=True):
-            variants = [
-                (entry["task"], entry["method"], entry["variant"]) for entry in (entries[name], entries[baseline])
-            ]
+            sides = (entries[name], entries[baseline])
+            variants = [(entry["task"], entry["method"], entry["variant"]) for entry in sides]
             require_same_weights(inputs.evidence.weights, *variants, f"displays.yaml: {panel['title']}")
             by_seed = scores[name].to_dict(), scores[baseline].to_dict()
             again = len(inputs.list_seeds(entries[baseline])) > 1
@@ -62,10 +59,9 @@ def _gains(inputs: Inputs, panel: dict[str, Any], entries: dict[str, dict], base
 
 def _by_seed(inputs: Inputs, row: dict[str, Any], entry: dict[str, Any]) -> pandas.Series:
     """Return the score of an entry of `runs` by seed."""
-    under = {name: row[name] for name in ("rate", "layer", "item_set") if name in row}
     table = select_entry(inputs.select_scores(row["metric"], row.get("intervention")), entry)
-    for name, value in under.items():
-        table = table[table[name] == value]
+    for name in {"rate", "layer", "item_set"} & row.keys():
+        table = table[table[name] == row[name]]
     return table.groupby(RUN_COLUMNS)["value"].mean().groupby("seed").mean().astype(float)
 
 

@@ -39,7 +39,6 @@ def _compared(claim: Claim, left_cell: str, right_cell: str | float) -> str:
 
 
 def _claim_texts(outcome: Outcome) -> dict:
-    """Return the texts about one claim."""
     claim, effect = outcome.claim, outcome.effect
     low, high = outcome.interval or (None, None)
     decimals = choose_decimals(claim.unit, low, high)
@@ -60,17 +59,11 @@ def _claim_texts(outcome: Outcome) -> dict:
     if outcome.published is not None:
         published = format_number(outcome.published, choose_decimals(claim.unit), signed=True)
         published += ", contradicts the claim" if outcome.printed == "contradict" else ""
-    return claim.model_dump(include={"statement", "quote", "caveat", "source"}) | {
-        "primary": outcome.role == PRIMARY,
-        "control": claim.kind == "control",
-        "published": published,
-        "effect": shown,
-        "details": details,
-        "asked": format_criterion(claim),
-        "compared": format_comparison(claim),
-        "verdict": outcome.verdict,
-        "reason": "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason))),
-    }
+    reason = "; ".join(filter(None, (outcome.protocol and f"protocol {outcome.protocol}", outcome.reason)))
+    texts = {"published": published, "effect": shown, "details": details, "verdict": outcome.verdict, "reason": reason}
+    texts |= {"primary": outcome.role == PRIMARY, "control": claim.kind == "control"}
+    texts |= {"asked": format_criterion(claim), "compared": format_comparison(claim)}
+    return claim.model_dump(include={"statement", "quote", "caveat", "source"}) | texts
 
 
 def format_p_value(p_value: float) -> str:

@@ -48,9 +48,8 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
         crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
         for url, name in PROFILES.items()
     ]
-    workflow = crate.add_workflow(
-        "Snakefile", "Snakefile", main=True, lang="snakemake", properties=describe_file("Snakefile")
-    )
+    about = describe_file("Snakefile")
+    workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=about)
     workflow["name"] = "Recompose"
     crate.add_file("README.md", properties=describe_file("README.md") | {"about": crate.root_dataset})
     for file in list_matching_files(Path("."), WORKFLOW):
@@ -91,7 +90,6 @@ def add_file(crate: ROCrate, file: Path) -> File:
 
 def describe_file(file: str | Path) -> dict[str, str]:
     """Return name, size, type and checksum of a file."""
-    kind, _ = mimetypes.guess_type(file)
-    size = str(Path(file).stat().st_size)
-    found = {"name": Path(file).as_posix(), "contentSize": size, "sha256": hash_file(file)}
-    return found | {"encodingFormat": kind or "text/plain"}
+    kind, file = mimetypes.guess_type(file)[0] or "text/plain", Path(file)
+    size = str(file.stat().st_size)
+    return {"name": file.as_posix(), "contentSize": size, "sha256": hash_file(file), "encodingFormat": kind}

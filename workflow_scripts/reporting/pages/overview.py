@@ -76,8 +76,7 @@ OVERVIEW = """
 </tbody></table></div>
 <ul class="notes">{% for note in protocols %}<li>{{ note }}</li>{% endfor %}</ul>
 """
-# Snakemake centres this page between top and bottom of the window: of a page that is longer the top could not be
-# reached. Hence the box with a scroll bar of its own.
+# Snakemake centres this page in the window, so the top of a longer one could not be reached: it scrolls in a box.
 RST = """Recompose
 =========
 
@@ -104,17 +103,11 @@ def make_overview_html(
     titles = {key: paper.experiments.title for key, paper in catalogue.papers.items()}
     papers = [{"title": titles[key], "claims": make_claim_texts(judged)} for key, judged in outcomes.items() if judged]
     everything = [outcome for judged in outcomes.values() for outcome in judged]
-    body = render(
-        OVERVIEW,
-        scale=scale,
-        said=describe_trainings(catalogue, scale, trained),
-        kinds=KINDS,
-        verdicts=count_verdicts(everything),
-        papers=papers,
-        notes=describe_methods(everything),
-        trained=trained,
-        protocols=[PROTOCOL_NOTES[name] for name in dict.fromkeys(run.protocol for run in trained)],
-    )
+    notes = {"notes": describe_methods(everything)}
+    notes["protocols"] = [PROTOCOL_NOTES[name] for name in dict.fromkeys(run.protocol for run in trained)]
+    said, counted = describe_trainings(catalogue, scale, trained), count_verdicts(everything)
+    told = {"scale": scale, "said": said, "kinds": KINDS, "verdicts": counted, "papers": papers, "trained": trained}
+    body = render(OVERVIEW, **told, **notes)
     return make_page("Which claims reproduce", f"Recompose, scale {scale}: {catalogue.scales[scale].title}", body)
 
 
@@ -184,9 +177,8 @@ def count_trainings(catalogue: Catalogue, trained: list[TrainingSummary]) -> lis
     for run in trained:
         task, method, _ = run.name.split("/")
         counts.setdefault(catalogue.tasks[task].title, Counter())[catalogue.methods[method].title] += len(run.seeds)
-    return [
-        (task, "; ".join(f"{method} ({count})" for method, count in found.items())) for task, found in counts.items()
-    ]
+    texts = {task: (f"{method} ({count})" for method, count in found.items()) for task, found in counts.items()}
+    return [(task, "; ".join(methods)) for task, methods in texts.items()]
 
 
 def describe_methods(outcomes: list[Outcome]) -> list[str]:

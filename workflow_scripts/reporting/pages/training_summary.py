@@ -31,36 +31,23 @@ class TrainingSummary:
 
 
 def summarise_runs(runs: Iterable[Run], results: Path) -> list[TrainingSummary]:
-    """Summarise runs by task, method and variant from run.json and record.json under `results`.
-
-    Raises UserError if one is missing.
-    """
+    """Summarise runs by task, method and variant from run.json and record.json. Raises UserError if one is missing."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(f"{run.task}/{run.method}/{run.variant}", []).append(run)
+        groups.setdefault("/".join(run.unseeded), []).append(run)
     found = []
     for name, members in groups.items():
         made = [read_json(results / run_folder(run) / "run.json") for run in members]
         records = [read_json(results / run_folder(run) / "record.json") for run in members]
-        found.append(
-            TrainingSummary(
-                name,
-                sorted(run.seed for run in members),
-                find_worst_protocol(*(run["protocol"] for run in made)),
-                made[0]["steps"],
-                made[0]["parameters"],
-                sum(record["seconds"] for record in records) / 3600,
-                sorted({record["device_name"] for record in records}),
-            )
-        )
+        seeds, protocol = sorted(run.seed for run in members), find_worst_protocol(*(run["protocol"] for run in made))
+        hours = sum(record["seconds"] for record in records) / 3600
+        devices = sorted({record["device_name"] for record in records})
+        found.append(TrainingSummary(name, seeds, protocol, made[0]["steps"], made[0]["parameters"], hours, devices))
     return found
 
 
 def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
-    """Describe each real data set of measured cells that differs from the paper's.
-
-    The texts are from dataset.json under `results`; results that were copied without data have none.
-    """
+    """Describe the real data sets of measured cells that differ from the paper's, by dataset.json if there."""
     found = []
     for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
         if (file := results / data_folder(task) / "dataset.json").exists():

@@ -57,9 +57,8 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
         graph = read_json(folder / METADATA)["@graph"]
         return {str(entity["@id"]): entity["sha256"] for entity in graph if "sha256" in entity}
     except (UserError, OSError, KeyError, TypeError) as error:
-        raise UserError(
-            f"{crate}: no readable {METADATA} in it; write a crate with `python -m workflow_scripts crate`"
-        ) from error
+        advice = "write a crate with `python -m workflow_scripts crate`"
+        raise UserError(f"{crate}: no readable {METADATA} in it; {advice}") from error
 
 
 def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
@@ -82,9 +81,8 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
     for run in list_requested_runs(catalogue, config):
         yield from (f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
         yield from (f"{paths.run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
-        yield from (
-            f"{paths.evaluation_folder(run)}/{name}" for name in ("evaluation.json", "record.json", "scores.csv")
-        )
+        scored = paths.evaluation_folder(run)
+        yield from (f"{scored}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
         asked = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in select_intervened_runs(catalogue, paper, asked):
@@ -134,10 +132,8 @@ def find_display_faults(
             faults += find_text_faults(results / paths.figure_file(paper, name), drawn.csv)
             continue
         file = results / paths.table_file(paper, name)
-        tests = {
-            cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])})
-            for cell, test in read_json(file.with_suffix(".json")).get("tests", {}).items()
-        }
+        stored = read_json(file.with_suffix(".json")).get("tests", {}).items()
+        tests = {cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])}) for cell, test in stored}
         table = make_table(catalogue, paper, name, scale, shown, results, tests)
         counts["cells"] += len(table.rows)
         found = find_row_faults(file, ("row", "column", "metric"), table.rows)

@@ -5,25 +5,16 @@ import re
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid
 
-SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "`": r"\textasciigrave{}",
-    "±": r"$\pm$",
-    "−": r"$-$",
-    "α": r"$\alpha$",
-    "†": r"$\dagger$",
-    "‡": r"$\ddagger$",
-}
+SYMBOLS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
+SYMBOLS |= {"`": "asciigrave"}
+MATHS = {"±": r"\pm", "−": "-", "α": r"\alpha", "†": r"\dagger", "‡": r"\ddagger"}
+SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {letter: f"${text}$" for letter, text in MATHS.items()}
+SPECIAL |= {letter: rf"\text{name}{{}}" for letter, name in SYMBOLS.items()}
 
 
 def escape_latex(text: str) -> str:
     """Escape text for LaTeX."""
-    return "".join(SPECIAL.get(letter, letter) for letter in text)
+    return text.translate(str.maketrans(SPECIAL))
 
 
 def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
@@ -51,26 +42,13 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
             below.append(rf"{{\scriptsize {details}}}" if details else "")
         body.append(" & ".join(texts) + r" \\")
         body += [" & ".join(below) + r" \\"] if any(below) else []
-    return "\n".join(
-        [
-            "% needs \\usepackage{booktabs} and \\usepackage{xcolor}",
-            r"\begin{table}",
-            r"\centering\small\setlength{\tabcolsep}{4pt}",
-            rf"\caption{{{escape_latex(title)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}",
-            r"\toprule",
-            " & ".join(heads) + r" \\",
-            " ".join(rules),
-            *([" & ".join(subheads) + r" \\"] if any(grid.published) else []),
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}\medskip",
-            *(rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes),
-            r"\end{table}",
-            "",
-        ]
-    )
+    top = [r"% needs \usepackage{booktabs} and \usepackage{xcolor}", r"\begin{table}"]
+    top += [r"\centering\small\setlength{\tabcolsep}{4pt}", rf"\caption{{{escape_latex(title)}}}"]
+    top += [rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}", r"\toprule", " & ".join(heads) + r" \\", " ".join(rules)]
+    top += [" & ".join(subheads) + r" \\"] if any(grid.published) else []
+    below = [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
+    end = [r"\bottomrule", r"\end{tabular}\medskip", *below, r"\end{table}", ""]
+    return "\n".join([*top, r"\midrule", *body, *end])
 
 
 def _format_latex_score(cell: CellText) -> str:

@@ -1,7 +1,6 @@
 """The paper's significance test: a bootstrap over test examples, of each row of a table against its baseline.
 
-The test takes the trained models as given, so one more right example of 21,000 can be significant. A table marks a
-difference only if it is one over seeds too.
+It takes the trained models as given; a table marks a difference only if it is one over seeds too.
 """
 
 from dataclasses import dataclass
@@ -46,11 +45,7 @@ class ExampleTest:
 
 
 def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
-    """Test every measured accuracy against the cell of the row `baseline` in the same column, by key.
-
-    `results` is the folder of the scale. Only exact match, a score of whole examples, can be tested. Generated data
-    are not tested.
-    """
+    """Test every exact match on real data against the cell of the row `baseline` in the same column, by key."""
     tests: dict[str, ExampleTest] = {}
     fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]
     fit = [cell for cell in fit if cell.protocol != "stand_in" and not {"intervention", "over"} & cell.selection.keys()]
@@ -71,9 +66,8 @@ def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, E
 
 def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     """Return whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
-    task, method, variant, split, subset = (
-        cell.selection[name] for name in ("task", "method", "variant", "split", "subset")
-    )
+    names = ("task", "method", "variant", "split", "subset")
+    task, method, variant, split, subset = (cell.selection[name] for name in names)
     rows = []
     for seed in cell.seeds:
         file = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}") / "predictions.parquet"
@@ -91,10 +85,7 @@ def read_correctness(results: Path, cell: Cell) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read split, subset and correctness of each line of predictions.parquet, in the order of the data.
-
-    The predictions are those of the best checkpoint, or of the further one called `readout`.
-    """
+    """Read split, subset and correctness of the best checkpoint's predictions, or `readout`'s, in the data's order."""
     verify_checksum(file)
     try:
         columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only

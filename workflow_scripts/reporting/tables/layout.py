@@ -14,13 +14,10 @@ from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
-    "paper": (
-        "Protocol paper: the paper's own data, models and schedules. Signed numbers are ours less the published one."
-    ),
-    "reduced": (
-        "Protocol reduced: smaller models, data or schedules than the paper's. Published numbers are shown "
-        "next to them, without a difference."
-    ),
+    "paper": "Protocol paper: the paper's own data, models and schedules. "
+    "Signed numbers are ours less the published one.",
+    "reduced": "Protocol reduced: smaller models, data or schedules than the paper's. "
+    "Published numbers are shown next to them, without a difference.",
     "stand_in": "Protocol stand_in: generated data. These numbers only show that every step works.",
 }
 
@@ -89,22 +86,16 @@ def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
     if cell.status == MEASURED:
         ends = [format_number(end, cell.decimals) for end in (summary.low, summary.high) if end is not None]
         seeds = f"{summary.n} seeds, {' to '.join(ends)}" if ends else "1 seed"
-    return CellText(
-        cell.status,
-        cell.protocol,
-        format_published(cell),
-        ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else "",
-        format_reproduced(cell),
-        MARKERS[test.outcome] if test else "",
-        seeds,
-        "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True),
-    )
+    source = ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else ""
+    marker = MARKERS[test.outcome] if test else ""
+    difference = "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True)
+    texts = (format_published(cell), source, format_reproduced(cell), marker, seeds, difference)
+    return CellText(cell.status, cell.protocol, *texts)
 
 
 def format_number(value: float, decimals: int, signed: bool = False) -> str:
     """Format with fixed decimals, a true minus sign, and no negative zero."""
-    text = f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}"
-    return text.replace("-", "−")
+    return f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}".replace("-", "−")
 
 
 def choose_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
@@ -115,19 +106,16 @@ def choose_decimals(unit: str, low: float | None = None, high: float | None = No
 
 
 def format_effect(row: dict[str, str]) -> str:
-    """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect.
-
-    The level of the interval follows from the quantile of one limit.
-    """
+    """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect."""
     if not row["effect"]:
         return ""
-    if not (row["ci_low"] and row["ci_high"]):
-        return f"{format_number(float(row['effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
-    low, high = float(row["ci_low"]), float(row["ci_high"])
+    low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
     decimals = choose_decimals(row["unit"], low, high)
-    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")
-    interval = f"{level}%: {format_number(low, decimals)} to {format_number(high, decimals)}"
-    return f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']} ({interval})"
+    effect = f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']}"
+    if low is None or high is None:
+        return effect
+    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")  # of both limits
+    return f"{effect} ({level}%: {format_number(low, decimals)} to {format_number(high, decimals)})"
 
 
 def format_published(cell: Cell) -> str:
@@ -179,10 +167,7 @@ def describe_blocks(measured: list[Cell]) -> str:
 def explain_table(
     display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
 ) -> list[str]:
-    """Return the sentences below a table: what was run, the interval, the markers, what is not comparable.
-
-    `data` are sentences on data sets that differ from the papers', and on the precision.
-    """
+    """Return the sentences below a table; `data` are those on data sets and precision."""
     measured = [cell for cell in cells if cell.status == MEASURED]
     found = [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
     if measured:

@@ -22,28 +22,22 @@ TABLE_COLUMNS = (
 )  # fmt: skip
 
 
+Tests = dict[str, ExampleTest]  # over examples, by cell
+
+
 @dataclass(frozen=True)
 class RenderedTable:
-    """A table: lines of its CSV, tests over examples by cell, and the text of each file by its ending."""
+    """A table: lines of its CSV, tests, and the text of each file by its ending."""
 
     rows: list[dict[str, str]]
-    tests: dict[str, ExampleTest]
+    tests: Tests
     files: dict[str, str]
 
 
 def make_table(
-    catalogue: Catalogue,
-    paper: str,
-    name: str,
-    scale: str,
-    runs: list[Run],
-    results: Path,
-    tests: dict[str, ExampleTest] | None = None,
+    catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path, tests: Tests | None = None
 ) -> RenderedTable:
-    """Make the table of `runs` from `results`, the folder of the scale.
-
-    `tests` are earlier tests over examples; None: compute them from the runs' predictions.
-    """
+    """Make the table of `runs` from `results`; without earlier `tests` from the runs' predictions, too."""
     content = catalogue.papers[paper].displays[name]
     display = parse_as(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
     evidence = read_evidence(catalogue, paper, scale, runs, [content], results)
@@ -63,12 +57,8 @@ def make_table(
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     body = format_html_table(grid, notes, summarise_runs(shown, results), command)
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
-    files = {
-        "csv": format_csv(TABLE_COLUMNS, rows),
-        "md": format_markdown_table(title, grid, notes),
-        "tex": format_latex_table(title, grid, notes),
-        "html": make_page(display.title, subtitle, body),
-    }
+    files = {"csv": format_csv(TABLE_COLUMNS, rows), "md": format_markdown_table(title, grid, notes)}
+    files |= {"tex": format_latex_table(title, grid, notes), "html": make_page(display.title, subtitle, body)}
     return RenderedTable(rows, tests, files)
 
 
@@ -79,27 +69,20 @@ def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -
         outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
         p_value = test.p_worse if test.over_examples == "worse" else test.p_better
         effect = test.over_seeds
-        interval = (
-            "one seed has no interval" if effect.low is None else f"95% interval {effect.low:.4f} to {effect.high:.4f}"
-        )
+        limits = f"95% interval {effect.low:.4f} to {effect.high:.4f}" if effect.n > 1 else "one seed has no interval"
         notes.append(
             f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}; difference over seeds "
-            f"{effect.value:.4f}, {interval}"
+            f"{effect.value:.4f}, {limits}"
         )
-    notes.append(cell.published.note if cell.published else "")
-    values = {
-        "published": cell.published and cell.published.value,
-        "published_std": cell.published and cell.published.std,
-        "difference": cell.difference,
-    }
+    values = {"difference": cell.difference}
+    if cell.published:
+        notes.append(cell.published.note)
+        values |= {"published": cell.published.value, "published_std": cell.published.std}
     if cell.status == MEASURED:
-        values |= {"reproduced": cell.summary.mean, "std": cell.summary.std}
-        values |= {"ci_low": cell.summary.low, "ci_high": cell.summary.high}
-    if cell.status == COMPUTED:
-        values |= {"reproduced": cell.computed}
-    return {
-        **{name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")},
-        **{name: "" if value is None else f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items()},
-        "n_seeds": str(len(cell.seeds)) if cell.seeds else "",
-        "note": "; ".join(filter(None, notes)),
-    }
+        values |= {"std": cell.summary.std, "ci_low": cell.summary.low, "ci_high": cell.summary.high}
+    if cell.status in (MEASURED, COMPUTED):
+        values["reproduced"] = cell.mean
+    row = {name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")}
+    row |= {name: f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items() if value is not None}
+    row |= {"n_seeds": str(len(cell.seeds)) if cell.seeds else "", "note": "; ".join(filter(None, notes))}
+    return {name: row.get(name, "") for name in TABLE_COLUMNS}
