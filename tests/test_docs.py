@@ -2,9 +2,14 @@
 
 import ast
 import re
+import shutil
 from pathlib import Path
 
+import pytest
+
+from workflow_scripts.__main__ import COMMANDS
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.run_specs import resolve_run
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,3 +61,44 @@ def test_the_tests_that_security_promises_exist():
     assert len(named) > 8
     for file, test in named:
         assert test in marks(ROOT / "tests" / file), f"no test {file}::{test}"
+
+
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.name)
+def test_links_and_commands_of_a_document_exist(file):
+    text = file.read_text()
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert not [link for link in links if not (file.parent / link.split("#")[0]).exists()]
+    assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {*COMMANDS, "COMMAND", "lint"}
+
+
+def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tmp_path):
+    """And the settings of a run are those that its comments say."""
+    text = (ROOT / "docs/configuration.md").read_text()
+    blocks = {
+        heading: "\n".join(line[4:] for line in body.splitlines() if line.startswith("    "))
+        for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    }
+    shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
+    paper, published = tmp_path / "papers/mine", (ROOT / "papers/lrf/published.csv").read_text().splitlines()[0]
+    paper.mkdir(parents=True)
+    method = blocks["Four layers of settings"].partition("# catalogue/methods/mine.yaml\n")[2]
+    (tmp_path / "catalogue/methods/mine.yaml").write_text(method)
+    for name, content in {
+        "experiments.yaml": "title: Mine\ncitation: Me\n" + blocks["Experiments"],
+        "displays.yaml": blocks["Displays and axes"],
+        "claims.yaml": blocks["Claims"],
+        "analysis_plan.yaml": blocks["Analysis plans"],
+        "published.csv": published + "\n",
+    }.items():
+        (paper / name).write_text(content)
+    catalogue = load_catalogue(tmp_path)
+    assert [column["column"] for column in catalogue.papers["mine"].displays["table1"]["columns"]] == [
+        "COGS", "JUMP", "COGS in distribution", "JUMP in distribution"
+    ]  # fmt: skip
+    assert [claim["kind"] for claim in catalogue.papers["mine"].claims if "kind" in claim] == ["control"]
+    rates = {name: resolve_run(catalogue, f"cogs/{name}/seed-1", "small")["training"]["learning_rate"]
+             for name in ("transformer/default", "mine/default", "mine/slow")}  # fmt: skip
+    assert list(rates.values()) == [0.001, 0.002, 0.0001]

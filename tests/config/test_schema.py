@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from workflow_scripts.config.editor_schemas import make_schemas
+from workflow_scripts.config.reference import PAGE, START, make_reference
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +17,15 @@ def test_json_schemas_are_in_step_with_the_models():
         assert written == json.loads(json.dumps(expected)), (
             f"{name} is old; run `python -m workflow_scripts.config.editor_schemas`"
         )
+
+
+def test_the_page_of_the_configuration_is_in_step_with_the_models():
+    page = (ROOT / PAGE).read_text()
+    assert page.endswith(f"{START}\n{make_reference()}"), (
+        f"{PAGE} is old; run `python -m workflow_scripts.config.reference`"
+    )
+    assert "| `dropout` | number ≥ 0 ≤ 0.99 | `0.3` |" in page  # a default and its limits
+    assert "| `gated` | true or false | `true` | gated (" in page  # a comment of the code
 
 
 @pytest.mark.parametrize("kind", ["analysis_plan", "claims", "displays", "experiments"])

@@ -1,8 +1,22 @@
 """What docs/adding.md says: new files are enough, and they run at once."""
 
 import csv
+import shutil
 
-from tests.workflow.projects import Project
+import pytest
+
+from tests.workflow.projects import ROOT, Project
+
+EXAMPLE = ROOT / "docs/examples/devil_detail"
+
+
+def add_example(project: Project) -> None:
+    """Copy its files, each of which is new."""
+    files = [file.relative_to(EXAMPLE) for file in EXAMPLE.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    assert len(files) == 11 and not [file for file in files if (project.root / file).exists()]
+    for file in files:
+        (project.root / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(EXAMPLE / file, project.root / file)
 
 
 def test_a_new_paper_makes_its_table_at_once(project: Project):
@@ -17,3 +31,43 @@ def test_a_new_paper_makes_its_table_at_once(project: Project):
         (claim,) = csv.DictReader(stream)
     assert (claim["paper"], claim["verdict"]) == ("mine", "no verdict")
     assert done.stdout.splitlines()[-1] == "Report: results/demo/report.html"
+
+
+def test_the_example_makes_its_tables_and_verdicts(project: Project):
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4,")
+    project.edit("catalogue/tasks/kinds.yaml", "{max_length: 130}", "{max_length: 10}")
+    add_example(project)
+    done = project.make("--papers", "devil_detail")
+    cells = {}
+    for table in ("table-cogs", "table-scan"):
+        with open(project.root / f"results/demo/tables/devil_detail/{table}.csv") as stream:
+            cells |= {f"{row['row']}/{row['column']}": row for row in csv.DictReader(stream)}
+    expected = {
+        "relative/early stopping": ("", "stand_in", "measured"),
+        "upscaled/last weights": ("", "stand_in", "measured"),
+        "relative/longer": ("100", "reduced", "measured"),
+        "best model/last weights": ("81", "", "published only"),
+    }
+    assert {
+        key: tuple(cells[key][name] for name in ("published", "protocol", "status")) for key in expected
+    } == expected
+    assert (project.root / "results/demo/figures/devil_detail/figure-cogs.svg").exists()
+    assert "4 exploratory claims of the papers at demo: 1 no verdict, 3 not run" in done.stdout
+
+
+def test_the_example_reruns_nothing(demo: Project):
+    add_example(demo)
+    assert demo.planned() == set()
+
+
+@pytest.mark.parametrize("cutoff", [22, 26])
+def test_the_example_splits_scan_by_length(cutoff, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLE / "workflow_scripts/data/datasets")
+    import scan_length
+
+    splits = scan_length.prepare({"cutoff": cutoff}, {}).splits
+    lengths = {name: [len(example.target.split()) for example in rows] for name, rows in splits.items()}
+    assert max(lengths["train"] + lengths["in_distribution"]) <= cutoff < min(lengths["test"])
+    assert len(set().union(*splits.values())) == sum(map(len, splits.values())) == 20_910
+    # 16,990 and 3,920 are the sizes of the official split, which has 22.
+    assert cutoff != 22 or len(lengths["test"]) == 3_920

@@ -1,0 +1,108 @@
+"""List the keys of all files with type, default and description: the second half of docs/configuration.md."""
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from workflow_scripts.config import analysis_plan, display_schema, schema
+from workflow_scripts.config.packages import find_settings_class, list_packages
+from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.tasks import settings
+
+PAGE = Path("docs/configuration.md")
+START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
+DISPLAYS = "TableDisplay Selection Row Column FigureDisplay VariantRuns Runs AnalysedRuns Analysis"
+GROUPS = {  # heading -> classes, each after those that it extends
+    "config.yaml": (schema, "Config DataSources ModelSources"),
+    "catalogue/tasks and catalogue/methods": (schema, "Layer DataLayer Condition TaskEntry MethodEntry VariantEntry"),
+    "catalogue/scales.yaml and catalogue/metrics.yaml": (schema, "Scale Jobs Metrics"),
+    "experiments.yaml": (schema, "Experiments Experiment"),
+    "displays.yaml": (display_schema, DISPLAYS),
+    "claims.yaml": (display_schema, "Claim"),
+    "analysis_plan.yaml": (analysis_plan, "AnalysisPlan PrimaryClaim Control Requirement Pilots Spread"),
+    "Sections training, evaluation, search": (settings, "Training Evaluation Search"),
+}
+
+
+def make_reference() -> str:
+    """Return the lists of keys as Markdown, by file and by section of the settings."""
+    lines: list[str] = []
+    shown: dict[type[BaseModel], str] = {}
+    for heading, (module, names) in GROUPS.items():
+        lines.append(f"### {heading}")
+        for name in names.split():
+            lines += list_keys(getattr(module, name), name, shown)
+    lines.append("### Sections init and intervention")
+    for model in (schema.Init, Intervention):
+        lines += list_keys(model, model.__name__, shown)
+    for section, group in (("model", "models"), ("objective", "objectives"), ("problem", "tasks")):
+        lines.append(f"### Section {section}")
+        found = {name: find_settings_class(section, name, name) for name in list_packages(group)}
+        for name, model in sorted(found.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))):
+            if model:
+                lines += list_keys(model, f"[{name}](../workflow_scripts/{group}/{name}/settings.py)", shown)
+    return "\n\n".join(lines) + "\n"
+
+
+def list_keys(model: type[BaseModel], title: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
+    """Yield a heading and a table of the keys of a class, without those that it has from a class in `shown`."""
+    content, comments = model.model_json_schema(), read_comments(model)
+    inherited: dict[str, Any] = {}
+    for base in (base for base in shown if issubclass(model, base)):
+        inherited |= base.model_json_schema()["properties"]
+    rows = []
+    for key, one in content["properties"].items():
+        if inherited.get(key) != one and "const" not in one:
+            default = "required" if key in content.get("required", ()) else f"`{json.dumps(one.get('default'))}`"
+            said = (one.get("description") or comments.get(key, "")).replace("|", "\\|")
+            said = re.sub("`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], said)
+            cells = (f"`{key}`", format_type(one), "" if default == "`null`" else default, said)
+            rows.append(f"| {' | '.join(cells)} |")
+    bases = [name for base, name in shown.items() if base in model.__bases__]
+    shown[model] = title
+    text = " ".join(inspect.cleandoc(model.__doc__ or "").split("\n\n")[0].split())
+    yield f"**{title}**: {text}" + f" Besides the keys of {' and '.join(bases)}:" * bool(bases)
+    yield "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
+
+
+def format_type(content: dict[str, Any]) -> str:
+    """Return the type of a value in words: `list of text`, a class, or the values that are allowed."""
+    if "$ref" in content:
+        return content["$ref"].rsplit("/", 1)[1]
+    if "anyOf" in content:
+        return " or ".join(format_type(one) for one in content["anyOf"] if one != {"type": "null"})
+    if "enum" in content or "const" in content:
+        return ", ".join(f"`{value}`" for value in content.get("enum", [content.get("const")]))
+    inner = content.get("items") or content.get("additionalProperties")
+    inner = next(iter(content.get("patternProperties", {}).values()), inner)
+    words = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "keys", "array": "list"}
+    limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    bounds = [f"{sign} {content[key]}" for key, sign in limits.items() if content.get(key, 2**31) != 2**31]
+    kind = words.get(content.get("type", "any"), content.get("type", "any"))
+    return " ".join([kind, *([f"of {format_type(inner)}"] if isinstance(inner, dict) and inner else []), *bounds])
+
+
+def read_comments(model: type[BaseModel]) -> dict[str, str]:
+    """Return the comment of each field of a class: at the end of its line, else in the lines before it."""
+    found = {}
+    for base in (one for one in reversed(model.__mro__) if one.__module__.startswith("workflow_scripts")):
+        lines = inspect.getsource(base).splitlines()
+        for node in (one for one in ast.walk(ast.parse("\n".join(lines))) if isinstance(one, ast.AnnAssign)):
+            first = node.lineno - 1
+            while lines[first - 1].strip().startswith("#"):
+                first -= 1
+            before = [line.strip("# ") for line in lines[first : node.lineno - 1]]
+            said = re.findall(r"  # (.*)", lines[node.lineno - 1]) or before
+            found[ast.unparse(node.target)] = " ".join(said)
+    return found
+
+
+if __name__ == "__main__":
+    before, start, _ = PAGE.read_text(encoding="utf-8").partition(START)
+    PAGE.write_text(f"{before}{start}\n{make_reference()}", encoding="utf-8")
