@@ -47,7 +47,7 @@ def test_each_key_of_the_data_has_the_entry_that_sets_it():
     ("module", "message"),
     [
         ("cosg", "task cogs: `prepare` is .*, but there is no module workflow_scripts.data.datasets.cosg"),
-        ("scan_grammar", "module workflow_scripts.data.datasets.scan_grammar has no `Options`"),
+        ("contamination", "module workflow_scripts.data.datasets.contamination has no `Options`"),
     ],
 )
 def test_a_module_that_prepares_nothing_is_named(copy: Path, module: str, message: str):

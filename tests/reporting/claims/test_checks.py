@@ -9,7 +9,7 @@ import pytest
 
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.data.datasets import scan, scan_grammar
+from workflow_scripts.data.datasets import scan
 from workflow_scripts.reporting.claims.checks import OFFICIAL, audit_published_numbers, digest_pairs, verify_grammar
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +33,7 @@ def test_the_grammar_makes_the_official_sets():
 
 def test_a_mistake_in_the_grammar_is_found(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setitem(scan_grammar.REPETITIONS, " thrice", 4)
+    monkeypatch.setitem(scan.REPETITIONS, " thrice", 4)
     assert {check.outcome for check in verify_grammar()} == {"differs"}
     assert main(["checks"]) == 1
     said = capsys.readouterr()

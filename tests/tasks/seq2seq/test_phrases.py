@@ -16,7 +16,7 @@ from tests.training.toy import ROOT, here
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.data.datasets import scan_grammar
+from workflow_scripts.data.datasets import scan
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.tasks.batching import SequencePairs, make_bucketed_batches, to_sequences
@@ -77,7 +77,7 @@ def test_phrases_of_worked_examples(task: str, sentence: str, phrases: list[str]
 
 
 def test_every_verb_phrase_of_scan_is_one_phrase():
-    for command, _ in scan_grammar.iterate_verb_phrases(scan_grammar.PRIMITIVES):
+    for command, _ in scan.iterate_verb_phrases(scan.PRIMITIVES):
         phrase = [command] if " " in command else []
         assert found("scan-jump", f"{command} twice after look") == phrase
         assert found("scan-jump", f"jump and {command} thrice") == phrase

@@ -1,8 +1,15 @@
-"""SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives."""
+"""SCAN (Lake and Baroni 2018): the splits defined by its grammar, and training sets with more primitives.
+
+The grammar (figure 1 and appendix) generates every command with its actions:
+
+C -> S and S | S after S | S        S -> V twice | V thrice | V
+V -> D1 opposite D2 | D1 around D2 | D | U
+D -> U left | U right | turn left | turn right        U -> walk | look | run | jump
+"""
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -10,12 +17,14 @@ from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets import scan_grammar
 from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.task_sources import find_source
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
+PRIMITIVES = ["walk", "look", "run", "jump"]
+DIRECTIONS = ["left", "right"]
+REPETITIONS = {"": 1, " twice": 2, " thrice": 3}
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
 LONE_LINES = 12_000
 CONTEXT_SENTENCES_2X = 85_905
@@ -95,14 +104,14 @@ def resolve_renaming(settings: Options) -> Renaming | None:
     multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
     if multiple is None:
         raise UserError(f"{WHERE}: set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
-    copies = settings.atomic_copies or max(1, LONE_LINES // (len(scan_grammar.PRIMITIVES) * (multiple + 1)))
+    copies = settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1)))
     return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
 
 
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of upstream's split: train has `phrase` only alone, in 1 of 10 lines if it is a command."""
     train, lone, test = [], [], []
-    for pair in scan_grammar.list_commands(scan_grammar.PRIMITIVES):
+    for pair in list_commands(PRIMITIVES):
         command = f" {pair[0]} "
         if f" {phrase} " not in command:
             train.append(Example(*pair))
@@ -121,9 +130,9 @@ def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Examp
     is not published.
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
-    parts = scan_grammar.list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
-    context, total = sample_contexts(parts, renaming.sentences, seed), scan_grammar.count_commands(parts)
-    lone = [Example(word + n, f"I_{word.upper()}{n}") for word in scan_grammar.PRIMITIVES for n in numbers]
+    parts = list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
+    context, total = sample_contexts(parts, renaming.sentences, seed), count_commands(parts)
+    lone = [Example(word + n, f"I_{word.upper()}{n}") for word in PRIMITIVES for n in numbers]
     jump = [Example("jump", "I_JUMP")]
     sampled = "" if len(context) == total else f", those of SCAN and others drawn with seed {seed}"
     notes = [
@@ -137,16 +146,16 @@ def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Examp
 
 def sample_contexts(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
     """Return all commands over the phrases `parts`; if more than `sentences`, those of SCAN and a uniform sample."""
-    total = scan_grammar.count_commands(parts)
+    total = count_commands(parts)
     if total <= sentences:
-        return [Example(*scan_grammar.get_command(parts, index)) for index in range(total)]
-    context = [Example(*pair) for pair in scan_grammar.list_commands(CONTEXT_PRIMITIVES)]
+        return [Example(*get_command(parts, index)) for index in range(total)]
+    context = [Example(*pair) for pair in list_commands(CONTEXT_PRIMITIVES)]
     if sentences < len(context):
         raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
     known = set(context)
     # A sample of `sentences` is enough: at most len(context) of them can be commands of SCAN, which are skipped.
     for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
-        example = Example(*scan_grammar.get_command(parts, index))
+        example = Example(*get_command(parts, index))
         if len(context) < sentences and example not in known:
             context.append(example)
     return context
@@ -160,3 +169,47 @@ def read_scan(path: Path) -> list[Example]:
             raise UserError(f"{path}:{number}: not of the form 'IN: <command> OUT: <actions>'; fetch the file again")
         examples.append(Example(*match.groups()))
     return examples
+
+
+def iterate_verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield V, pairs (command, actions), for each primitive and for `turn`, which needs a direction."""
+    for word in [*primitives, "turn"]:
+        act = [] if word == "turn" else [f"I_{word.upper()}"]
+        if act:
+            yield word, act
+        for direction in DIRECTIONS:
+            turn = [f"I_TURN_{direction.upper()}"]
+            yield f"{word} {direction}", turn + act
+            yield f"{word} opposite {direction}", turn + turn + act
+            yield f"{word} around {direction}", (turn + act) * 4
+
+
+def list_phrases(primitives: Sequence[str]) -> list[tuple[str, str]]:
+    """Return S, pairs (command, actions): 3 (7 m + 6) of them over m primitives."""
+    return [
+        (command + adverb, " ".join(actions * times))
+        for command, actions in iterate_verb_phrases(primitives)
+        for adverb, times in REPETITIONS.items()
+    ]
+
+
+def count_commands(parts: Sequence[tuple[str, str]]) -> int:
+    """Count the commands C over the phrases S: |S| + 2 |S|^2."""
+    return len(parts) + 2 * len(parts) ** 2
+
+
+def get_command(parts: Sequence[tuple[str, str]], index: int) -> tuple[str, str]:
+    """Return a command over the phrases S by index: all phrases, then `x and y`, then `x after y` (y acts first)."""
+    if index < len(parts):
+        return parts[index]
+    conjunction, pair = divmod(index - len(parts), len(parts) ** 2)
+    (first, does_first), (second, does_second) = (parts[i] for i in divmod(pair, len(parts)))
+    if conjunction == 0:
+        return f"{first} and {second}", f"{does_first} {does_second}"
+    return f"{first} after {second}", f"{does_second} {does_first}"
+
+
+def list_commands(primitives: Sequence[str]) -> list[tuple[str, str]]:
+    """Return all commands over the primitives: 20,910 over the four of SCAN."""
+    parts = list_phrases(primitives)
+    return [get_command(parts, index) for index in range(count_commands(parts))]

@@ -9,8 +9,6 @@ by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and
 rank [N] int32: the position of each row in by_second.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -34,7 +32,6 @@ def write_mapped_pairs(data: Path, split: str, rows: int) -> None:
 
     folder = locate_mapped_folder(data, split)
     folder.mkdir()
-    counts, second_counts = np.zeros(1, np.int64), np.zeros(1, np.int64)
     with pq.ParquetFile(data / f"{split}.parquet") as file:
         for side in SIDES:
             tokens = 0
@@ -54,66 +51,45 @@ def write_mapped_pairs(data: Path, split: str, rows: int) -> None:
                     tokens += int(each.sum())
                 ids.seek(0)
                 write_npy_header(ids, np.int32, tokens)
-    for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
-        counts, second_counts = add_counts(counts, sum(both)), add_counts(second_counts, both[1])
-    np.save(folder / "counts.npy", counts)
-    with ExitStack() as opened:
-        by_length, by_second, rank = (
-            opened.enter_context(open(folder / f"{name}.npy", "wb")) for name in ("by_length", "by_second", "rank")
-        )
-        for stream in (by_length, by_second, rank):
-            header = write_npy_header(stream, np.int32, rows)
-        places, second_places = (found.cumsum() - found for found in (counts, second_counts))
-        row = 0
-        for both in zip(*(read_by_parts(folder / f"{side}_length.npy") for side in SIDES), strict=True):
-            scatter_rows(by_length, header, sum(both), row, places)
-            rank.write(scatter_rows(by_second, header, both[1], row, second_places).astype(np.int32).tobytes())
-            row += len(both[1])
+    first, second = (np.load(folder / f"{side}_length.npy", mmap_mode="r") for side in SIDES)
+    np.save(folder / "counts.npy", write_order(folder, "by_length", (first, second)))
+    write_order(folder, "by_second", (second,), "rank")
 
 
-def write_npy_header(stream: BinaryIO, kind: type, count: int) -> int:
-    """Write the header of an .npy file of `count` numbers. Returns its bytes, which are the same for every count."""
+def write_npy_header(stream: BinaryIO, kind: type, count: int) -> None:
+    """Write the header of an .npy file of `count` numbers. It has the same length for every count."""
     import numpy as np
 
     header = {"descr": np.dtype(kind).str, "fortran_order": False, "shape": (count,)}
     np.lib.format.write_array_header_1_0(stream, header)
-    return stream.tell()
 
 
-def read_by_parts(path: Path) -> Iterator["np.ndarray"]:
-    """Yield the numbers of an .npy file of int32, ROWS at a time."""
-    import numpy as np
+def write_order(folder: Path, name: str, lengths: tuple["np.ndarray", ...], rank: str = "") -> "np.ndarray":
+    """Write the rows sorted by their summed lengths [N], ties in file order, and with `rank` each row's position.
 
-    with open(path, "rb") as stream:
-        np.lib.format.read_magic(stream)
-        np.lib.format.read_array_header_1_0(stream)
-        while len(part := np.fromfile(stream, np.int32, ROWS)):
-            yield part
-
-
-def add_counts(counts: "np.ndarray", values: "np.ndarray") -> "np.ndarray":
-    """Add the occurrences of 0, 1, 2, ... in `values` to `counts`, extending it if needed. Returns the sum."""
-    import numpy as np
-
-    found = np.bincount(values, minlength=len(counts))
-    found[: len(counts)] += counts
-    return found
-
-
-def scatter_rows(stream: BinaryIO, header: int, values: "np.ndarray", row: int, places: "np.ndarray") -> "np.ndarray":
-    """Write rows `row`, `row` + 1, ... with `values` [n] into a file of all rows sorted by value, after `header` bytes.
-
-    `places`, the next free position of each value, is updated. Returns the positions [n] of the rows.
+    This is a counting sort, ROWS at a time. Returns the number of rows with the sums 0, 1, 2, ...
     """
     import numpy as np
 
-    order = np.argsort(values, kind="stable")
-    sizes = np.bincount(values, minlength=len(places))
-    ends = sizes.cumsum()
-    for value in np.flatnonzero(sizes):
-        stream.seek(header + 4 * int(places[value]))
-        stream.write((row + order[ends[value] - sizes[value] : ends[value]]).astype(np.int32).tobytes())
-    found = np.empty(len(values), np.int64)
-    found[order] = np.repeat(places - (ends - sizes), sizes) + np.arange(len(values))
-    places += sizes
-    return found
+    rows = len(lengths[0])
+    parts = [slice(row, row + ROWS) for row in range(0, rows, ROWS)]
+    longest = max(int(sum(length[part] for length in lengths).max()) for part in parts)
+    counts = np.zeros(longest + 1, np.int64)
+    for part in parts:
+        counts += np.bincount(sum(length[part] for length in lengths), minlength=len(counts))
+    free = counts.cumsum() - counts  # the next free position of each sum
+    order, ranks = (
+        np.lib.format.open_memmap(folder / f"{file}.npy", "w+", np.int32, (rows,)) if file else None
+        for file in (name, rank)
+    )
+    for part in parts:
+        sums = sum(length[part] for length in lengths)
+        by_sum = np.argsort(sums, kind="stable")
+        sizes = np.bincount(sums, minlength=len(counts))
+        places = np.empty(len(sums), np.int64)
+        places[by_sum] = np.repeat(free - (sizes.cumsum() - sizes), sizes) + np.arange(len(sums))
+        order[places] = np.arange(part.start, part.start + len(sums))
+        if ranks is not None:
+            ranks[part] = places
+        free += sizes
+    return counts

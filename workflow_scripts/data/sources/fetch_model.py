@@ -15,13 +15,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.fetch import (
-    TRANSIENT_STATUSES,
-    Advance,
-    RetryPolicy,
-    count_bytes,
-    download_checked,
-)
+from workflow_scripts.data.sources.fetch import TRANSIENT_STATUSES, Advance, RetryPolicy, count_bytes, download_checked
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
