@@ -119,8 +119,6 @@ def test_no_word_becomes_the_label_nor_part_of_it():
     assert (none, realised) == (["hound"], [0.0])
 
 
-def test_errors_are_one_line():
-    with pytest.raises(UserError, match=r"^synonyms: rate 25 is not in \(0, 1\]; give a share"):
-        perturb(["dog"], {"dog": {}}, 25, 1)
+def test_a_content_that_the_table_lacks_is_one_line():
     with pytest.raises(UserError, match=r"^synonyms: the table of candidates has no content of item 'n01'"):
         perturb(["dog"], {}, 0.25, 1, items=["n01"])

@@ -30,8 +30,8 @@ def main(args: argparse.Namespace) -> None:
     import pyarrow.parquet as pq
 
     from workflow_scripts.data.prepared import digest_data, read_table
-    from workflow_scripts.interventions.candidates import build, load_resources
-    from workflow_scripts.interventions.stand_in import make_stand_in_resources
+    from workflow_scripts.interventions.candidates import build
+    from workflow_scripts.interventions.resources import load_resources, make_stand_in_resources
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()

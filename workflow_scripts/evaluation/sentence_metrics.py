@@ -27,8 +27,7 @@ def compute_class_metrics(
         absent["matthews"] = "all items have one class" if not both else "all predictions are one class"
     if likelihood is None:
         return found, absent
-    zero = label == 0
-    if zero.any():
+    if (zero := label == 0).any():
         found["accuracy_label_0"] = 100 * float((predicted[zero] == 0).mean())
     else:
         absent["accuracy_label_0"] = "no item has class 0"

@@ -180,12 +180,9 @@ class SuccessRates:
         It is the probability of at least as many successes on the left if both sides have the same success rate.
         """
         successes = self.left + self.right
-        total = math.comb(self.left_n + self.right_n, successes)
-        ways = (
-            math.comb(self.left_n, k) * math.comb(self.right_n, successes - k)
-            for k in range(self.left, min(self.left_n, successes) + 1)
-        )
-        return sum(ways) / total
+        counts = range(self.left, min(self.left_n, successes) + 1)
+        ways = (math.comb(self.left_n, k) * math.comb(self.right_n, successes - k) for k in counts)
+        return sum(ways) / math.comb(self.left_n + self.right_n, successes)
 
     def compute_upper_limit(self, quantile: float) -> float:
         """Return the one-sided upper limit of left's success rate (Clopper and Pearson).
@@ -221,8 +218,7 @@ def average_over_seeds_and_items(differences: np.ndarray) -> Effect:
     if n < 2 or items < 2:
         return Effect(mean, None, None, n, method)
     by_seed, by_item = table.mean(axis=1), table.mean(axis=0)
-    seeds_part = items * by_seed.var(ddof=1)
-    items_part = n * by_item.var(ddof=1)
+    seeds_part, items_part = items * by_seed.var(ddof=1), n * by_item.var(ddof=1)
     rest = table - by_seed[:, None] - by_item[None] + mean
     rest_part = float((rest**2).sum()) / ((n - 1) * (items - 1))
     together = seeds_part + items_part - rest_part

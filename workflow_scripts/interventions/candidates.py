@@ -19,12 +19,11 @@ from workflow_scripts.interventions.lexical_vectors import (
     build_spacy_vectors,
     read_common_words,
 )
-from workflow_scripts.interventions.lexicon import SynonymLexicon, read_synonym_lexicon
-from workflow_scripts.interventions.nltk_files import load_tagger, read_archive_texts
-from workflow_scripts.interventions.settings import SOURCES, WHERE, Options, is_installed
+from workflow_scripts.interventions.lexicon import SynonymLexicon
+from workflow_scripts.interventions.resources import SynonymResources
+from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_rules import (
     TAGGER,
-    SynonymResources,
     find_queries,
     find_similar_words,
     find_wordnet_synonyms,
@@ -35,18 +34,6 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
-
-
-def load_resources(sources: dict[str, Path]) -> SynonymResources:
-    """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed file."""
-    paths = {}
-    for need, names in SOURCES.items():
-        given = [sources[name] for name in names if name in sources]
-        if not given:
-            raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
-        paths[need] = given[0]
-    stop_words = frozenset(read_archive_texts(paths["stop words"], ["english"])["english"].split())
-    return SynonymResources(stop_words, load_tagger(paths["tagger"]), read_synonym_lexicon(paths["WordNet"]))
 
 
 def choose_vectors(

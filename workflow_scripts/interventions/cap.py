@@ -7,9 +7,8 @@ the unembedding then run on the m words, with an m x m causal mask and positions
 
 The model's own forward pass runs the pooled sequences: it gets one row of m tokens, and a hook before block s replaces
 the states of that row by the pooled ones of all items. So masks, rotary angles, norms and the scaling of logits are
-always those of the model. The code depends on the installed version of transformers only for the location of the blocks
-and for the first argument of a block. The poolings of all requested blocks share one pass: each block adds its rows to
-those of the blocks before it.
+always those of the model. The poolings of all requested blocks share one pass: each block adds its rows to those of the
+blocks before it.
 
 Models are in evaluation mode. Items are right-padded and need no attention mask, because attention is causal.
 """
@@ -17,6 +16,7 @@ Models are in evaluation mode. Items are right-padded and need no attention mask
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -87,12 +87,9 @@ def predict_with_cap(
 ) -> dict[tuple[int, str, str], Tensor]:
     """Predict the token after the last word of each of N items: (layer, pooling, readout) -> int64 [N] on the CPU.
 
-    The readout `vocabulary` compares all tokens, the readout `labels` only some answers.
-    batches: objects with `ids` and `words`, both [B, S] (see `group_tokens`), right-padded, on any device.
-    layers: the blocks s whose input is pooled, each 0..L-1; poolings: of `max`, `mean`, `sum`.
-    labels: token ids [C] of the readout `labels`; without them the only readout is `vocabulary`.
-    rows: how many sequences a pass over pooled items has at most, to limit memory.
-    Raises UserError for an unknown layer or pooling, and for an item without words.
+    The readout `vocabulary` compares all tokens; `labels`, if token ids [C] are given, only these. batches: objects
+    with right-padded `ids` and `words` [B, S] (see `group_tokens`). layers: blocks whose input is pooled. rows: of
+    a pass over pooled items, to limit memory. Raises UserError for an unknown layer or an item without words.
     """
     readouts = {"vocabulary": None} if labels is None else {"vocabulary": None, "labels": labels}
     pooled = {(layer, pooling, name): [] for layer in layers for pooling in poolings for name in readouts}
@@ -120,20 +117,13 @@ class _Run:
         for layer in layers:
             if not 0 <= layer < count:
                 raise UserError(f"CAP: no block {layer}; the model has blocks 0 to {count - 1}")
-        for pooling in poolings:
-            if pooling not in POOLINGS:
-                raise UserError(f"CAP: no pooling {pooling!r}; choose from {', '.join(POOLINGS)}")
         device = model.get_input_embeddings().weight.device
         self.model, self.ids = model, ids.to(device)
         self.layers, self.poolings = sorted(set(layers)), list(poolings)
         self.groups = group_tokens(words.to(device), bos)
         self.touched = self.groups.count < self.groups.length
         self.states: dict[int, Tensor] = {}
-
-        def keep(layer: int) -> Callable[[Tensor], Tensor]:
-            return lambda states: self.states.setdefault(layer, states)
-
-        hooks = {find_blocks(model)[layer]: keep(layer) for layer in self.layers}
+        hooks = {find_blocks(model)[layer]: partial(self.states.setdefault, layer) for layer in self.layers}
         self.logits = _last_logits(model, self.ids, self.groups.length - 1, hooks)
 
     def run_suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
@@ -152,14 +142,11 @@ class _Run:
         groups = Groups(every.index[items], every.real[items], every.count[items], every.length[items])
         width = int(groups.count.max())
 
-        def enter(layer: int) -> Callable[[Tensor], Tensor]:
-            def exchange(states: Tensor) -> Tensor:
-                new = pool(self.states[layer][items], groups, self.poolings).flatten(0, 1)
-                return new if layer == self.layers[0] else torch.cat([states, new])
+        def enter(layer: int, states: Tensor) -> Tensor:
+            new = pool(self.states[layer][items], groups, self.poolings).flatten(0, 1)
+            return new if layer == self.layers[0] else torch.cat([states, new])
 
-            return exchange
-
-        hooks = {find_blocks(self.model)[layer]: enter(layer) for layer in self.layers}
+        hooks = {find_blocks(self.model)[layer]: partial(enter, layer) for layer in self.layers}
         last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
         # The ids only set the length of the pass, so any m tokens will do.
         logits = _last_logits(self.model, self.ids[:1, :width], last, hooks)
@@ -176,17 +163,14 @@ def _last_logits(model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Mod
     def select(states: Tensor) -> Tensor:
         return states[torch.arange(len(last), device=states.device), last.to(states.device)][:, None]
 
-    def make_hook(change: Callable[[Tensor], Tensor]) -> Callable:
-        def hook(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-            if args:
-                return (change(args[0]), *args[1:]), kwargs
-            return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
-
-        return hook
+    def hook(change: Callable[[Tensor], Tensor], module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        if args:
+            return (change(args[0]), *args[1:]), kwargs
+        return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
 
     with ExitStack() as stack:
         for module, change in (hooks | {model.get_output_embeddings(): select}).items():
-            stack.enter_context(module.register_forward_pre_hook(make_hook(change), with_kwargs=True))
+            stack.enter_context(module.register_forward_pre_hook(partial(hook, change), with_kwargs=True))
         return model(input_ids=ids, use_cache=False).logits[:, 0]
 
 

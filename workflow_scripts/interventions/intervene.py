@@ -1,25 +1,103 @@
 """Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
 
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.interventions.answers import BATCH_TOKENS, AnsweredPrompts
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.interventions.candidates import read_candidates
 from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.interventions.variation import make_cv_rows
+from workflow_scripts.models.causal_lm.model import find_bos_id
+from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.objectives.hidden_states import find_blocks
 from workflow_scripts.tasks.batching import bucket_texts
+from workflow_scripts.tasks.prompt.batches import Prompts, encode_prompts
+from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
+from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
+from workflow_scripts.tasks.trained_run import read_checked_run
 
+BATCH_TOKENS = 8192
 # By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
 PREFIX = {"vocabulary": "", "labels": "constrained_"}
+
+
+@dataclass
+class AnsweredPrompts:
+    """A model and N prompts whose answer is one token.
+
+    contents, answers, items: texts [N]; texts: of all tokens; labels: ids of the answers if there are few, else None.
+    """
+
+    model: nn.Module
+    folder: Path
+    spec: dict[str, Any]
+    device: torch.device
+    prompts: Prompts
+    contents: list[str]
+    answers: list[str]
+    items: list[str]
+    texts: np.ndarray
+    match: str
+    labels: Tensor | None
+    tokenizer: Tokenizer
+
+    @classmethod
+    def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "AnsweredPrompts":
+        """Load the model of a run, and read its prompts."""
+        run, folder = read_checked_run(run_dir, data), run_dir / "checkpoint"
+        model = load_model(run["spec"], folder, device)
+        prompts = read_prompts(run["spec"], model, folder, data, split)
+        table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
+        columns = (table[name].to_pylist() for name in ("content", "label", "item"))
+        texts, distinct = decode_vocabulary(folder, model), np.unique(prompts.label)
+        labels = torch.from_numpy(distinct) if len(distinct) <= FEW_ANSWERS else None
+        tokenizer = load_tokenizer(folder)
+        return cls(model, folder, run["spec"], device, prompts, *columns, texts, match, labels, tokenizer)
+
+    @cached_property
+    def correct(self) -> dict[str, np.ndarray]:
+        """Readout -> [N] bool: whether the answers to the unchanged prompts are right."""
+        return self.evaluate_answers(self.prompts)
+
+    def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
+        """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
+        among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
+        written, chosen = predict_answers(self.model, prompts, among, BATCH_TOKENS, self.device)
+        found = {"vocabulary": self.compare_answers(written, "vocabulary")}
+        return found if self.labels is None else found | {"labels": self.compare_answers(chosen, "labels")}
+
+    def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
+        """Evaluate the answers for the same items with other contents [N]."""
+        settings = self.spec["model"]
+        template, space = settings["template"], settings.get("label_space", False)
+        bos = find_bos_id(self.model, settings.get("bos", False), str(self.folder))
+        return self.evaluate_answers(encode_prompts(self.tokenizer, contents, self.answers, template, bos, space))
+
+    def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
+        """Return [N] bool: whether the answers `ids` [N] are right."""
+        if readout == "labels":
+            return ids == self.prompts.label
+        return matches(ids, self.prompts.label, self.texts, self.match)
+
+    def make_table(self, right: np.ndarray, **where: Any) -> pa.Table:
+        """Return one row per item: whether it was right under the intervention `where`, and before."""
+        kinds = {"intervention": pa.string(), "layer": pa.int32(), "pooling": pa.string(), "rate": pa.float64()}
+        kinds |= {"intervention_seed": pa.int64(), "readout": pa.string()}
+        columns = {name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()}
+        before = self.correct[where["readout"]]
+        return pa.table({"item": self.items, **columns, "correct_before": before, "correct": right})
 
 
 def intervene(
@@ -65,9 +143,8 @@ def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
     chosen = bucket_texts(subject.prompts.length, BATCH_TOKENS)
     batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in chosen]
-    found = predict_with_cap(
-        subject.model, batches, layers, settings.poolings, subject.labels, settings.bos_in_first_word
-    )
+    how = layers, settings.poolings, subject.labels, settings.bos_in_first_word
+    found = predict_with_cap(subject.model, batches, *how)
     tables, scores = [], []
     for (layer, pooling, readout), ids in found.items():
         written = np.empty(len(ids), np.int64)

@@ -2,20 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from workflow_scripts.interventions.lexical_vectors import Vectors, normalise_spelling
-from workflow_scripts.interventions.lexicon import SynonymLexicon
+from workflow_scripts.interventions.resources import PART_OF_SPEECH, SynonymResources
 
 if TYPE_CHECKING:
-    from nltk.tag.perceptron import PerceptronTagger
     from spacy.language import Language
 
 TAGGER = "tagger"  # the name of spaCy's component
-PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}  # first two letters of a Penn Treebank tag -> WordNet's
 WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]|_)*)(?!\S)")
 TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
 ROUND = 6  # decimals of a score, so that ties do not depend on the order of additions on a machine
@@ -28,15 +25,6 @@ class Word(NamedTuple):
     core: str
     after: str
     start: int
-
-
-@dataclass(frozen=True)
-class SynonymResources:
-    """Dictionary, stop words and tagger."""
-
-    stop_words: frozenset[str]
-    tagger: "PerceptronTagger"
-    lexicon: SynonymLexicon
 
 
 class Query(NamedTuple):
@@ -70,12 +58,10 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
     else:
         tags = [tag for _, tag in resources.tagger.tag(tokens)]
     found = {}
-    for position, word in enumerate(words):
-        core = word.core.lower()
-        if len(core) >= 3 and core not in resources.stop_words:
-            pos = PART_OF_SPEECH.get(tags[token_of[position]][:2])
-            if pos:
-                found[position] = Query(core, pos)
+    for position, (word, token) in enumerate(zip(words, token_of, strict=True)):
+        core, pos = word.core.lower(), PART_OF_SPEECH.get(tags[token][:2]) if word.core else None
+        if pos and len(core) >= 3 and core not in resources.stop_words:
+            found[position] = Query(core, pos)
     return found
 
 
@@ -93,9 +79,8 @@ def find_wordnet_synonyms(
         if not base_forms:
             own |= {normalise_spelling(form) for form in lexicon.find_base_forms(query.word, query.pos)}
         texts = {normalise_spelling(word) for word in lexicon.find_synonyms(query.word, query.pos, satellites)}
-        for text in sorted(texts - own):
-            if TEXT.fullmatch(text) and not resources.stop_words.intersection(text.split(" ")):
-                pairs.append((index, text))
+        fitting = (text for text in sorted(texts - own) if TEXT.fullmatch(text))
+        pairs += [(index, text) for text in fitting if not resources.stop_words.intersection(text.split(" "))]
     return pairs
 
 
@@ -119,9 +104,8 @@ def find_similar_words(
         part = queries[start : start + 512]
         near = vectors.embed([query.word for query in part]) @ all_vectors.T > min_similarity
         near &= np.stack([can_be[query.pos] for query in part])
-        for row, column in zip(*np.nonzero(near), strict=True):
-            if vocabulary[column] != part[row].word:
-                pairs.append((start + int(row), vocabulary[column]))
+        found = ((int(row), vocabulary[column]) for row, column in zip(*np.nonzero(near), strict=True))
+        pairs += [(start + row, word) for row, word in found if word != part[row].word]
     return pairs
 
 

@@ -34,10 +34,8 @@ def perturb(
 
     `candidates` is from `candidates.read_candidates`. `items` [N] are stable keys (default: the contents).
     `labels` [N] are words that a replacement must not be or contain; without them nothing is excluded, as in the
-    official code. Raises UserError for a rate outside (0, 1] or a content that the table lacks.
+    official code. Raises UserError for a content that the table lacks.
     """
-    if not 0 < rate <= 1:
-        raise UserError(f"synonyms: rate {rate} is not in (0, 1]; give a share of words such as 0.25")
     keys = contents if items is None else items
     texts, realised = [], []
     for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):

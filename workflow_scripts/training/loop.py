@@ -45,14 +45,8 @@ def record_stop_signals() -> Iterator[list[int]]:
 
 def build_optimiser(model: nn.Module, settings: Training) -> torch.optim.AdamW:
     """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`."""
-    return torch.optim.AdamW(
-        model.parameters(),
-        lr=settings.learning_rate,
-        betas=settings.betas,
-        eps=settings.adam_epsilon,
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    rates = {"lr": settings.learning_rate, "betas": settings.betas, "weight_decay": settings.weight_decay}
+    return torch.optim.AdamW(model.parameters(), eps=settings.adam_epsilon, fused=True, **rates)
 
 
 def compute_learning_rate(settings: Training, step: int) -> float:
@@ -88,9 +82,8 @@ def train(
 
     Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved at each
     validation and every `save_every_seconds`, or less often if saving takes long. At the end the model has the last
-    weights. The best are at `folder.locate_best(state.best_step)`, those that are best on a further split at
-    `folder.locate_best(state.kept[split]["step"], split)`. Raises StopRequested after SIGTERM or SIGINT, also in the
-    last step, and UserError for a non-finite loss. Both leave a state to resume from.
+    weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM or SIGINT, also in the last step,
+    and UserError for a non-finite loss. Both leave a state to resume from.
     """
     model, batches = problem.model, problem.batches
     optimiser = build_optimiser(model, settings)
@@ -157,12 +150,7 @@ def train(
 
 
 def update_weights(
-    problem: Problem,
-    batch: Any,
-    optimiser: torch.optim.Optimizer,
-    rate: float,
-    clip_norm: float,
-    autocast: torch.autocast,
+    problem: Problem, batch: Any, optimiser: torch.optim.Optimizer, rate: float, clip: float, autocast: torch.autocast
 ) -> dict[str, Tensor]:
     """Make one optimiser step with learning rate `rate`. Return the loss, its parts and, if clipped, the gradient norm.
 
@@ -171,8 +159,8 @@ def update_weights(
     with autocast:
         loss, parts = problem.loss(problem.model, batch)
     loss.backward()
-    if clip_norm:
-        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(problem.model.parameters(), clip_norm)}
+    if clip:
+        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(problem.model.parameters(), clip)}
     for group in optimiser.param_groups:
         group["lr"] = rate
     optimiser.step()
@@ -184,7 +172,7 @@ def update_weights(
 
 def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -> None:
     """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError for a non-finite loss."""
-    for name in {name: None for row in rows for name in row}:
+    for name in dict.fromkeys(name for row in rows for name in row):
         values = torch.stack([row[name] for row in rows if name in row]).tolist()
         state.pending.setdefault(name, []).extend(values)
     rows.clear()
@@ -202,8 +190,7 @@ def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -
 def log_means(state: TrainingState, rate: float) -> dict[str, float]:
     """Append the mean of each pending value and the learning rate to the history. Return the means."""
     means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
-    state.history += [(state.step, name, value) for name, value in means.items()]
-    state.history.append((state.step, "learning_rate", rate))
+    state.history += [(state.step, name, value) for name, value in (means | {"learning_rate": rate}).items()]
     state.pending = {}
     return {"loss": means["loss"]}
 

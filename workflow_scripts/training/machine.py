@@ -48,8 +48,8 @@ def get_random_states() -> Generators:
     tensors = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         tensors["cuda"] = torch.cuda.get_rng_state()
-    name, keys, position, has_gauss, cached = np.random.get_state()
-    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), position, has_gauss, cached]}
+    name, keys, *rest = np.random.get_state()
+    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), *rest]}
 
 
 def set_random_states(states: Generators) -> None:
@@ -60,8 +60,8 @@ def set_random_states(states: Generators) -> None:
         torch.cuda.set_rng_state(tensors["cuda"])
     version, internal, gauss = values["python"]
     random.setstate((version, tuple(internal), gauss))
-    name, keys, position, has_gauss, cached = values["numpy"]
-    np.random.set_state((name, np.array(keys, np.uint32), position, has_gauss, cached))
+    name, keys, *rest = values["numpy"]
+    np.random.set_state((name, np.array(keys, np.uint32), *rest))
 
 
 def describe_device(device: torch.device) -> dict[str, Any]:

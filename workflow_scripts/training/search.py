@@ -1,5 +1,6 @@
 """The candidates of a hyperparameter search: pairs of learning rate and batch size, and the best of them."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -19,30 +20,22 @@ def list_candidates(spec: dict, settings: Training, search: Search, data: Path) 
     share of the steps for every pair.
     """
     found = []
-    for batch in search.batch_sentences:
-        for rate in search.learning_rate:
-            changes: dict[str, Any] = {"learning_rate": rate, "batch_sentences": batch}
-            if search.epochs:
-                rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
-                steps = math.ceil(search.epochs * rows / batch)
-                changes["max_steps"] = steps
-                changes["warmup_steps"] = round(steps * settings.warmup_steps / settings.max_steps)
-                changes["validate_every"] = max(1, math.ceil(rows / batch / VALIDATIONS))
-            found.append(settings.model_copy(update=changes))
+    for batch, rate in itertools.product(search.batch_sentences, search.learning_rate):
+        changes: dict[str, Any] = {"learning_rate": rate, "batch_sentences": batch}
+        if search.epochs:
+            rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
+            steps = math.ceil(search.epochs * rows / batch)
+            warmup, every = steps * settings.warmup_steps / settings.max_steps, math.ceil(rows / batch / VALIDATIONS)
+            changes |= {"max_steps": steps, "warmup_steps": round(warmup), "validate_every": max(1, every)}
+        found.append(settings.model_copy(update=changes))
     return found
 
 
 def summarise_candidate(settings: Training, state: TrainingState) -> dict[str, Any]:
     """Return the row of search.csv of a finished training, with COLUMNS."""
-    return {
-        "learning_rate": settings.learning_rate,
-        "batch_sentences": settings.batch_sentences,
-        "max_steps": settings.max_steps,
-        "best_step": state.best_step,
-        "metric": settings.selection["metric"],
-        "value": state.best_value,
-        "seconds": round(state.seconds, 1),
-    }
+    tried = settings.learning_rate, settings.batch_sentences, settings.max_steps
+    found = state.best_step, settings.selection["metric"], state.best_value, round(state.seconds, 1)
+    return dict(zip(COLUMNS, (*tried, *found), strict=True))
 
 
 def find_best(rows: list[dict[str, Any]]) -> int:

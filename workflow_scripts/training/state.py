@@ -165,8 +165,7 @@ class StateFolder:
                 continue
             for name, value in self.identity.items():
                 if content.pop(name) != value:
-                    what = name.removesuffix("_digest")
-                    found = f"{saved / STATE} was made with another {what}"
+                    found = f"{saved / STATE} was made with another {name.removesuffix('_digest')}"
                     raise UserError(f"{found}; delete {self.folder} to start again")
             state = self._restore(saved, content, model, optimiser)
             self.log(f"resumed from {saved.name}")

@@ -136,14 +136,14 @@ def compute_regularisers(
     `mi` comes with `pairs`, its number of terms, and `without_pairs`, 1 if there are none. states: block -> [B, S, d];
     words [B, S], or None if each token is a word; real [B, S].
     """
-    parts, counted = {}, real
-    if words is not None:
+    if words is None:
+        words, counted = torch.full_like(real, -1, dtype=torch.long), real
+    else:
         words, counted = place_bos(words, real, s.bos)
     if s.padding:
         counted = counted | ~real
+    parts = {}
     if s.mi:
-        if words is None:
-            words = torch.full_like(real, -1, dtype=torch.long)
         terms = find_terms(words, counted, s.spans, s.positives)
         negatives = sample_negatives(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
         used = compute_similarities([states[k] for k in s.list_mi_blocks(count)], s.similarity)

@@ -55,17 +55,14 @@ class Settings(StrictModel):
 
     def list_stability_blocks(self, count: int | None = None) -> range:
         """Return the blocks that L_stability compares, each with the next, in a model with `count` blocks."""
-        last = self.last_block_stability + (1 if self.stability_pairs == "paper" else 0)
+        last = self.last_block_stability + (self.stability_pairs == "paper")
         return self._third(count) or range(self.first_block, last + 1)
 
     def check_blocks(self, count: int) -> None:
         """Raise ValueError if a model with `count` blocks lacks a block that a loss reads."""
-        for weight, name, read in (
-            (self.mi, "last_block_mi", self.list_mi_blocks(count)),
-            (self.stability, "last_block_stability", self.list_stability_blocks(count)),
-        ):
-            if self.weight and weight and read[-1] >= count:
-                found = f"{name} {getattr(self, name)} reads block {read[-1]}"
+        for name, blocks in (("mi", self.list_mi_blocks(count)), ("stability", self.list_stability_blocks(count))):
+            if self.weight and getattr(self, name) and blocks[-1] >= count:
+                found = f"last_block_{name} {getattr(self, f'last_block_{name}')} reads block {blocks[-1]}"
                 raise ValueError(f"{found}, but the model has {count} blocks (0 to {count - 1}); lower it")
 
     def _third(self, count: int | None) -> range | None:

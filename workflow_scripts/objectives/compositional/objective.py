@@ -100,10 +100,10 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
         mix, cont, comp = output.last_hidden_state, output.contextual, output.compositional
         states = {"mixed": mix, "contextual": cont, "compositional": comp}
         terms, weights = {}, {}
-        for name, representation in states.items():  # semantic sufficiency (Eqn 6)
-            losses = compute_task_losses(model, representation, batch, next_sentence)
-            terms |= {f"mlm_{name}": losses[0], f"nsp_{name}": losses[1]}
-            weights |= {f"mlm_{name}": getattr(s, name), f"nsp_{name}": getattr(s, name)}
+        for name, state in states.items():  # semantic sufficiency (Eqn 6)
+            losses = compute_task_losses(model, state, batch, next_sentence)
+            terms |= dict(zip((f"mlm_{name}", f"nsp_{name}"), losses, strict=True))
+            weights |= dict.fromkeys((f"mlm_{name}", f"nsp_{name}"), getattr(s, name))
         if s.consistency:
             terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta, s.beta_on)
         if s.nuance:
@@ -115,8 +115,8 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             if not batch.gold.size(-1):
                 problem = f"objective.decomposition is {s.decomposition}, but the batches have no sememes"
                 raise UserError(f"{problem}; set problem.sememes to true, or the weight to 0")
-            given = (output.codes[-1], batch.share, batch.gold)
-            terms["decomposition"] = compute_guided_decomposition(*given, s.wrong_codes)
+            given = output.codes[-1], batch.share, batch.gold, s.wrong_codes
+            terms["decomposition"] = compute_guided_decomposition(*given)
         if s.sparsity:
             terms["sparsity"] = compute_sparsity(output.codes, batch.real)
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())

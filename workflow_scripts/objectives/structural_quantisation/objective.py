@@ -48,10 +48,7 @@ def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = 
 
 
 def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
-    """Return the unweighted loss parts of one side ("source" or "target"), scalars, by the name of their weight.
-
-    terms: see SQTransformer.
-    """
+    """Return the unweighted parts of one side ("source", "target") by their weights' names; terms: SQTransformer's."""
 
     def term(name: str) -> Tensor:
         return terms[f"{side}_{name}"]
@@ -87,12 +84,10 @@ def build(settings: dict, word_loss: WordLoss) -> Loss:
         output = model(batch.source, batch.target_in)
         parts = {"word": compute_word_cross_entropy(output.logits, batch.target_out, word_loss.label_smoothing)}
         loss = parts["word"]
-        if output.terms:
-            for side in ("source", "target"):
-                for name, value in compute_side_parts(output.terms, side, weights).items():
-                    sign = -1 if name.startswith("entropy") else 1
-                    loss = loss + sign * getattr(weights, name) * value
-                    parts[name] = value
+        for side in ("source", "target") if output.terms else ():
+            for name, value in compute_side_parts(output.terms, side, weights).items():
+                loss = loss + (-1 if name.startswith("entropy") else 1) * getattr(weights, name) * value
+                parts[name] = value
         return loss, {name: value.detach() for name, value in parts.items()}
 
     return objective
