@@ -14,16 +14,9 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/carma"
-METHODS = {
-    "GPT2-S": "gpt2-small",
-    "GPT2-L": "gpt2-large",
-    "Gemma-2B": "gemma",
-    "Llama-1B": "llama-small",
-    "Llama-3B": "llama-large",
-    "Qwen-0.5B": "qwen-small",
-    "Qwen-3B": "qwen-large",
-    "GPT2-S fine tokens": "gpt2-small-fine",
-}
+MODELS = {"GPT2-S": "gpt2-small", "GPT2-L": "gpt2-large", "Gemma-2B": "gemma", "Llama-1B": "llama-small"}
+MODELS |= {"Llama-3B": "llama-large", "Qwen-0.5B": "qwen-small", "Qwen-3B": "qwen-large"}
+METHODS = MODELS | {"GPT2-S fine tokens": "gpt2-small-fine"}
 VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "original"}
 SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 # Depths of CAP by what columns call them: block 1 is the first that is pooled.
@@ -166,28 +159,20 @@ def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
 def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_models(paper, analysis):
     entry = load_catalogue(ROOT).papers[paper].analyses[analysis]
     found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
-    models = [method for method in METHODS.values() if method != "gpt2-small-fine"]
-    wanted = product(("idm", "sst"), models, ("ft", "carma"), ("synonyms",))
-    assert found == Counter(wanted)
+    assert found == Counter(product(("idm", "sst"), MODELS.values(), ("ft", "carma"), ("synonyms",)))
 
 
 def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
     content = load_catalogue(ROOT).papers["carma"]
     entry, table = content.analyses["items-and-seeds"], content.displays["table-items"]
-    models = {name: method for name, method in METHODS.items() if method != "gpt2-small-fine"}
-    wanted = product(("idm",), models.values(), ("ft", "carma"), ("synonyms",))
-    assert Counter(
-        tuple(run[key] for key in ("task", "method", "variant", "intervention")) for run in entry["runs"]
-    ) == Counter(wanted)
+    found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
+    assert found == Counter(product(("idm",), MODELS.values(), ("ft", "carma"), ("synonyms",)))
     assert entry["options"]["means"] == {"six models": [METHODS[model] for model in SIX]}
     own = {"item_set": "own_correct"}
-    measures = {
-        "accuracy": {"item_set": "all"},
-        "CS 25%": {"intervention": "synonyms", "rate": 0.25} | own,
-        "CS 40%": {"intervention": "synonyms", "rate": 0.4} | own,
-        "CAP first": {"intervention": "cap", "layer": entry["options"]["layer"]} | own,
-    }
-    subsets = models | {"six models": "six models"}
+    measures = {f"CS {rate:.0%}": own | {"intervention": "synonyms", "rate": rate} for rate in (0.25, 0.4)}
+    measures["CAP first"] = own | {"intervention": "cap", "layer": entry["options"]["layer"]}
+    measures["accuracy"] = {"item_set": "all"}
+    subsets = MODELS | {"six models": "six models"}
     rows = {
         f"{name} {measure}": {"subset": subsets[name]} | measures[measure] for name in subsets for measure in measures
     }
@@ -197,94 +182,43 @@ def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
     assert [column["metric"] for column in table["columns"]] == metrics
 
 
-# Statement -> relation, least effect, left and right.
-CLAIMS = {
-    "CARMA is more accurate than fine-tuning alone on {task}, {model}": (
-        "greater 0",
-        "table-accuracy/{model} CARMA/{task}/exact_match",
-        "table-accuracy/{model} FT/{task}/exact_match",
-    ),
-    "CARMA loses no accuracy against fine-tuning alone on {task}, {model}": (
-        "no_gain 2",
-        "table-accuracy/{model} FT/{task}, vocabulary/exact_match",
-        "table-accuracy/{model} CARMA/{task}, vocabulary/exact_match",
-    ),
-    "CARMA keeps as many right answers under synonyms as fine-tuning alone, {task}, {model}": (
-        "no_gain 2",
-        "{table}/{model} FT/25% CS/consistency",
-        "{table}/{model} CARMA/25% CS/consistency",
-    ),
-    "CARMA varies less over draws of synonyms than fine-tuning alone, {task}, {model}": (
-        "less 0",
-        "{table}/{model} CARMA/25% CV/cv",
-        "{table}/{model} FT/25% CV/cv",
-    ),
-    "CARMA varies less over draws of synonyms for 40% of the words than fine-tuning alone, {task}, {model}": (
-        "less 0",
-        "{table}/{model} CARMA/40% CV/cv",
-        "{table}/{model} FT/40% CV/cv",
-    ),
-    "CARMA falls further behind fine-tuning alone in ConsistSyn with 40% of the words than with 25%, {task}, {model}": (
-        "greater 0",
-        "table-gains/{model}/{task} CS/consistency",
-        "table-gains/{model}/{task} CS 40%/consistency",
-    ),
-    "Under CAP at the first block CARMA beats fine-tuning alone on {task} considerably, {model}": (
-        "greater 1.8",
-        "table-cap/{model} CARMA/{task} first/exact_match",
-        "table-cap/{model} FT/{task} first/exact_match",
-    ),
-    "Under CAP at the first block CARMA beats fine-tuning alone on {task}, {model}": (
-        "greater 0",
-        "table-cap/{model} CARMA/{task} first/exact_match",
-        "table-cap/{model} FT/{task} first/exact_match",
-    ),
-    "On items that both had right, CARMA beats fine-tuning alone under CAP at the first block, {task}, {model}": (
-        "greater 0",
-        "table-item-sets/{model} CARMA/{task}, common/exact_match",
-        "table-item-sets/{model} FT/{task}, common/exact_match",
-    ),
-    "Under CAP at a quarter of the depth CARMA beats fine-tuning alone on {task} by far, {model}": (
-        "greater 5",
-        "table-cap/{model} CARMA/{task} 25%/exact_match",
-        "table-cap/{model} FT/{task} 25%/exact_match",
-    ),
-    "Under CAP at a quarter of the depth CARMA gains little over fine-tuning alone on {task}, {model}": (
-        "no_gain 2",
-        "table-cap/{model} CARMA/{task} 25%/exact_match",
-        "table-cap/{model} FT/{task} 25%/exact_match",
-    ),
-    "CARMA gains more under CAP at the first block than at the last, {task}, {model}": (
-        "greater 1",
-        "table-gains/{model}/{task} CAP, first/exact_match",
-        "table-gains/{model}/{task} CAP, last/exact_match",
-    ),
-    "{model} gains more accuracy from CARMA than {other} on {task}": (
-        "greater 0",
-        "table-gains/{model}/{task} accuracy/exact_match",
-        "table-gains/{other}/{task} accuracy/exact_match",
-    ),
-    "Under CAP at the first block {model} gains little from CARMA, {task}": (
-        "no_gain 2",
-        "table-cap/{model} CARMA/{task} first/exact_match",
-        "table-cap/{model} FT/{task} first/exact_match",
-    ),
-    "Under CAP at the first block {model} gains no more from CARMA than {other}, {task}": (
-        "no_gain 0",
-        "table-gains/{model}/{task} CAP, first/exact_match",
-        "table-gains/{other}/{task} CAP, first/exact_match",
-    ),
-    "With finer tokens CARMA gains more under CAP at the first block, {task}, {model}": (
-        "greater 0",
-        "table-gains/{model} fine tokens/{task} CAP, first/exact_match",
-        "table-gains/{model}/{task} CAP, first/exact_match",
-    ),
-    "With finer tokens CARMA gains more accuracy, {task}, {model}": (
-        "greater 0",
-        "table-gains/{model} fine tokens/{task} accuracy/exact_match",
-        "table-gains/{model}/{task} accuracy/exact_match",
-    ),
-}
+# Statement, and below it relation, least effect, and the cells: <left|right>.
+CLAIMS = """
+CARMA is more accurate than fine-tuning alone on {task}, {model}
+    greater 0: table-accuracy/<{model} CARMA|{model} FT>/{task}/exact_match
+CARMA loses no accuracy against fine-tuning alone on {task}, {model}
+    no_gain 2: table-accuracy/<{model} FT|{model} CARMA>/{task}, vocabulary/exact_match
+CARMA keeps as many right answers under synonyms as fine-tuning alone, {task}, {model}
+    no_gain 2: {table}/<{model} FT|{model} CARMA>/25% CS/consistency
+CARMA varies less over draws of synonyms than fine-tuning alone, {task}, {model}
+    less 0: {table}/<{model} CARMA|{model} FT>/25% CV/cv
+CARMA varies less over draws of synonyms for 40% of the words than fine-tuning alone, {task}, {model}
+    less 0: {table}/<{model} CARMA|{model} FT>/40% CV/cv
+CARMA falls further behind fine-tuning alone in ConsistSyn with 40% of the words than with 25%, {task}, {model}
+    greater 0: table-gains/{model}/<{task} CS|{task} CS 40%>/consistency
+Under CAP at the first block CARMA beats fine-tuning alone on {task} considerably, {model}
+    greater 1.8: table-cap/<{model} CARMA|{model} FT>/{task} first/exact_match
+Under CAP at the first block CARMA beats fine-tuning alone on {task}, {model}
+    greater 0: table-cap/<{model} CARMA|{model} FT>/{task} first/exact_match
+On items that both had right, CARMA beats fine-tuning alone under CAP at the first block, {task}, {model}
+    greater 0: table-item-sets/<{model} CARMA|{model} FT>/{task}, common/exact_match
+Under CAP at a quarter of the depth CARMA beats fine-tuning alone on {task} by far, {model}
+    greater 5: table-cap/<{model} CARMA|{model} FT>/{task} 25%/exact_match
+Under CAP at a quarter of the depth CARMA gains little over fine-tuning alone on {task}, {model}
+    no_gain 2: table-cap/<{model} CARMA|{model} FT>/{task} 25%/exact_match
+CARMA gains more under CAP at the first block than at the last, {task}, {model}
+    greater 1: table-gains/{model}/{task} CAP, <first|last>/exact_match
+{model} gains more accuracy from CARMA than {other} on {task}
+    greater 0: table-gains/<{model}|{other}>/{task} accuracy/exact_match
+Under CAP at the first block {model} gains little from CARMA, {task}
+    no_gain 2: table-cap/<{model} CARMA|{model} FT>/{task} first/exact_match
+Under CAP at the first block {model} gains no more from CARMA than {other}, {task}
+    no_gain 0: table-gains/<{model}|{other}>/{task} CAP, first/exact_match
+With finer tokens CARMA gains more under CAP at the first block, {task}, {model}
+    greater 0: table-gains/<{model} fine tokens|{model}>/{task} CAP, first/exact_match
+With finer tokens CARMA gains more accuracy, {task}, {model}
+    greater 0: table-gains/<{model} fine tokens|{model}>/{task} accuracy/exact_match
+"""
 
 MEAN = "mean over six models"
 
@@ -295,18 +229,23 @@ def test_a_claim_compares_what_its_statement_says():
         "{other}": r"(?P<other>[\w.-]+)",
         "{task}": "(?P<task>IDM|SC)",
     }
-    patterns = {re.sub(r"{\w+}", lambda found: groups[found[0]], text): sides for text, sides in CLAIMS.items()}
+    patterns = [
+        (re.sub(r"{\w+}", lambda found: groups[found[0]], text), asked, (before + left + after, before + right + after))
+        for text, asked, before, left, right, after in re.findall(
+            r"^(\S.*)\n +(.*): (.*)<(.*)\|(.*)>(.*)$", CLAIMS, re.M
+        )
+    ]
     for claim in (Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[FOLDER.name].claims):
         if claim.claim == "cv-six":  # the next test
             continue
-        ((names, sides),) = (
-            (found.groupdict(), sides)
-            for pattern, sides in patterns.items()
+        ((names, asked, sides),) = (
+            (found.groupdict(), asked, sides)
+            for pattern, asked, sides in patterns
             if (found := re.fullmatch(pattern, claim.statement))
         )
         names["table"] = {"IDM": "table4", "SC": "table5"}[names["task"]]
-        assert f"{claim.relation} {claim.at_least:g}" == sides[0], claim.claim
-        for stated, side in zip((claim.left, claim.right), sides[1:], strict=True):
+        assert f"{claim.relation} {claim.at_least:g}" == asked, claim.claim
+        for stated, side in zip((claim.left, claim.right), sides, strict=True):
             if names["model"] == MEAN:
                 assert stated == [side.format(**names | {"model": model}) for model in SIX], claim.claim
             else:
@@ -327,17 +266,14 @@ def test_the_two_numbers_of_a_printed_line_stand_side_by_side(display, paper_tex
     """A line has version, task, rate, ConsistSyn and CV; that it is the model's, another test says."""
     text = re.sub(r"</?b>", "", (paper_texts / "carma.txt").read_text(encoding="utf-8"))
     lines = re.findall(r"^[^\t\n]*\t(CARMA|FT|Org)\t(IDM|SC)\t(\d+%)\t([\d.]+)\t([\d.]+)$", text, re.MULTILINE)
-    cells = {
-        key[1:]: number.printed for key, number in read_published(FOLDER / "published.csv").items() if key[0] == display
-    }
+    published = read_published(FOLDER / "published.csv").items()
+    cells = {key[1:]: number.printed for key, number in published if key[0] == display}
     found = Counter()
     for (row, column, metric), printed in cells.items():
         if metric == "consistency":
-            task, rate = (
-                (column.split()[0], "25%")
-                if display == "table1"
-                else ({"4": "IDM", "5": "SC"}[display[-1]], column[:3])
-            )
+            task, rate = {"table4": "IDM", "table5": "SC"}.get(display), column[:3]
+            if display == "table1":
+                task, rate = column.split()[0], "25%"
             cv = cells[row, column.replace("CS", "CV"), "cv"]
             found[row.split()[-1], task, rate, printed, cv] += 1
     assert found and found <= Counter(lines)

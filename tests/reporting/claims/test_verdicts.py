@@ -50,10 +50,8 @@ def difference_cells(low, high, sign=1, printed=None):
     values = around((low + high) / 2, (high - low) / 2)
     new = [50 + sign * value for value in values]
     numbers = (50 + sign * printed, 50) if printed is not None else (None, None)
-    return [
-        cell("d/New/J/m", new, weights="w", printed=numbers[0]),
-        cell("d/Plain/J/m", [50.0] * 4, weights="w", printed=numbers[1]),
-    ]
+    sides = (("d/New/J/m", new), ("d/Plain/J/m", [50.0] * 4))
+    return [cell(*side, weights="w", printed=number) for side, number in zip(sides, numbers, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -119,10 +117,8 @@ def test_one_of_many_claims_needs_a_q_value():
     ],
 )
 def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
-    cells = [
-        cell("d/New/J/m", [95.0, 96.0, 97.0][: left[1]], left[0]),
-        cell("d/Plain/J/m", [40.0, 41.0, 42.0][: right[1]], right[0]),
-    ]
+    cells = [cell("d/New/J/m", [95.0, 96.0, 97.0][: left[1]], left[0])]
+    cells += [cell("d/Plain/J/m", [40.0, 41.0, 42.0][: right[1]], right[0])]
     (outcome,) = judged([claim(at_least=25)], cells, verdicts)
     assert (outcome.verdict, outcome.reason) == (expected, reason)
     assert (outcome.effect is None) == (right[1] == 0)
@@ -217,10 +213,8 @@ def test_sides_that_start_from_the_same_weights_are_paired_by_seed():
 def test_sides_that_start_from_other_weights_are_independent():
     left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
     for weights in (("a", "b"), ("", "")):
-        cells = [
-            cell("d/New/J/m", left, weights=weights[0]),
-            cell("d/Plain/J/m", right, seeds=[4, 5, 6], weights=weights[1]),
-        ]
+        cells = [cell("d/New/J/m", left, weights=weights[0])]
+        cells += [cell("d/Plain/J/m", right, seeds=[4, 5, 6], weights=weights[1])]
         (outcome,) = judged([claim()], cells)
         oracle = stats.ttest_ind(left, right, equal_var=False).confidence_interval(0.95)
         assert outcome.interval == pytest.approx((oracle.low, oracle.high))
@@ -334,19 +328,16 @@ def test_claims_about_nothing_are_refused(wrong, message):
         judged([wrong], cells)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"relation": "falls_with", "left": "d/New/*/m", "right": 1.0}, "not about lists or a number"),
-        ({"left": ["a", "b"]}, "lists of one length"),
-        ({"left": ["a", "b"], "right": ["a", "b", "c"]}, "lists of one length"),
-        ({"relation": "no_gain", "measure": "log_ratio"}, "greater and less"),
-        ({"right": 1.0, "measure": "success_rate"}, "the seeds of two cells"),
-    ],
-)
-def test_claims_that_make_no_sense_are_refused(more, message):
-    with pytest.raises(ValueError, match=message):
-        claim(**more)
+def test_claims_that_make_no_sense_are_refused():
+    for message, more in (
+        ("not about lists or a number", {"relation": "falls_with", "left": "d/New/*/m", "right": 1.0}),
+        ("lists of one length", {"left": ["a", "b"]}),
+        ("lists of one length", {"left": ["a", "b"], "right": ["a", "b", "c"]}),
+        ("greater and less", {"relation": "no_gain", "measure": "log_ratio"}),
+        ("the seeds of two cells", {"right": 1.0, "measure": "success_rate"}),
+    ):
+        with pytest.raises(ValueError, match=message):
+            claim(**more)
 
 
 # Primary claims
@@ -384,13 +375,10 @@ def test_primary_verdicts(low, high, expected, reason):
     assert outcome.q_value is None and outcome.smallest == 5
 
 
-def test_half_of_the_published_effect_is_said():
+def test_the_share_of_the_published_effect_and_the_margin_are_said():
+    """The interval may still hold two thirds of the published effect."""
     (outcome,) = judged([claim()], at_90(-1, 9), plan=plan(smallest=10.0))
     assert (outcome.verdict, outcome.reason) == ("not reproduced", "less than half of the published effect")
-
-
-def test_a_margin_is_said_where_the_effect_is_less_than_it_and_a_share():
-    """The interval may still hold two thirds of the published effect."""
     margin = plan(margin=8.0, smallest=13.0)
     (outcome,) = judged([claim(at_least=8)], at_90(-1, 12.9), plan=margin)
     said = "less than the margin of 8 and a quarter of the published effect"
@@ -399,14 +387,10 @@ def test_a_margin_is_said_where_the_effect_is_less_than_it_and_a_share():
 
 def test_no_loss_has_one_limit():
     no_loss = plan(published=None, margin=-2.0, smallest=-2.0)
-    for (low, high), expected in {
-        (-1.9, 1): "reproduced",
-        (-9, -2.1): "not reproduced",
-        (-9, 1): "inconclusive",
-    }.items():
-        cells = at_90(-high, -low)
-        (outcome,) = judged([claim("no_gain", 2)], cells, plan=no_loss)
-        assert (outcome.interval, outcome.verdict) == (pytest.approx((low, high)), expected)
+    expected = {(-1.9, 1): "reproduced", (-9, -2.1): "not reproduced", (-9, 1): "inconclusive"}
+    for (low, high), verdict in expected.items():
+        (outcome,) = judged([claim("no_gain", 2)], at_90(-high, -low), plan=no_loss)
+        assert (outcome.interval, outcome.verdict) == (pytest.approx((low, high)), verdict)
 
 
 def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():
@@ -455,18 +439,12 @@ def test_controls(control, reason):
     assert reason in outcome.reason
 
 
+SHARES = {"reproduced": [(8, 0), (5, 0), (4, 0)], "inconclusive": [(3, 0), (7, 4), (2, 0)]}
+SHARES["not reproduced"] = [(0, 0), (1, 0)]
+
+
 @pytest.mark.parametrize(
-    ("left", "right", "expected"),
-    [
-        (8, 0, "reproduced"),
-        (5, 0, "reproduced"),
-        (4, 0, "reproduced"),
-        (3, 0, "inconclusive"),
-        (7, 4, "inconclusive"),
-        (0, 0, "not reproduced"),
-        (1, 0, "not reproduced"),
-        (2, 0, "inconclusive"),
-    ],
+    ("left", "right", "expected"), [(*sides, verdict) for verdict, found in SHARES.items() for sides in found]
 )
 def test_the_share_of_seeds_that_succeed(left, right, expected):
     """Of 8 seeds a side, at the level of one primary claim; by scipy's exact tests."""
@@ -509,9 +487,7 @@ def test_wrong_primary_verdicts_are_as_rare_as_the_plan_says(deviation, truth, w
     generator, seeds, trials = np.random.default_rng(n), list(range(1, n + 1)), 1000
     found = 0
     for draws in generator.normal(truth, deviation, (trials, n)):
-        cells = [
-            cell("d/New/J/m", list(50 + draws), weights="w", seeds=seeds),
-            cell("d/Plain/J/m", [50.0] * n, weights="w", seeds=seeds),
-        ]
+        cells = [cell("d/New/J/m", list(50 + draws), weights="w", seeds=seeds)]
+        cells += [cell("d/Plain/J/m", [50.0] * n, weights="w", seeds=seeds)]
         found += judged([claim()], cells, plan=plan(seeds))[0].verdict == wrong
     assert found / trials <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
