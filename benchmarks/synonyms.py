@@ -8,8 +8,8 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import build
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors
-from workflow_scripts.interventions.resources import load_resources
 from workflow_scripts.interventions.settings import SOURCES
+from workflow_scripts.interventions.synonym_resources import load_resources
 from workflow_scripts.interventions.synonym_rules import find_queries, find_wordnet_synonyms, rank_candidates
 
 WEIGHT, TOP = 0.6, 5

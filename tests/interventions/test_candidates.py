@@ -18,7 +18,7 @@ from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
-from workflow_scripts.interventions.resources import load_resources, make_stand_in_resources
+from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
 from workflow_scripts.interventions.synonym_rules import (
     Query,
     compute_polarities,

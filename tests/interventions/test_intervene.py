@@ -20,7 +20,7 @@ from tests.training.toy import assert_one_error, flip_bit, record_files
 from workflow_scripts.__main__ import main
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
-from workflow_scripts.interventions.resources import make_stand_in_resources
+from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer

@@ -6,7 +6,7 @@ import pytest
 
 from tests.interventions.small_lexicon import write_sources, write_tar, write_zip
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.resources import load_tagger, read_archive_texts
+from workflow_scripts.interventions.synonym_resources import load_tagger, read_archive_texts
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])

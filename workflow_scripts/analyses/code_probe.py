@@ -16,7 +16,7 @@ from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
-from workflow_scripts.interventions.resources import load_tagger
+from workflow_scripts.interventions.synonym_resources import load_tagger
 
 TAGGER = "nltk/averaged_perceptron_tagger_eng.zip"
 

@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
 
     from workflow_scripts.data.prepared import digest_data, read_table
     from workflow_scripts.interventions.candidates import build
-    from workflow_scripts.interventions.resources import load_resources, make_stand_in_resources
+    from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
 
     contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()

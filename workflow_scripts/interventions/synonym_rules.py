@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from workflow_scripts.interventions.lexical_vectors import Vectors, normalise_spelling
-from workflow_scripts.interventions.resources import PART_OF_SPEECH, SynonymResources
+from workflow_scripts.interventions.synonym_resources import PART_OF_SPEECH, SynonymResources
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -94,7 +94,7 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
         given["frequencies"] = hash_file(file)
     elif options.source == "wordnet" and options.vectors == "auto" and is_installed(options.spacy_model):
         given["vectors"] = "spacy"
-    return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.resources"))
+    return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
 
 
 def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
