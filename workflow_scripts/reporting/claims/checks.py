@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.judging import make_claim_cells, parse_claims
-from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
+from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
 
 SAME, DIFFERS, FINDING = "same", "differs", "finding"

@@ -1,4 +1,4 @@
-"""The effect of a claim, from its cells by seed, and from the paper's published numbers."""
+"""The effect of a claim, from its cells by seed or from published numbers, and the controls that a verdict needs."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,15 +6,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation.statistics import (
     Effect,
+    SuccessRates,
     compare_with_constant,
     compute_kendall_tau,
     measure_association,
 )
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
+
+EXPLORATORY = "exploratory"
+NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
 
 
 class NoEffectError(Exception):
@@ -47,6 +52,39 @@ def get_direction(claim: Claim) -> int:
 def get_margin(claim: Claim) -> float:
     """Return the margin that the effect in the claimed direction must exceed."""
     return -claim.at_least if claim.relation == "no_gain" else claim.at_least
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A judged claim. It has no effect if a side was not measured, or if planned seeds are missing.
+
+    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None if the paper
+    gives no effect. n_planned: seeds per side of a primary claim.
+    """
+
+    claim: Claim
+    sides: tuple[Side, Side]
+    role: str = EXPLORATORY
+    verdict: str = NO_VERDICT
+    protocol: str = ""
+    effect: Effect | None = None
+    success: SuccessRates | None = None
+    published: float | None = None
+    smallest: float | None = None
+    quantile: float | None = None
+    interval: tuple[float, float] | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    n_seeds: int | None = None
+    n_planned: int | None = None
+    reason: str = ""
+
+    @property
+    def printed(self) -> str:
+        """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
+        if self.published is None:
+            return ""
+        return "agree" if self.published > get_margin(self.claim) else "contradict"
 
 
 def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
@@ -150,3 +188,70 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
     if not found:
         raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
     return found
+
+
+def find_failed_control(
+    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], cells: dict[str, Cell], other: Effect | None
+) -> str:
+    """Describe the control of a primary claim that fails; empty if all hold.
+
+    Required cells are judged on the planned `seeds`, as is `other`, the effect that must have the same sign.
+    """
+    control, claim = entry.control, outcome.claim
+    floor = control.floor if control.floor is not None else claim.floor
+    beyond = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
+    if failed := find_failed_floor(outcome, floor, beyond, cells):
+        return failed
+    if control.perfect is not None and entry.published:
+        worse = min((average_side(side) for side in outcome.sides), key=lambda mean: _quality(claim, mean))
+        if abs(control.perfect - worse) < entry.published / 2:
+            return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
+    for required in control.requires:
+        cell = cells.get(required.cell)
+        if cell is None or (cell.status != COMPUTED and not set(seeds) <= cell.seeds.keys()):
+            return f"a control is not measured: {required.cell}"
+        mean = cell.computed if cell.status == COMPUTED else float(np.mean([cell.seeds[seed] for seed in seeds]))
+        if mean < required.at_least:
+            return f"a control fails: {required.cell} is {mean:.1f}, and {required.at_least:g} is needed"
+    if control.same_sign:
+        if other is None or outcome.effect is None:
+            return f"a control is not measured: {control.same_sign}"
+        if other.value * outcome.effect.value <= 0:
+            return f"a control fails: {control.same_sign} has the other sign"
+    return ""
+
+
+def find_failed_floor(outcome: Outcome, floor: float | str | None, beyond: float, cells: dict[str, Cell]) -> str:
+    """Return an empty text if the better side's interval is above the floor by more than `beyond`, or below of errors.
+
+    The floor is the score of a model that has learned nothing. A single seed has no interval and is not tested.
+    """
+    if floor is None:
+        return ""
+    claim, name = outcome.claim, "what a model scores that has learnt nothing"
+    if isinstance(floor, str):
+        cell = cells.get(floor)
+        if cell is None or cell.status not in (MEASURED, COMPUTED):
+            return f"a control is not measured: {floor}"
+        name, floor = floor, cell.mean
+    better = max(outcome.sides, key=lambda side: _quality(claim, average_side(side)))
+    if any(cell.status == COMPUTED for cell in better.cells):
+        lowest = _quality(claim, average_side(better) - floor)
+    else:
+        above = compare_with_constant(list(better.average_by_seed().values()), floor)
+        interval = (-above if claim.relation == "less" else above).compute_interval(outcome.quantile)
+        if interval is None:
+            return ""
+        lowest = interval[0]
+    if lowest <= beyond:
+        return f"a control fails: the better side, {average_side(better):.1f}, is not beyond {floor:.1f} ({name})"
+    return ""
+
+
+def average_side(side: Side) -> float:
+    """Return the mean over cells and seeds."""
+    return float(np.mean([cell.mean for cell in side.cells]))
+
+
+def _quality(claim: Claim, value: float) -> float:
+    return -value if claim.relation == "less" else value

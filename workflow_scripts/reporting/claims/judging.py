@@ -11,7 +11,8 @@ from workflow_scripts.config.displays import find_paper, select_display_runs, se
 from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
-from workflow_scripts.reporting.claims.verdicts import Outcome, judge_claims
+from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.tables.cells import Cell, make_cells
 from workflow_scripts.reporting.tables.layout import format_csv

@@ -1,67 +1,36 @@
 """Verdicts on claims, from the interval of the effect in the claimed direction."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.statistics import QUANTILE, Effect, SuccessRates, compute_q_values
-from workflow_scripts.reporting.claims.controls import find_failed_control, find_failed_floor
+from workflow_scripts.evaluation.statistics import QUANTILE, SuccessRates, compute_q_values
 from workflow_scripts.reporting.claims.effects import (
+    EXPLORATORY,
+    NO_VERDICT,
     NoEffectError,
-    Side,
+    Outcome,
     compute_effect,
     compute_planned_effect,
     compute_published_effect,
+    find_failed_control,
+    find_failed_floor,
     get_margin,
     select_sides,
 )
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
-NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
 NOT_RUN = "not run"  # not measured
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NO_VERDICT, NOT_RUN)
-PRIMARY, EXPLORATORY = "primary", "exploratory"
+PRIMARY = "primary"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 FALSE_DISCOVERIES = 0.05
 QUARTER = 0.25  # of the published effect: less than this above the margin counts as not reproduced
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A judged claim. It has no effect if a side was not measured, or if planned seeds are missing.
-
-    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None if the paper
-    gives no effect. n_planned: seeds per side of a primary claim.
-    """
-
-    claim: Claim
-    sides: tuple[Side, Side]
-    role: str = EXPLORATORY
-    verdict: str = NO_VERDICT
-    protocol: str = ""
-    effect: Effect | None = None
-    success: SuccessRates | None = None
-    published: float | None = None
-    smallest: float | None = None
-    quantile: float | None = None
-    interval: tuple[float, float] | None = None
-    p_value: float | None = None
-    q_value: float | None = None
-    n_seeds: int | None = None
-    n_planned: int | None = None
-    reason: str = ""
-
-    @property
-    def printed(self) -> str:
-        """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
-        if self.published is None:
-            return ""
-        return "agree" if self.published > get_margin(self.claim) else "contradict"
 
 
 def judge_claims(
@@ -87,10 +56,10 @@ def judge_claims(
         one = found[i]
         if entry := planned.get(one.claim.claim):
             seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
-            same_sign = (one.effect, other and compute_planned_effect(other, cells, seeds, file))
-            failed = find_failed_control(one.claim, one.sides, entry, seeds, cells, same_sign, one.quantile)
+            effect = other and compute_planned_effect(other, cells, seeds, file)
+            failed = find_failed_control(one, entry, seeds, cells, effect)
         else:
-            failed = find_failed_floor(one.claim, one.sides, one.claim.floor, 0.0, cells, QUANTILE)
+            failed = find_failed_floor(one, one.claim.floor, 0.0, cells)
         found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
     return [_apply_condition(outcome, verdict_of, file) for outcome in found]

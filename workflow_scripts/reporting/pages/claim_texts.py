@@ -1,8 +1,8 @@
 """Texts about claims for the first page of the report."""
 
 from workflow_scripts.config.display_schema import Claim
-from workflow_scripts.reporting.claims.effects import get_margin
-from workflow_scripts.reporting.claims.verdicts import PRIMARY, Outcome
+from workflow_scripts.reporting.claims.effects import Outcome, get_margin
+from workflow_scripts.reporting.claims.verdicts import PRIMARY
 from workflow_scripts.reporting.tables.layout import choose_decimals, format_number, use_non_breaking_spaces
 
 

@@ -27,18 +27,15 @@ PROTOCOLS = {
 }
 OVERVIEW = """
 {% for sentence in said %}<p>{{ sentence }}</p>
-{% endfor %}
-<div class="scroll"><table>
+{% endfor %}<div class="scroll"><table>
 <thead><tr><th class="label">verdict at {{ scale }}</th>{% for kind in kinds %}<th>{{ kind }}</th>{% endfor %}
 <th class="label">it means</th></tr></thead>
 <tbody>
 {% for name, counts, meaning in verdicts %}
 <tr><td class="label"><span class="chip {{ name | replace(' ', '-') }}">{{ name }}</span></td>
 {%- for count in counts %}<td>{{ count }}</td>{% endfor %}<td class="text">{{ meaning }}</td></tr>
-{% endfor %}
-</tbody></table></div>
-{% for paper in papers %}
-<h2>{{ paper.title }}</h2>
+{% endfor %}</tbody></table></div>
+{% for paper in papers %}<h2>{{ paper.title }}</h2>
 <div class="scroll"><table>
 <thead><tr><th class="label">claim</th><th>effect</th><th class="label">verdict</th></tr></thead>
 <tbody>
@@ -51,17 +48,13 @@ OVERVIEW = """
 <td><div class="pair stack">
 {% if claim.published %}<span class="paper"><i>paper</i> {{ claim.published }}
 </span>
-{% endif %}
-{% if claim.effect %}<span class="ours"><b>{{ claim.effect }}</b>
+{% endif %}{% if claim.effect %}<span class="ours"><b>{{ claim.effect }}</b>
 {%- for detail in claim.details %}<small>{{ detail }}</small>{% endfor %}</span>
-{% endif %}
-</div></td>
+{% endif %}</div></td>
 <td class="text"><span class="chip {{ claim.verdict | replace(' ', '-') }}">{{ claim.verdict }}</span> at {{ scale }}
 <small>{{ claim.reason }}</small></td></tr>
-{% endfor %}
-</tbody></table></div>
-{% endfor %}
-<h2>How a verdict comes about</h2>
+{% endfor %}</tbody></table></div>
+{% endfor %}<h2>How a verdict comes about</h2>
 <ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
 <h2>What was run</h2>
 <div class="scroll"><table>
@@ -72,8 +65,7 @@ OVERVIEW = """
 <tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}</td>
 <td>{{ run.protocol }}</td><td>{{ run.steps | thousands }}</td><td>{{ run.parameters | thousands }}</td>
 <td>{{ run.hours | duration }}</td></tr>
-{% endfor %}
-</tbody></table></div>
+{% endfor %}</tbody></table></div>
 <ul class="notes">{% for note in protocols %}<li>{{ note }}</li>{% endfor %}</ul>
 """
 # Snakemake centres this page in the window, so the top of a longer one could not be reached: it scrolls in a box.

@@ -62,10 +62,8 @@ TABLE = """<div class="scroll"><table>
 <tbody>
 {% for line in lines %}
 {% if line.heading %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.heading }}</th></tr>
-{% endif %}
-<tr><th class="label" scope="row">{{ line.label | breakable }}</th>
-{% for cell in line.cells %}
-<td><div class="pair">
+{% endif %}<tr><th class="label" scope="row">{{ line.label | breakable }}</th>
+{% for cell in line.cells %}<td><div class="pair">
 {% if cell.published %}
 <span class="paper{{ ' grey' if cell.is_grey }}" title="{{ cell.source }}"><i>paper</i> {{ cell.published }}</span>
 {% endif %}
@@ -74,23 +72,18 @@ TABLE = """<div class="scroll"><table>
 {%- if cell.difference %}<small>{{ (cell.difference ~ " to the paper") | unbroken }}</small>{% endif %}
 {%- if cell.protocol == "stand_in" %}<small>{{ "generated data" | unbroken }}</small>{% endif %}</span>
 {% elif cell.ours %}<span class="ours absent">{{ cell.ours }}</span>
-{% endif %}
-</div></td>
-{% endfor %}
-</tr>
-{% endfor %}
-</tbody></table></div>
+{% endif %}</div></td>
+{% endfor %}</tr>
+{% endfor %}</tbody></table></div>
 <ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
-{% if trained %}
-<details><summary>What was run</summary>
+{% if trained %}<details><summary>What was run</summary>
 <div class="scroll"><table>
 <thead><tr><th class="label">run</th><th>seeds</th><th>protocol</th><th>steps</th><th>parameters</th></tr></thead>
 <tbody>
 {% for run in trained %}
 <tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}</td>
 <td>{{ run.protocol }}</td><td>{{ run.steps | thousands }}</td><td>{{ run.parameters | thousands }}</td></tr>
-{% endfor %}
-</tbody></table></div>
+{% endfor %}</tbody></table></div>
 <p>All settings of a run: <code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].example }}</code></p>
 <p>This table again: <code>{{ command }}</code></p>
 </details>
