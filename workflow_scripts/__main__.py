@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         module.main(given)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(*(f"error: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of the output has ended (`| head`). Python must not write the rest at exit.

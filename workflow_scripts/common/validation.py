@@ -1,14 +1,15 @@
-"""Validate content with pydantic: each error is one line with file and key. Shared types."""
+"""Validate content with pydantic: each problem is one line with file, line and key. Shared types."""
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import find_line
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -43,7 +44,7 @@ MAX_LISTED = 40  # names listed in one message
 class StrictModel(BaseModel):
     """Base class of settings: unknown keys and values of another type are errors, and instances are read-only."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 def suggest_name(key: str, known: Any) -> str:
@@ -55,38 +56,63 @@ def suggest_name(key: str, known: Any) -> str:
     return f"known: {', '.join(known[:MAX_LISTED])}{more}"
 
 
-def parse_as(model: type[Model], content: Any, file: str | Path, where: str = "") -> Model:
-    """Validate `content` as `model`. Raises UserError with one line that names file, key and allowed values."""
+def parse_as(
+    model: type[Model], content: Any, file: str | Path, where: str | tuple = (), at: tuple | None = None
+) -> Model:
+    """Validate `content`, the entry `where` of a file, as `model`.
+
+    Raises UserError with one line per problem: file, key, what is wrong and what is allowed; of a YAML file also the
+    line: that of the key, or of the entry `at` if `content` is not what the file has there.
+    """
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        found: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
-        # A misspelt required key causes two errors, missing and unknown key. The unknown name is more useful.
-        first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
-        place = _place(first, content)
-        # For a union type, report the member whose error is deepest inside the value; all members if several are equal.
-        below = [one for one in found if _place(one, content)[: len(place)] == place]
-        place = max((_place(one, content) for one in below), key=len)
-        first, *others = (one for one in below if _place(one, content) == place)
-        keys = [str(key) for key in ([where] if where else []) + place]
-        path = ".".join(keys)
+        outer = (where,) if isinstance(where, str) and where else tuple(where)
+        problems = [
+            f"{locate(file, (*outer, *place) if at is None else at)}: {message}"
+            for place, message in _list_problems(model, error, content, outer)
+        ]
+        raise UserError("\n".join(problem.replace("\n", "\\n") for problem in problems)) from error
+
+
+def locate(file: str | Path, keys: tuple) -> str:
+    """Return the file; of a YAML file `file:line` of a key, or of the nearest outer key that it has."""
+    return f"{file}:{find_line(file, keys)}" if isinstance(file, Path) and file.suffix == ".yaml" else str(file)
+
+
+def _list_problems(
+    model: type[BaseModel], error: ValidationError, content: Any, outer: tuple
+) -> Iterator[tuple[tuple, str]]:
+    """Yield the keys inside `content` and the message of each problem."""
+    found = [(tuple(_place(one, content)), dict(one)) for one in error.errors(include_url=False)]
+    places = [place for place, _ in found]
+    unknown = [place for place, one in found if one["type"] == "extra_forbidden"]
+    for place in dict.fromkeys(places):
+        # Of a union type, only the members matter whose error is deepest inside the value.
+        if any(other != place and other[: len(place)] == place for other in places):
+            continue
+        first, *others = (one for at, one in found if at == place)
+        path = ".".join(map(str, (*outer, *place)))
         texts = [one["msg"].removeprefix("Value error, ") for one in (first, *others)]
         said = "; or ".join(dict.fromkeys(f"{text[0].lower()}{text[1:]}" for text in texts))
         if first["type"] == "extra_forbidden":
-            message = f"unknown key '{path}'; {suggest_name(keys[-1], _fields_at(model, place[:-1]))}"
+            yield place, f"unknown key '{path}'; {suggest_name(str(place[-1]), _fields_at(model, place[:-1]))}"
         elif first["type"] == "missing":
-            message = f"key '{path}' is missing"
+            # A misspelt required key is both missing and unknown, and the unknown name says more.
+            beside = [str(other[-1]) for other in unknown if other[:-1] == place[:-1]]
+            if not difflib.get_close_matches(str(place[-1]), beside, n=1):
+                yield place, f"key '{path}' is missing"
+        elif first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
+            yield place, f"key '{path}': {said}" if path else said
         else:
             what = f"key '{path}'" if path else "it"
             if first["type"] == "list_type" and isinstance(first["input"], str | int | float):
                 said += f", as [{first['input']}]"
-            message = f"{what} is {first['input']!r}; {said}"
-            if first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
-                message = f"key '{path}': {said}" if path else said
-        raise UserError(f"{file}: {message}".replace("\n", "\\n")) from error
+            given = repr(first["input"])
+            yield place, f"{what} is {given if len(given) <= 100 else f'{given[:100]}...'}; {said}"
 
 
-def _place(error: dict[str, Any], content: Any) -> list[str | int]:
+def _place(error: Any, content: Any) -> list[str | int]:
     """Return the keys that lead to the error, without the names of union members that pydantic adds to its path."""
     place = []
     for key in error["loc"]:
@@ -99,22 +125,27 @@ def _place(error: dict[str, Any], content: Any) -> list[str | int]:
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """Return the field names of the model at `location` inside `model`."""
+    """Return the field names of the model, or of all members of the union of models, at `location` inside `model`."""
     schema = model.model_json_schema()
 
-    def options(node: dict) -> list[dict]:
-        """List the node, or the members of a union."""
-        nodes = [node, *node.get("anyOf", [])]
-        return [schema["$defs"][one["$ref"].rsplit("/", 1)[1]] if "$ref" in one else one for one in nodes]
+    def members(node: dict) -> list[dict]:
+        """List what the node refers to, or the members of a union."""
+        if "$ref" in node:
+            return members(schema["$defs"][node["$ref"].rsplit("/", 1)[1]])
+        union = [*node.get("anyOf", []), *node.get("oneOf", [])]
+        return [inner for one in union for inner in members(one)] if union else [node]
 
-    def inside(node: dict, key: str | int) -> dict | None:
+    def inside(node: dict, key: str | int) -> Iterator[dict]:
+        """Yield what `node` may have at `key`."""
         if isinstance(key, int):
-            return node.get("items")
-        # JSON schema describes a dict's values in additionalProperties, or in patternProperties if keys have a pattern.
-        values = [node.get("additionalProperties"), *node.get("patternProperties", {}).values()]
-        return next(filter(None, [node.get("properties", {}).get(key), *values]), None)
+            yield from [node["items"]] if isinstance(node.get("items"), dict) else []
+        elif key in node.get("properties", {}):
+            yield node["properties"][key]
+        else:  # a dict's values; in patternProperties if its keys have a pattern
+            values = (node.get("additionalProperties"), *node.get("patternProperties", {}).values())
+            yield from (value for value in values if isinstance(value, dict))
 
-    node = schema
+    nodes = members(schema)
     for key in location:
-        node = next(filter(None, (inside(option, key) for option in options(node))))
-    return next((list(option["properties"]) for option in options(node) if "properties" in option), [])
+        nodes = [inner for node in nodes for one in inside(node, key) for inner in members(one)]
+    return [name for node in nodes for name in node.get("properties", ())]

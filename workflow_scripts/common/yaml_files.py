@@ -1,5 +1,6 @@
 """Read YAML. Errors are one line with file and line number."""
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MAX_DEPTH
 
 MAX_VALUES = 1_000_000
+KEYS = ("str", "int", "float", "merge")  # types that a key may have
+EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")  # a number in Python; in YAML 1.1 mostly a text
 
 
 def read_yaml(path: Path) -> Any:
@@ -29,7 +32,7 @@ def read_yaml(path: Path) -> Any:
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         loader = make_loader(text)
         node = loader.get_single_node()
-        _count_values(node, {})
+        _check_node(node, {})
         return loader.construct_document(node) if node else None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
@@ -40,27 +43,42 @@ def read_yaml(path: Path) -> Any:
         raise UserError(f"{path}{line}: not valid YAML ({problem})") from error
 
 
-def _count_values(node: yaml.Node | None, counts: dict[int, int]) -> int:
-    """Count the values in a node, with aliases expanded; `counts` stores those of finished nodes by `id`.
+def _check_node(node: yaml.Node | None, counts: dict[int, int]) -> int:
+    """Check a node and count the values in it, with aliases expanded; `counts` stores those of finished nodes by `id`.
 
-    Raises MarkedYAMLError if the aliases expand to more than MAX_VALUES values, and for a key that is repeated, of
-    which PyYAML would silently use the last value, or that is no scalar.
+    Raises MarkedYAMLError if the aliases expand to more than MAX_VALUES values, for a key that is repeated, of which
+    PyYAML would silently use the last value, or that is no text or number, and for numbers that YAML reads otherwise
+    than Python does, or that are no numbers.
     """
     if id(node) in counts:
         return counts[id(node)]
     counts[id(node)] = MAX_VALUES  # an alias inside its own anchor never ends
     inner = node.value if isinstance(node, yaml.SequenceNode) else []
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag == "tag:yaml.org,2002:float" and node.value.lstrip("+-").lower() in (".nan", ".inf"):
+            raise yaml.MarkedYAMLError(problem=f"{node.value} is no number", problem_mark=node.start_mark)
+        if node.tag == "tag:yaml.org,2002:str" and not node.style and EXPONENT.fullmatch(node.value):
+            mantissa, _, exponent = node.value.lower().partition("e")
+            number = f"{mantissa}{'' if '.' in mantissa else '.0'}e{int(exponent):+d}"
+            problem = f"YAML reads {node.value} as text; write {number}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a name or a number", problem_mark=key.start_mark)
+            if not isinstance(key, yaml.ScalarNode) or key.tag.rpartition(":")[2] not in (
+                "str",
+                "int",
+                "float",
+                "merge",
+            ):
+                problem = f"a key must be a name or a number, and {key.value!r} is neither; put it in quotes"
+                raise yaml.MarkedYAMLError(problem=problem[:200], problem_mark=key.start_mark)
             if key.value in seen:
                 problem = f"'{key.value}' is listed twice; remove one"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(key.value)
             inner.append(value)
-    counts[id(node)] = 1 + sum(_count_values(value, counts) for value in inner)
+    counts[id(node)] = 1 + sum(_check_node(value, counts) for value in inner)
     if node and counts[id(node)] > MAX_VALUES:
         problem = f"its aliases expand to more than {MAX_VALUES:,} values"
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)

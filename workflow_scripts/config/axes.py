@@ -5,7 +5,7 @@ expanded to one entry per combination, in the order of the axes. Each has the va
 is the label, in a claim also `{key}` a value of a member.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
 from typing import Any
@@ -17,6 +17,7 @@ from workflow_scripts.config.schema import list_names
 
 Axes = dict[str, dict[str, dict[str, Any]]]
 Member = tuple[str, str, dict[str, Any]]  # axis, label, values
+FindCell = Callable[[str, str, str], dict[str, Any] | None]
 TEXTS = ("row", "column", "panel", "series", "group")  # keys of cells and runs in which labels are filled in
 
 
@@ -41,6 +42,8 @@ def combine(axes: Axes, each: list, where: str) -> Iterator[tuple[Member, ...]]:
     """
     chosen = []
     for item in each:
+        if not isinstance(item, str) and (not isinstance(item, dict) or len(item) != 1):
+            raise UserError(f"{where}: `each` has {item!r}; it needs names of axes, or {{axis: labels}}")
         name, labels = (item, None) if isinstance(item, str) else next(iter(item.items()))
         if labels is not None and name not in axes:
             members = read_axes({name: labels})[name]
@@ -142,18 +145,12 @@ def expand_runs(axes: Axes, entry: dict[str, Any], where: str) -> dict[str, Any]
 
 
 def expand_claims(
-    axes: Axes, quotes: dict[str, str], entries: list[dict], displays: dict[str, dict], file: str
+    axes: Axes, quotes: dict[str, str], entry: dict, find_cell: FindCell, where: str
 ) -> list[dict[str, Any]]:
-    """Return the claims written out; `{name}` in a text may also be one of `quotes`.
+    """Return the claims of an entry; `{name}` in a text may also be one of `quotes`.
 
     Cells named without their metric get it, and a claim has the unit of its cells.
     """
-    cells = {
-        (name, row["row"], column["column"]): column | row
-        for name, display in displays.items()
-        for row in display.get("rows", ())
-        for column in display.get("columns", ())
-    }
 
     def complete(side: Any) -> Any:
         if isinstance(side, list):
@@ -163,30 +160,39 @@ def expand_claims(
         found = find_cell(*parts)
         return f"{side}/{found['metric']}" if found and "metric" in found else side
 
+    claims = []
+    rest = {key: value for key, value in entry.items() if key not in ("each", "when")}
+    for members in combine(axes, entry.get("each", []), where):
+        given = rest | apply_rules(entry.get("when", []), members)
+        given |= {side: spread(axes, given[side], where) for side in SIDES if isinstance(given.get(side), dict)}
+        claim = fill_texts(given, members, quotes, where)
+        claim |= {side: complete(claim[side]) for side in SIDES if side in claim}
+        first = next(iter(list_cells(claim.get("left"))), "")
+        cell = find_cell(*first.split("/")[:3]) if first.count("/") == 3 else None
+        unit = cell.get("unit", "") if cell else ""  # a missing cell is reported with all others, later
+        claim.setdefault("unit", "points" if unit in ("percent", "BLEU") else unit)
+        claims.append(claim)
+    return claims
+
+
+def index_cells(displays: dict[str, dict]) -> FindCell:
+    """Return a function that finds the first cell (column | row) of a display, row and column, of which `*` is any."""
+    cells = {
+        (name, row["row"], column["column"]): column | row
+        for name, display in displays.items()
+        for row in display.get("rows", ())
+        for column in display.get("columns", ())
+        if "row" in row and "column" in column
+    }
+
     @cache
     def find_cell(display: str, row: str, column: str) -> dict[str, Any] | None:
         if "*" not in (row, column):
             return cells.get((display, row, column))
-        return next(
-            (cells[key] for key in cells if key[0] == display and row in ("*", key[1]) and column in ("*", key[2])),
-            None,
-        )
+        keys = (key for key in cells if key[0] == display and row in ("*", key[1]) and column in ("*", key[2]))
+        return next((cells[key] for key in keys), None)
 
-    claims = []
-    for entry in entries:
-        where = f"{file}: claim '{entry.get('claim')}'"
-        rest = {key: value for key, value in entry.items() if key not in ("each", "when")}
-        for members in combine(axes, entry.get("each", []), where):
-            given = rest | apply_rules(entry.get("when", []), members)
-            given |= {side: spread(axes, given[side], where) for side in SIDES if isinstance(given.get(side), dict)}
-            claim = fill_texts(given, members, quotes, where)
-            claim |= {side: complete(claim[side]) for side in SIDES if side in claim}
-            first = next(iter(list_cells(claim.get("left"))), "")
-            cell = find_cell(*first.split("/")[:3]) if first.count("/") == 3 else None
-            unit = cell.get("unit", "") if cell else ""  # a missing cell is reported with all others, later
-            claim.setdefault("unit", "points" if unit in ("percent", "BLEU") else unit)
-            claims.append(claim)
-    return claims
+    return find_cell
 
 
 def spread(axes: Axes, side: dict[str, Any], where: str) -> list[str]:

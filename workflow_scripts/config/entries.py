@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
 from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, VariantEntry, list_names
@@ -25,7 +25,7 @@ class Place:
 
     def __str__(self) -> str:
         line = find_line(self.root / self.file, (*self.entry, *self.keys))
-        return f"{self.file}:{line} {'.'.join(map(str, self.entry))}"
+        return f"{self.file}:{line}: {'.'.join(map(str, self.entry))}"
 
     def __truediv__(self, key: str) -> "Place":
         return Place(self.root, self.file, self.entry, (*self.keys, key))
@@ -79,66 +79,75 @@ class Method:
     variants: dict[str, Variant]
 
 
-def read_tasks(root: Path) -> dict[str, Task]:
-    """Read catalogue/tasks. Raises UserError naming file and key."""
-    tasks = {}
-    for name, lineage in _lineages(root, "tasks", TaskEntry):
-        found = _fields(name, lineage, ("title", "kind", "prepare"))
-        fields = {key: found[key] for key in ("title", "kind", "prepare", "phrases", "disk")}
-        tasks[name] = Task(**fields, blocks=_blocks(lineage))
+def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
+    """Read the entries of catalogue/tasks that are right."""
+    tasks, entries = {}, _read_entries(root, "tasks", TaskEntry, problems)
+    for name in entries:
+        with problems.collect():
+            if lineage := _lineage(entries, name):
+                found = _fields(name, lineage, ("title", "kind", "prepare"))
+                fields = {key: found[key] for key in ("title", "kind", "prepare", "phrases", "disk")}
+                tasks[name] = Task(**fields, blocks=_blocks(lineage))
     return tasks
 
 
-def read_methods(root: Path) -> dict[str, Method]:
-    """Read catalogue/methods. Raises UserError naming file and key."""
-    methods = {}
-    for name, lineage in _lineages(root, "methods", MethodEntry):
-        found = _fields(name, lineage, ("title", "kinds", "variants"))
-        variants: dict[str, tuple[Place, VariantEntry]] = {}
-        for place, entry in lineage:
-            given = entry.variants
-            if isinstance(given, list):
-                for one in given:
-                    if one not in variants:
-                        raise UserError(f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}")
-                variants = {one: variants[one] for one in given}
-            elif given:
-                at = {one: Place(place.root, place.file, (*place.entry, "variants", one)) for one in given}
-                variants = {one: (at[one], variant) for one, variant in given.items()}
-        methods[name] = Method(
-            found["title"],
-            found["kinds"],
-            _blocks(lineage),
-            {one: Variant(variants[one][1].title, tuple(_variant_blocks(variants, one))) for one in variants},
-        )
+def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
+    """Read the entries of catalogue/methods that are right."""
+    methods, entries = {}, _read_entries(root, "methods", MethodEntry, problems)
+    for name in entries:
+        with problems.collect():
+            if lineage := _lineage(entries, name):
+                found = _fields(name, lineage, ("title", "kinds", "variants"))
+                methods[name] = Method(found["title"], found["kinds"], _blocks(lineage), _variants(lineage))
     return methods
 
 
-def _lineages(root: Path, folder: str, model: type[Entry]) -> Iterator[tuple[str, list[tuple[Place, Entry]]]]:
-    """Yield each entry of a folder that is not abstract, after those that it extends."""
-    entries: dict[str, tuple[Place, Entry]] = {}
+def _read_entries(
+    root: Path, folder: str, model: type[Entry], problems: Problems
+) -> dict[str, tuple[Place, Entry | None]]:
+    """Return each entry of the files of a folder with its place; None for an entry that is not right."""
+    entries: dict[str, tuple[Place, Entry | None]] = {}
     for path in sorted((root / "catalogue" / folder).glob("*.yaml")):
-        file = f"catalogue/{folder}/{path.name}"
-        for name, content in read_yaml_mapping(path).items():
+        file, content = f"catalogue/{folder}/{path.name}", {}
+        with problems.collect():
+            content = read_yaml_mapping(path)
+        for name, entry in content.items():
+            place = Place(root, file, (name,))
             if name in entries:
-                raise UserError(f"{path}: '{name}' is in {entries[name][0].file}, too; give one of them another name")
-            entries[name] = (Place(root, file, (name,)), parse_as(model, content, path, name))
-    for name, (_, entry) in entries.items():
-        if not entry.abstract:
-            yield name, _lineage(entries, name)
+                problems.add(f"{place}: '{name}' is in {entries[name][0].file}, too; give one of them another name")
+            entries[name] = (place, None)
+            with problems.collect():
+                entries[name] = (place, parse_as(model, entry, path, (name,)))
+    return entries
+
+
+def _variants(lineage: list[tuple[Place, MethodEntry]]) -> dict[str, Variant]:
+    """Return the variants of a method: its own, and those of the entries that it extends."""
+    variants: dict[str, tuple[Place, VariantEntry]] = {}
+    for place, entry in lineage:
+        given = entry.variants
+        if isinstance(given, list):
+            for one in given:
+                if one not in variants:
+                    raise UserError(f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}")
+            variants = {one: variants[one] for one in given}
+        elif given:
+            at = {one: Place(place.root, place.file, (*place.entry, "variants", one)) for one in given}
+            variants = {one: (at[one], variant) for one, variant in given.items()}
+    return {one: Variant(variants[one][1].title, tuple(_variant_blocks(variants, one))) for one in variants}
 
 
 def _lineage(entries: dict[str, tuple[Place, Any]], name: str) -> list[tuple[Place, Any]]:
-    """Return an entry after those that it extends."""
+    """Return an entry after those that it extends; nothing for an abstract entry, or if one of them is not right."""
     chain = [entries[name]]
-    while base := chain[0][1].extends:
+    while chain[0][1] and (base := chain[0][1].extends):
         place = chain[0][0]
         if base not in entries:
             raise UserError(f"{place / 'extends'}: no entry '{base}'; {suggest_name(base, entries)}")
         if entries[base] in chain:
             raise UserError(f"{place / 'extends'}: extends '{base}', which extends this entry")
         chain.insert(0, entries[base])
-    return chain
+    return chain if chain[0][1] and not getattr(chain[-1][1], "abstract", False) else []
 
 
 def _fields(name: str, lineage: list[tuple[Place, Entry]], required: tuple[str, ...]) -> dict[str, Any]:
@@ -149,7 +158,7 @@ def _fields(name: str, lineage: list[tuple[Place, Entry]], required: tuple[str, 
     place = lineage[-1][0]
     for key in required:
         if key not in found:
-            raise UserError(f"{place.root / place.file}: key '{name}.{key}' is missing")
+            raise UserError(f"{place}: key '{name}.{key}' is missing")
     return {"phrases": None, "disk": None, **found}
 
 

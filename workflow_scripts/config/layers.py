@@ -69,20 +69,26 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict
 
 @contextmanager
 def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> Iterator[None]:
-    """Add to a UserError the file, line and entry that set each key that the message names.
+    """Put file, line and entry, where the key is set that the message names, before each problem of a UserError.
 
-    A key of `entries` counts as named if it and its section are words of the message before the advice.
+    A key of `entries` counts as named if it and its section are words of the message before the advice. Where one
+    message names several keys, their places follow it.
     """
     try:
         yield
     except UserError as error:
-        words = set(re.findall(r"\w+", str(error).split(";")[0]))
-        named = {
-            f"{section}.{key}": str(place)
-            for section, found in entries.items()
-            for key, (_, place) in found.items()
-            if section in words and key in words
-        }
-        places = list(dict.fromkeys(named.values()))
-        said = places if len(places) == 1 else [f"{key}: {where}" for key, where in named.items()]
-        raise UserError(f"{error} ({'; '.join(said)})" if said else str(error)) from error
+        raise UserError("\n".join(_locate(line, entries) for line in str(error).splitlines())) from error
+
+
+def _locate(line: str, entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> str:
+    words = set(re.findall(r"\w+", line.split(";")[0]))
+    named = {
+        f"{section}.{key}": str(place)
+        for section, found in entries.items()
+        for key, (_, place) in found.items()
+        if section in words and key in words
+    }
+    places = list(dict.fromkeys(named.values()))
+    if len(places) == 1:
+        return f"{places[0]}: {line}"
+    return f"{line} ({'; '.join(f'{key}: {where}' for key, where in named.items())})" if named else line

@@ -1,17 +1,19 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.validation import locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
-from workflow_scripts.config.axes import expand_claims, expand_display, expand_runs, read_axes
+from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.axes import expand_claims, expand_display, expand_runs, index_cells, read_axes
+from workflow_scripts.config.display_files import Claims, Displays
 from workflow_scripts.config.display_schema import (
     SIDES,
     Analysis,
@@ -22,9 +24,9 @@ from workflow_scripts.config.display_schema import (
     list_display_analyses,
     match_stars,
 )
-from workflow_scripts.config.entries import Block, Method, Task, read_methods, read_tasks
+from workflow_scripts.config.entries import Method, Task, read_methods, read_tasks
 from workflow_scripts.config.packages import list_packages
-from workflow_scripts.config.schema import Claims, Condition, Config, Displays, Experiments, Metrics, Scale, list_names
+from workflow_scripts.config.schema import Condition, Config, Experiments, Metrics, Scale, list_names
 from workflow_scripts.evaluation.published import read_published
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -54,47 +56,48 @@ class Catalogue:
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     """Validate the configuration: config.yaml in `root`, or `content`, into which Snakemake has merged --config."""
+    # A value of --config has no line.
+    file: str | Path = "config.yaml" if content else Path(root) / "config.yaml"
     content = read_yaml_mapping(Path(root) / "config.yaml") if content is None else content
-    content = {key: value for key, value in content.items() if key != "pathvars"}
-    config = parse_as(Config, content, "config.yaml")
-    scales = _entries(Scale, Path(root) / "catalogue/scales.yaml")
+    config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
+    scales = read_yaml_mapping(Path(root) / "catalogue/scales.yaml")
+    papers = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
+    problems = Problems()
     if config.scale not in scales:
-        raise UserError(f"config.yaml: key 'scale' is '{config.scale}'; {suggest_name(config.scale, scales)}")
-    folders = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
+        problems.add(
+            f"{locate(file, ('scale',))}: key 'scale' is '{config.scale}'; {suggest_name(config.scale, scales)}"
+        )
     for paper in config.papers:
-        if paper not in folders:
-            raise UserError(f"config.yaml: key 'papers' names '{paper}'; {suggest_name(paper, folders)}")
+        if paper not in papers:
+            problems.add(f"{locate(file, ('papers',))}: key 'papers' names '{paper}'; {suggest_name(paper, papers)}")
+    problems.raise_any()
     return config
 
 
-def _entries(model: type, file: Path) -> dict:
-    return {name: parse_as(model, entry, file, name) for name, entry in read_yaml_mapping(file).items()}
-
-
 def load_catalogue(root: str | Path = ".") -> Catalogue:
-    """Read and cross-check catalogue/ and papers/. Raises UserError naming file and key."""
+    """Read and cross-check catalogue/ and papers/. Raises UserError with every problem, each with file and line."""
     return read_catalogue(str(root))
 
 
 @lru_cache(maxsize=8)
 def read_catalogue(folder: str) -> Catalogue:
     """Read a folder once for all calls of `load_catalogue`."""
-    root = Path(folder)
-    catalogue = Catalogue(root, read_tasks(root), read_methods(root), _entries(Scale, root / "catalogue/scales.yaml"))
-    units = _units(root / "catalogue/metrics.yaml")
+    root, problems = Path(folder), Problems()
+    tasks, methods = read_tasks(root, problems), read_methods(root, problems)
+    scales, units = {}, {}
+    file = root / "catalogue/scales.yaml"
+    with problems.collect():
+        scales = {name: parse_as(Scale, entry, file, name) for name, entry in read_yaml_mapping(file).items()}
+    with problems.collect():
+        units = _read_units(root / "catalogue/metrics.yaml")
+    known = not problems.lines  # names of a broken entry are not reported wherever they are used
+    catalogue = Catalogue(root, tasks, methods, scales)
     for file in sorted(root.glob("papers/*/experiments.yaml")):
-        displays, analyses = _displays(file.with_name("displays.yaml"), units)
-        catalogue.papers[file.parent.name] = Paper(
-            parse_as(Experiments, read_yaml_mapping(file), file),
-            displays,
-            analyses,
-            _claims(file.with_name("claims.yaml"), displays),
-            _plan(file.with_name("analysis_plan.yaml")),
-        )
-    _check_characters(catalogue)
-    _check_names(catalogue)
-    for paper, entry in catalogue.papers.items():
-        _check_cells(root / "papers" / paper, entry)
+        catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
+    problems.add(*_check_characters(catalogue))
+    if known:
+        problems.add(*_check_conditions(catalogue), *_check_names(catalogue))
+    problems.raise_any()
     return catalogue
 
 
@@ -105,8 +108,162 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     return catalogue.scales[name]
 
 
-def _check_characters(catalogue: Catalogue) -> None:
-    """Raise UserError for a name that could leave results/ as a path, or be more than a word for a shell."""
+def _read_units(file: Path) -> dict[str, tuple[str, int]]:
+    """Return metric -> (unit, decimals)."""
+    content = read_yaml(file)
+    if not isinstance(content, list):
+        raise UserError(f"{file}: must be a list of units with their metrics")
+    entries = [parse_as(Metrics, entry, file, (number,)) for number, entry in enumerate(content)]
+    return {metric: (entry.unit, entry.decimals) for entry in entries for metric in entry.metrics}
+
+
+def _read_paper(folder: Path, units: dict[str, tuple[str, int]], problems: Problems) -> Paper:
+    """Read the files of a paper, each as far as possible, and check that they agree with each other."""
+    file = folder / "experiments.yaml"
+    paper = Paper(Experiments(title="", citation=""), {}, {}, [])
+    with problems.collect():
+        paper = replace(paper, experiments=parse_as(Experiments, read_yaml_mapping(file), file))
+    before = len(problems.lines)
+    with problems.collect():
+        _read_displays(folder / "displays.yaml", units, paper, problems)
+    shown = len(problems.lines) == before  # cells of a broken display are not reported wherever they are used
+    with problems.collect():
+        lines = _read_claims(folder / "claims.yaml", paper, problems)
+        if (file := folder / "analysis_plan.yaml").exists():
+            paper = replace(paper, plan=parse_as(AnalysisPlan, read_yaml_mapping(file), file))
+            problems.add(*_check_plan(file, paper))
+        if shown:
+            problems.add(*_check_claims(folder, paper, lines))
+    if shown:
+        with problems.collect():
+            problems.add(*_check_published(folder, paper))
+    return paper
+
+
+def _read_displays(file: Path, units: dict[str, tuple[str, int]], paper: Paper, problems: Problems) -> None:
+    """Read the displays and the analyses of a paper, with their axes expanded."""
+    content = read_yaml_mapping(file)
+    parse_as(Displays, content, file)
+    axes = read_axes(content.get("axes", {}))
+    for name, entry in content.get("analyses", {}).items():
+        where = ("analyses", name)
+        with problems.collect():
+            paper.analyses[name] = expand_runs(axes, entry, f"{locate(file, where)}: {'.'.join(where)}")
+            parse_as(Analysis, paper.analyses[name], file, where, at=where)
+    for name, entry in content["displays"].items():
+        where = ("displays", name)
+        with problems.collect():
+            paper.displays[name] = expand_display(axes, units, entry, f"{locate(file, where)}: {'.'.join(where)}")
+            model = FigureDisplay if "module" in entry else TableDisplay
+            parse_as(model, paper.displays[name], file, where, at=where)
+
+
+def _read_claims(file: Path, paper: Paper, problems: Problems) -> list[str]:
+    """Read the claims of a paper, with their axes expanded. Returns file and line of each."""
+    content = read_yaml_mapping(file)
+    parse_as(Claims, content, file)
+    axes, find_cell, lines = read_axes(content.get("axes", {})), index_cells(paper.displays), []
+    for number, entry in enumerate(content["claims"]):
+        place = ("claims", number)
+        where = locate(file, place)
+        with problems.collect():
+            text = f"{where}: claim '{entry['claim']}'"
+            for claim in expand_claims(axes, content.get("quotes", {}), entry, find_cell, text):
+                parse_as(Claim, claim, file, str(claim["claim"]), at=place)
+                paper.claims.append(claim)
+                lines.append(where)
+    return lines
+
+
+def _list_table_cells(paper: Paper) -> dict[str, dict]:
+    """Return `<display>/<row>/<column>/<metric>` -> cell (column | row) of all tables."""
+    cells = {}
+    for name, display in paper.displays.items():
+        for row in display.get("rows", ()):
+            for column in display.get("columns", ()):
+                spec = column | row
+                cells[f"{name}/{row['row']}/{column['column']}/{spec.get('metric')}"] = spec
+    return cells
+
+
+def _check_published(folder: Path, paper: Paper) -> Iterator[str]:
+    """Yield displays without a metric, and published numbers of cells that do not exist."""
+    cells, displays = _list_table_cells(paper), folder / "displays.yaml"
+    for cell, spec in cells.items():
+        for key in ("metric", "unit"):
+            if key not in spec:
+                name, row, column = cell.split("/")[:3]
+                where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{row}' and column '{column}'"
+                yield f"{where} name no {key}; one of them must"
+    for (display, *parts), found in read_published(folder / "published.csv").items():
+        where, cell = found.where, "/".join((display, *parts))
+        if display not in paper.displays:
+            yield f"{where}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}"
+        elif "rows" in paper.displays[display] and cell not in cells:
+            yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+
+
+def _check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
+    """Yield what is wrong with the cells that claims and their plan compare.
+
+    A misspelt name would otherwise be found after all trainings, or never.
+    """
+    cells, seen = _list_table_cells(paper), set()
+    for claim, line in zip(paper.claims, lines, strict=True):
+        name = claim["claim"]
+        if name in seen:
+            yield f"{line}: claim '{name}' is listed twice; give one of them another name"
+        seen.add(name)
+        units: dict[str, str] = {}
+        for side in SIDES:
+            for cell in list_cells(claim.get(side)):
+                where, display = f"{line}: key '{name}.{side}'", cell.split("/")[0]
+                matching = [cell] if cell in cells else [known for known in cells if match_stars(cell, known)]
+                if display not in paper.displays:
+                    yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
+                elif not matching:
+                    yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+                for one in matching:
+                    units.setdefault(cells[one].get("unit", ""), cell)
+        if claim["left"] == claim["right"]:
+            yield f"{line}: claim '{name}' compares {claim['left']} with itself; name two cells"
+        if len(units) > 1 and claim["relation"] != "falls_with":
+            said = " and ".join(f"{cell} in {unit}" for unit, cell in units.items())
+            yield f"{line}: claim '{name}' compares unlike units, {said}; name cells of one unit"
+    file = folder / "analysis_plan.yaml"
+    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
+        control = entry.control
+        for cell in [*list_cells(control.floor), *(requirement.cell for requirement in control.requires)]:
+            if cell not in cells:
+                where = f"{locate(file, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
+                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+
+
+def _check_plan(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield where an analysis plan and the claims do not agree on names, margins and measures."""
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
+        keys: tuple = ("primary", number)
+        for name, key in ((entry.claim, "claim"), (entry.control.same_sign, "control.same_sign")):
+            if name and name not in claims:
+                where = f"{locate(file, (*keys, *key.split('.')))}: key 'primary.{number}.{key}'"
+                yield f"{where} names '{name}'; {suggest_name(name, claims)}"
+        if entry.claim not in claims:
+            continue
+        claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
+        rates = claim.get("measure") == "success_rate"
+        if rates != (entry.threshold is not None):
+            yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
+        margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
+        if not rates and margin != entry.margin:
+            yield f"{where}: margin is {entry.margin}, but {margin} by at_least in claims.yaml; make them equal"
+    for number, name in enumerate(paper.plan.secondary if paper.plan else ()):
+        if name not in claims:
+            yield f"{locate(file, ('secondary', number))}: key 'secondary' names '{name}'; {suggest_name(name, claims)}"
+
+
+def _check_characters(catalogue: Catalogue) -> Iterator[str]:
+    """Yield names that could leave results/ as a path, or be more than a word for a shell."""
     names = {"catalogue/scales.yaml": [*catalogue.scales], "catalogue/tasks": [*catalogue.tasks]}
     names["catalogue/methods"] = [*catalogue.methods]
     names["catalogue/methods"] += [name for method in catalogue.methods.values() for name in method.variants]
@@ -116,166 +273,77 @@ def _check_characters(catalogue: Catalogue) -> None:
     for file, found in names.items():
         for name in found:
             if not NAME.fullmatch(name):
-                raise UserError(
+                yield (
                     f"{catalogue.root / file}: the name {name[:100]!r} needs at most 100 letters a-z, A-Z, digits, "
                     "'.', '_' and '-', and start with a letter or digit"
                 )
 
 
-def _units(file: Path) -> dict[str, tuple[str, int]]:
-    """Return metric -> (unit, decimals)."""
-    content = read_yaml(file)
-    entries = [parse_as(Metrics, entry, file) for entry in content] if isinstance(content, list) else []
-    return {metric: (entry.unit, entry.decimals) for entry in entries for metric in entry.metrics}
+def _check_conditions(catalogue: Catalogue) -> Iterator[str]:
+    """Yield names in the condition of a rule that match nothing."""
+    for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
+        for block in entry.blocks:
+            if not isinstance(block.content, Condition):
+                continue
+            for key, among in (
+                ("task", catalogue.tasks),
+                ("kind", list_packages("tasks")),
+                ("scale", catalogue.scales),
+            ):
+                for name in list_names(getattr(block.content, key) or []):
+                    if not any(fnmatchcase(one, name) for one in among):
+                        yield f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}"
 
 
-def _claims(file: Path, displays: dict[str, dict]) -> list[dict]:
-    content = parse_as(Claims, read_yaml_mapping(file), file)
-    claims = expand_claims(read_axes(content.axes), content.quotes, content.claims, displays, str(file))
-    for claim in claims:
-        parse_as(Claim, claim, file, str(claim.get("claim", "")))
-    return claims
+def _check_names(catalogue: Catalogue) -> Iterator[str]:
+    """Yield names of tasks, methods, variants, scales, analyses and papers that are not defined."""
 
-
-def _plan(file: Path) -> AnalysisPlan | None:
-    return parse_as(AnalysisPlan, read_yaml_mapping(file), file) if file.exists() else None
-
-
-def _displays(file: Path, units: dict[str, tuple[str, int]]) -> tuple[dict[str, dict], dict[str, dict]]:
-    """Read the displays and the analyses of a paper, with their axes written out."""
-    content = parse_as(Displays, read_yaml_mapping(file), file)
-    axes = read_axes(content.axes)
-    analyses = {name: expand_runs(axes, entry, f"{file}: analyses.{name}") for name, entry in content.analyses.items()}
-    for name, analysis in analyses.items():
-        parse_as(Analysis, analysis, file, f"analyses.{name}")
-    displays = {}
-    for name, entry in content.displays.items():
-        displays[name] = expand_display(axes, units, entry, f"{file}: displays.{name}")
-        parse_as(FigureDisplay if "module" in entry else TableDisplay, displays[name], file, f"displays.{name}")
-    return displays, analyses
-
-
-def _check_cells(folder: Path, paper: Paper) -> None:
-    """Check that published numbers and claims name existing cells.
-
-    A misspelt name would otherwise be found after all trainings, or never.
-    """
-    cells, tables = set(), set()
-    for name, display in paper.displays.items():
-        if display["kind"] != "table":
-            continue
-        tables.add(name)
-        for row in display["rows"]:
-            for column in display["columns"]:
-                spec = column | row
-                for key in ("metric", "unit"):
-                    if key not in spec:
-                        where = f"displays.{name}: row '{row['row']}' and column '{column['column']}'"
-                        raise UserError(f"{folder / 'displays.yaml'}: {where} name no {key}; one of them must")
-                cells.add(f"{name}/{row['row']}/{column['column']}/{spec['metric']}")
-    file = folder / "published.csv"
-    for display, *parts in read_published(file):
-        if display not in paper.displays:
-            raise UserError(f"{file}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}")
-        if display in tables and (cell := "/".join((display, *parts))) not in cells:
-            raise UserError(f"{file}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
-    for claim in paper.claims:
-        for side in SIDES:
-            for cell in list_cells(claim.get(side)):
-                if cell not in cells and not any(match_stars(cell, known) for known in cells):
-                    where = f"{folder / 'claims.yaml'}: key '{claim['claim']}.{side}'"
-                    raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
-    for entry in paper.plan.primary if paper.plan else ():
-        control = entry.control
-        for cell in [*list_cells(control.floor), *(requirement.cell for requirement in control.requires)]:
-            if cell not in cells:
-                where = f"{folder / 'analysis_plan.yaml'}: control of claim '{entry.claim}'"
-                raise UserError(f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}")
-
-
-def _check_limits(claim: dict, primary: PrimaryClaim, file: Path) -> None:
-    """Check that a claim and its entry in the analysis plan have the same margin and the same measure."""
-    where, rates = f"{file}: claim '{primary.claim}'", claim.get("measure") == "success_rate"
-    if rates != (primary.threshold is not None):
-        raise UserError(f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it")
-    margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
-    if not rates and margin != primary.margin:
-        raise UserError(
-            f"{where}: margin is {primary.margin}, but {margin} by at_least in claims.yaml; make them equal"
-        )
-
-
-def _check_condition(catalogue: Catalogue, block: Block) -> None:
-    """Check that each name of a rule's condition matches something."""
-    for key, among in (("task", catalogue.tasks), ("kind", list_packages("tasks")), ("scale", catalogue.scales)):
-        for name in list_names(getattr(block.content, key) or []):
-            if not any(fnmatchcase(one, name) for one in among):
-                raise UserError(f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}")
-
-
-def _check_names(catalogue: Catalogue) -> None:
-    """Check that every name that a file uses is defined."""
-
-    def known(name: str, among: Any, file: str, key: str) -> None:
+    def known(name: str, among: Any, file: str, *keys: str | int) -> Iterator[str]:
         if name not in among:
-            raise UserError(f"{catalogue.root / file}: key '{key}' names '{name}'; {suggest_name(name, among)}")
+            where = f"{locate(catalogue.root / file, keys)}: key '{'.'.join(map(str, keys))}'"
+            yield f"{where} names '{name}'; {suggest_name(name, among)}"
 
-    def named(part: dict, file: str, key: str) -> None:
+    def named(part: dict, file: str, *keys: str) -> Iterator[str]:
         tasks = part.get("task") or []
         for task in [tasks] if isinstance(tasks, str) else tasks:
-            known(task, catalogue.tasks, file, f"{key}.task")
+            yield from known(task, catalogue.tasks, file, *keys, "task")
         if method := part.get("method"):
-            known(method, catalogue.methods, file, f"{key}.method")
+            yield from known(method, catalogue.methods, file, *keys, "method")
             variants = part.get("variant") or []
             for variant in [variants] if isinstance(variants, str) else dict(variants).values():
-                known(variant, catalogue.methods[method].variants, file, f"{key}.variant")
+                if method in catalogue.methods:
+                    yield from known(variant, catalogue.methods[method].variants, file, *keys, "variant")
 
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
-            known(method, catalogue.methods, "catalogue/scales.yaml", f"{name}.jobs.memory_of")
-    for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
-        for block in entry.blocks:
-            if isinstance(block.content, Condition):
-                _check_condition(catalogue, block)
+            yield from known(method, catalogue.methods, "catalogue/scales.yaml", name, "jobs", "memory_of")
     for paper, entry in catalogue.papers.items():
         file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():
             for analysis in list_display_analyses(display):
-                known(analysis, entry.analyses, file, f"displays.{name}")
+                yield from known(analysis, entry.analyses, file, "displays", name)
             # An analysis may give its scores names of its own.
             cells = [] if list_display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
             for part in (*cells, *display.get("runs", ())):
-                named(part, file, f"displays.{name}")
+                yield from named(part, file, "displays", name)
         for name, analysis in entry.analyses.items():
             for part in analysis.get("runs", ()):
-                named(part, file, f"analyses.{name}")
+                yield from named(part, file, "analyses", name)
             if "published" in analysis:
-                known(analysis["published"], catalogue.papers, file, f"analyses.{name}")
-        for claim in entry.claims:
-            for side in SIDES:
-                for cell in list_cells(claim.get(side)):
-                    display = cell.split("/")[0]
-                    known(display, entry.displays, f"papers/{paper}/claims.yaml", f"{claim['claim']}.{side}")
+                yield from known(analysis["published"], catalogue.papers, file, "analyses", name, "published")
         if entry.plan:
-            file, claims = f"papers/{paper}/analysis_plan.yaml", {claim["claim"]: claim for claim in entry.claims}
-            known(entry.plan.scale, catalogue.scales, file, "scale")
-            for number, primary in enumerate(entry.plan.primary):
-                known(primary.claim, claims, file, f"primary.{number}.claim")
-                _check_limits(claims[primary.claim], primary, catalogue.root / file)
-                if primary.control.same_sign:
-                    known(primary.control.same_sign, claims, file, f"primary.{number}.control.same_sign")
-            for claim in entry.plan.secondary:
-                known(claim, claims, file, "secondary")
+            yield from known(entry.plan.scale, catalogue.scales, f"papers/{paper}/analysis_plan.yaml", "scale")
         file = f"papers/{paper}/experiments.yaml"
         for part in ("demo", "experiments"):
             for number, experiment in enumerate(getattr(entry.experiments, part)):
                 for task in list_names(experiment.task):
-                    known(task, catalogue.tasks, file, f"{part}.{number}.task")
+                    yield from known(task, catalogue.tasks, file, part, number, "task")
                 for method, variants in experiment.methods.items():
-                    known(method, catalogue.methods, file, f"{part}.{number}.methods")
-                    for variant in variants:
-                        known(variant, catalogue.methods[method].variants, file, f"{part}.{number}.methods.{method}")
+                    yield from known(method, catalogue.methods, file, part, number, "methods", method)
+                    for variant in variants if method in catalogue.methods else ():
+                        among = catalogue.methods[method].variants
+                        yield from known(variant, among, file, part, number, "methods", method)
                 for scale in (*experiment.seeds, *list_names(experiment.at or [])):
-                    known(scale, catalogue.scales, file, f"{part}.{number}")
+                    yield from known(scale, catalogue.scales, file, part, number)
         for scale in entry.experiments.seeds:
-            known(scale, catalogue.scales, file, "seeds")
+            yield from known(scale, catalogue.scales, file, "seeds", scale)

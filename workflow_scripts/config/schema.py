@@ -221,26 +221,6 @@ class Experiments(StrictModel):
         return [one.model_copy(update={"seeds": seeds | one.seeds}) for one in chosen]
 
 
-AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
-QUOTES = Field({}, description="Texts that several claims name as `{name}`.")
-
-
-class Displays(StrictModel):
-    """displays.yaml of a paper; workflow_scripts.config.display_schema describes its entries."""
-
-    axes: dict[str, dict[str, Any] | list[str]] = AXES
-    analyses: dict[str, dict[str, Any]] = {}
-    displays: dict[str, dict[str, Any]]
-
-
-class Claims(StrictModel):
-    """claims.yaml of a paper; workflow_scripts.config.display_schema describes its entries."""
-
-    axes: dict[str, dict[str, Any] | list[str]] = AXES
-    quotes: dict[str, str] = QUOTES
-    claims: list[dict[str, Any]]
-
-
 class Metrics(StrictModel):
     """Metrics that have one unit."""
 

@@ -1,10 +1,11 @@
 """Read published.csv, the numbers that a paper prints."""
 
 import csv
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import Problems, UserError
 
 Key = tuple[str, str, str, str]  # display, row, column, metric
 PUBLISHED_COLUMNS = (
@@ -23,29 +24,37 @@ class Published:
     unit: str
     source: str
     note: str
+    where: str = field(default="", compare=False)  # file:line
 
 
 def read_published(path: Path) -> dict[Key, Published]:
-    """Read published.csv. Raises UserError with file and line for a wrong header, line, number or repeated cell."""
+    """Read published.csv. Raises UserError with file and line of every wrong header, line, number or repeated cell."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; restore it from the repository") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text; convert it") from error
     found: dict[Key, Published] = {}
-    reader = csv.DictReader(lines)
+    problems, reader = Problems(), csv.DictReader(lines)
     if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
         raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
     for row in reader:
+        where = f"{path}:{reader.line_num}"
         if None in row or None in row.values():
-            raise UserError(f"{path}:{reader.line_num}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
+            problems.add(f"{where}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
+            continue
         key = (row["display"], row["row"], row["column"], row["metric"])
         try:
             value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
             n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
         except ValueError as error:
-            where = f"{path}:{reader.line_num}"
-            raise UserError(f"{where}: {error}; value, std and n_seeds are numbers or empty") from error
+            problems.add(f"{where}: {error}; value, std and n_seeds are numbers or empty")
+            continue
+        if not all(math.isfinite(number or 0) for number in (value, std)) or (std or 0) < 0 or (n_seeds or 1) < 1:
+            problems.add(f"{where}: value, std and n_seeds must be finite, std not negative and n_seeds at least 1")
         if key in found:
-            raise UserError(f"{path}:{reader.line_num}: the cell {'/'.join(key)} is listed twice; remove one line")
-        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"])
+            problems.add(f"{where}: the cell {'/'.join(key)} is listed twice; remove one line")
+        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"], where)
+    problems.raise_any()
     return found

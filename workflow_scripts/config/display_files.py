@@ -1,0 +1,84 @@
+"""Types of displays.yaml and claims.yaml as they are written, before their axes are expanded.
+
+Axes and `cells` may give any key of an entry, so each key may be missing here.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Discriminator, Field, Tag, create_model
+
+from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.config.display_schema import (
+    AnalysedRuns,
+    Analysis,
+    Claim,
+    Column,
+    FigureDisplay,
+    Row,
+    Runs,
+    Selection,
+    TableDisplay,
+)
+
+EACH = Field(None, description="Axes whose members this entry combines; `{key: axis}` also sets the key to the label.")
+Each = Annotated[list[str | dict[str, Any]] | dict[str, str | dict[str, Any]] | None, EACH]
+AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
+
+
+def as_written(*models: type[BaseModel], **more: Any) -> Any:
+    """Return the model of an entry as it is in a file, with the keys of all `models`."""
+    fields: dict[str, Any] = {}
+    for model in models:
+        for name, field in model.model_fields.items():
+            plain: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+            if name != "kind" or model is Claim:
+                fields[name] = (plain | None, Field(None, description=field.description))
+    doc = models[0].__doc__
+    return create_model(models[0].__name__, __base__=StrictModel, __doc__=doc, **(fields | more))
+
+
+def _choose_display(entry: Any) -> str:
+    return "figure" if isinstance(entry, dict) and "module" in entry else "table"
+
+
+_row, _column, _runs, _analysed = (as_written(one, each=(Each, None)) for one in (Row, Column, Runs, AnalysedRuns))
+_member = as_written(AnalysedRuns, Selection, task=(str | list[str] | None, None))
+Table = as_written(
+    TableDisplay,
+    rows=(_row | list[_row], ...),
+    columns=(_column | list[_column], ...),
+    cells=(as_written(Selection) | None, Field(None, description="What all cells share.")),
+)
+Figure = as_written(FigureDisplay, runs=(_runs | list[_runs] | None, None))
+AnalysisEntry = as_written(Analysis, runs=(_analysed | list[_analysed] | None, None))
+_cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
+ClaimEntry = as_written(
+    Claim,
+    claim=(str, ...),
+    each=(list[Any] | None, None),
+    when=(
+        list[dict[str, Any]] | None,
+        Field(None, description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."),
+    ),
+    left=(str | list[str] | _cells | None, None),
+    right=(str | float | list[str] | _cells | None, None),
+)
+
+
+Display = Annotated[Annotated[Table, Tag("table")] | Annotated[Figure, Tag("figure")], Discriminator(_choose_display)]
+
+
+class Displays(StrictModel):
+    """displays.yaml of a paper."""
+
+    axes: dict[str, list[str] | dict[str, _member | list[str] | None]] = AXES  # type: ignore[valid-type]
+    analyses: dict[str, AnalysisEntry] = {}  # type: ignore[valid-type]
+    displays: dict[str, Display]  # type: ignore[valid-type]
+
+
+class Claims(StrictModel):
+    """claims.yaml of a paper."""
+
+    axes: dict[str, list[str] | dict[str, dict[str, Any] | list[str] | None]] = AXES
+    quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")
+    claims: list[ClaimEntry]  # type: ignore[valid-type]
