@@ -10,6 +10,7 @@ import workflow_scripts.provenance.record  # noqa: F401 - a command's clock star
 from workflow_scripts.common.errors import UserError
 
 COMMANDS = {
+    "lint": ("workflow_scripts.commands.lint", "print every problem of config.yaml, catalogue/ and papers/"),
     "fetch": ("workflow_scripts.commands.fetch", "download source files, checked against their pinned sha256"),
     "fetch-model": ("workflow_scripts.commands.fetch_model", "get a model of the hub at its pinned commit"),
     "prepare": ("workflow_scripts.commands.prepare", "make a task's Parquet files from its sources"),

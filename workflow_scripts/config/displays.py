@@ -55,7 +55,7 @@ def select_paper_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: lis
 
 def find_intervened_variants(displays: Iterable[dict]) -> set[Variant]:
     """Return the variants whose scores under an intervention are displayed."""
-    found = {variant for display in displays for variant, cell in _cell_variants(display) if cell.get("intervention")}
+    found = {variant for display in displays for variant, cell in list_run_cells(display) if cell.get("intervention")}
     entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
     return found | {(run["task"], run["method"], run["variant"]) for run in entries}
 
@@ -67,7 +67,7 @@ def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]
     return [run for run in runs if run.unseeded in variants]
 
 
-def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
+def list_run_cells(display: dict) -> list[tuple[Variant, dict]]:
     """Return (variant, cell) for each cell of a table that shows runs, not an analysis."""
     cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
     return [(variant, cell) for cell in cells if "analysis" not in cell for variant in list_cell_variants(cell)]
@@ -75,7 +75,7 @@ def _cell_variants(display: dict) -> list[tuple[Variant, dict]]:
 
 def select_display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
     """Select the requested runs whose scores a display shows."""
-    wanted = {variant for variant, _ in _cell_variants(display)}
+    wanted = {variant for variant, _ in list_run_cells(display)}
     for named in display.get("runs", ()):
         tasks = [named["task"]] if isinstance(named["task"], str) else named["task"]
         wanted |= {(task, named["method"], named["variant"]) for task in tasks}

@@ -58,6 +58,7 @@ class Task:
     prepare: str
     phrases: str | None
     disk: int | None
+    subsets: list[str]
     blocks: tuple[Block, ...]
 
 
@@ -86,7 +87,7 @@ def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
         with problems.collect():
             if lineage := _lineage(entries, name):
                 found = _fields(name, lineage, ("title", "kind", "prepare"))
-                fields = {key: found[key] for key in ("title", "kind", "prepare", "phrases", "disk")}
+                fields = {key: found[key] for key in ("title", "kind", "prepare", "phrases", "disk", "subsets")}
                 tasks[name] = Task(**fields, blocks=_blocks(lineage))
     return tasks
 
@@ -159,7 +160,7 @@ def _fields(name: str, lineage: list[tuple[Place, Entry]], required: tuple[str, 
     for key in required:
         if key not in found:
             raise UserError(f"{place}: key '{name}.{key}' is missing")
-    return {"phrases": None, "disk": None, **found}
+    return {"phrases": None, "disk": None, "subsets": [], **found}
 
 
 def _blocks(lineage: list[tuple[Place, Entry]]) -> tuple[Block, ...]:

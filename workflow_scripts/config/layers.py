@@ -7,17 +7,20 @@ its own settings come first, then the rules of its `when`, from top to bottom.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.entries import Block, Place
-from workflow_scripts.config.loading import Catalogue, find_scale
-from workflow_scripts.config.packages import NAMED, find_settings_class
+from workflow_scripts.config.loading import Catalogue, find_scale, read_catalogue
+from workflow_scripts.config.packages import NAMED, find_settings_class, load_traits
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.tasks.settings import Evaluation, Search, Training
+from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Training
 
 SECTIONS = tuple(Layer.model_fields)
 FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Intervention, "init": Init, "search": Search}
@@ -41,18 +44,25 @@ def run_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
 def merge_section(blocks: Iterable[Block], section: str) -> dict[str, tuple[Any, Place]]:
     """Return key -> (value, place where it is set) of a section."""
     return {
-        key: (value, block.place / section / key)
+        key: (value, Place(block.place.root, block.place.file, block.place.entry, (section, key)))
         for block in blocks
         for key, value in getattr(block.content, section).items()
     }
 
 
 def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
+    """Return `_merge_settings` of the variant of a run."""
+    return _merge_settings(catalogue.root, replace(run, seed=0), scale)
+
+
+@lru_cache(maxsize=10_000)
+def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
     """Return section -> key -> (value, place where it is set), of what the catalogue sets.
 
     Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
     of the kind of task.
     """
+    catalogue = read_catalogue(str(root))
     kind, result = catalogue.tasks[run.task].kind, {}
     blocks = run_blocks(catalogue, run, scale)
     for section in SECTIONS:
@@ -64,6 +74,11 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict
             # A name that no package has is an error of its own, after the merge.
             if key not in known and (described or name is None):
                 raise UserError(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
+            if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
+                raise UserError(
+                    f"{place}: {run.task} is of the kind {kind}, which does not read '{section}.{key}'; "
+                    f"remove it, or name the kinds that do in a rule's `kind`"
+                )
     return result
 
 

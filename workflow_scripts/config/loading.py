@@ -52,6 +52,7 @@ class Catalogue:
     methods: dict[str, Method]
     scales: dict[str, Scale]
     papers: dict[str, Paper] = field(default_factory=dict)
+    problems: Problems = field(default_factory=Problems)  # what is left out because it is wrong
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
@@ -76,12 +77,14 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:
     """Read and cross-check catalogue/ and papers/. Raises UserError with every problem, each with file and line."""
-    return read_catalogue(str(root))
+    catalogue = read_catalogue(str(root))
+    catalogue.problems.raise_any()
+    return catalogue
 
 
 @lru_cache(maxsize=8)
 def read_catalogue(folder: str) -> Catalogue:
-    """Read a folder once for all calls of `load_catalogue`."""
+    """Read what is right of catalogue/ and papers/, once for all calls."""
     root, problems = Path(folder), Problems()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
     scales, units = {}, {}
@@ -91,13 +94,12 @@ def read_catalogue(folder: str) -> Catalogue:
     with problems.collect():
         units = _read_units(root / "catalogue/metrics.yaml")
     known = not problems.lines  # names of a broken entry are not reported wherever they are used
-    catalogue = Catalogue(root, tasks, methods, scales)
+    catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
     for file in sorted(root.glob("papers/*/experiments.yaml")):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
     problems.add(*_check_characters(catalogue))
     if known:
         problems.add(*_check_conditions(catalogue), *_check_names(catalogue))
-    problems.raise_any()
     return catalogue
 
 

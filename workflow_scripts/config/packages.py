@@ -40,6 +40,7 @@ def find_settings_class(section: str, name: str | None, kind: str) -> type[Stric
     return importlib.import_module(f"workflow_scripts.{group}.{name}.settings").Settings
 
 
+@cache
 def load_traits(kind: str) -> Traits:
     """Return the options that a kind of task supports."""
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS

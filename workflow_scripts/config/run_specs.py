@@ -10,13 +10,11 @@ from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.config.layers import locate_errors, merge_settings
-from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.loading import Catalogue, read_catalogue
 from workflow_scripts.config.packages import (
     ReadsBlocks,
     check_sections,
     find_settings_class,
-    list_packages,
-    load_traits,
 )
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
@@ -71,7 +69,7 @@ def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
 @lru_cache(maxsize=10_000)
 def _section(root: Path, run: Run, scale: str, kind: type[StrictModel]) -> dict:
     name = kind.__name__.lower()
-    entries = merge_settings(load_catalogue(root), run, scale)
+    entries = merge_settings(read_catalogue(str(root)), run, scale)
     with locate_errors(entries):
         section = {key: value for key, (value, _) in entries[name].items()}
         settings = parse_as(kind, section, _where(run), name)
@@ -101,7 +99,7 @@ def _check_intervention(settings: Intervention, entries: dict[str, dict], where:
 
 @lru_cache(maxsize=10_000)
 def _resolved(root: Path, run: Run, scale: str, precision: str) -> str:
-    catalogue = load_catalogue(root)
+    catalogue = read_catalogue(str(root))
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
         return _checked_spec(catalogue, run, scale, precision, entries)
@@ -114,12 +112,6 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
     settings = parse_as(Training, training | _tuples(training), _where(run), "training")
-    if settings.gradient_checkpointing and not load_traits(kind).gradient_checkpointing:
-        able = [name for name in list_packages("tasks") if load_traits(name).gradient_checkpointing]
-        raise UserError(
-            f"{_where(run)}: training.gradient_checkpointing is for tasks of the kinds {', '.join(able)}, and "
-            f"{run.task} is of the kind {kind}"
-        )
     filled = check_sections(sections, kind, _where(run))
     _check_read_blocks(filled, _where(run))
     data = resolve_data(catalogue, run.task, scale)

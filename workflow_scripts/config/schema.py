@@ -131,6 +131,9 @@ class TaskEntry(DataLayer):
         description="Regular expression of the source phrases that an objective over words takes for words; of a "
         "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
     )
+    subsets: list[str] | None = Field(
+        None, description="Subsets of a split that have scores of their own, for displays."
+    )
     disk: int | None = Field(
         None, gt=0, description="GB of a large data set with all that is written on the way, estimated, for `plan`."
     )

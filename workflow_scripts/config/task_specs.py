@@ -14,7 +14,7 @@ from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.entries import Place
 from workflow_scripts.config.layers import list_task_blocks, locate_errors, merge_section
-from workflow_scripts.config.loading import Catalogue, find_scale, load_catalogue
+from workflow_scripts.config.loading import Catalogue, find_scale, read_catalogue
 from workflow_scripts.config.schema import DataLayer
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
@@ -43,7 +43,7 @@ def read_data_spec(file: Path) -> dict:
 
 @lru_cache(maxsize=10_000)
 def _data_spec(root: Path, task: str, scale: str) -> str:
-    values = merge_data(load_catalogue(root), task, scale)
+    values = merge_data(read_catalogue(str(root)), task, scale)
     spec: dict[str, Any] = {key: value for key, (value, _) in values.items() if not key.startswith("options.")}
     options = {key.removeprefix("options."): found for key, found in values.items() if key.startswith("options.")}
     spec["options"] = {key: value for key, (value, _) in options.items()}

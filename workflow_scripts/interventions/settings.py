@@ -26,6 +26,11 @@ from pydantic import AfterValidator, Field
 
 from workflow_scripts.common.validation import Seeds, StrictModel, require_unique
 
+# Of the scores of both interventions.
+METRICS = (
+    *("consistency", "constrained", "constrained_consistency", "constrained_cv", "constrained_cv_high"),
+    *("constrained_cv_low", "cv", "cv_high", "cv_low", "exact_match", "realised_rate"),
+)
 WHERE = "options of workflow_scripts.interventions.candidates"
 SOURCES = {  # resource -> files that contain it, the preferred one first
     "stop words": ["nltk/stopwords.zip"],

@@ -10,17 +10,25 @@ from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictM
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
 
+# Keys that only some kinds of tasks read.
+ONLY_SOME = {
+    "training": {"batch_sentences", "shuffle_rows", "also_keep", "gradient_checkpointing"},
+    "evaluation": {"beam", "max_length", "max_length_ratio", "joined", "measures", "match", "same_word"},
+}
+
+
 @dataclass(frozen=True)
 class Traits:
-    """Options that a kind of task supports.
+    """What a kind of task supports.
 
-    validation_metrics: values that may choose the best weights; greater is better. gradient_checkpointing: whether
-    blocks can be recomputed in the backward pass. decoding: whether outputs are decoded, so that validation may score
-    them and further checkpoints may be kept.
+    validation_metrics: values that may choose the best weights; greater is better. metrics: of its scores, in the order
+    of their names. reads: those keys of ONLY_SOME that it reads. decoding: whether outputs are decoded, so that
+    validation may score them and further checkpoints may be kept.
     """
 
     validation_metrics: tuple[str, ...]
-    gradient_checkpointing: bool = False
+    metrics: tuple[str, ...]
+    reads: frozenset[str] = frozenset()
     decoding: bool = False
 
 

@@ -29,8 +29,8 @@ BAR_WIDTH, TEXT_WIDTH = 20, 66
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
-# Error of our own code while Snakemake reads the Snakefile.
-USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+)", re.MULTILINE)
+# Error of our own code while Snakemake reads the Snakefile, of one line or several.
+USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n\S.*)*)", re.MULTILINE)
 # Messages of the SLURM executor about a job that failed or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
 SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
@@ -223,7 +223,7 @@ class LogHandler(LogHandlerBase):
         ):
             return  # show_failed_job has shown it
         if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text):
-            text = f"error: {found[1]}"
+            text = "\n".join(f"error: {line}" for line in found[1].splitlines())
         elif found := NO_RULE.search(text):
             where = "catalogue/ and papers/ list what exists; settings go after --config"
             text = f"error: no rule makes {found[1]}; {where}"

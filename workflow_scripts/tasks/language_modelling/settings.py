@@ -2,7 +2,7 @@
 
 from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
 
-TRAITS = Traits(validation_metrics=("log_likelihood",))
+TRAITS = Traits(("log_likelihood",), metrics=("perplexity",), reads=frozenset({"batch_sentences"}))
 
 
 class Settings(CrossEntropySettings):

@@ -7,7 +7,11 @@ from pydantic import Field
 from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.tasks.settings import Traits
 
-TRAITS = Traits(validation_metrics=("log_likelihood",), gradient_checkpointing=True)
+TRAITS = Traits(
+    ("log_likelihood",),
+    metrics=("cross_entropy", "mlm_accuracy", "nsp_accuracy"),
+    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
+)
 
 
 class Settings(StrictModel):

@@ -2,7 +2,11 @@
 
 from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
 
-TRAITS = Traits(validation_metrics=("exact_match",), gradient_checkpointing=True)
+TRAITS = Traits(
+    ("exact_match",),
+    metrics=("constrained", "exact_match"),
+    reads=frozenset({"batch_sentences", "gradient_checkpointing", "match"}),
+)
 
 
 class Settings(CrossEntropySettings):

@@ -7,7 +7,11 @@ from pydantic import model_validator
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Traits
 
-TRAITS = Traits(validation_metrics=("f1", "exact_match"), gradient_checkpointing=True)
+TRAITS = Traits(
+    ("f1", "exact_match"),
+    metrics=("adversarial_exact_match", "adversarial_f1", "exact_match", "f1"),
+    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
+)
 
 
 class Settings(StrictModel):

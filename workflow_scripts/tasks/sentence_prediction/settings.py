@@ -7,7 +7,21 @@ from pydantic import Field
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
 from workflow_scripts.tasks.settings import Traits
 
-TRAITS = Traits(validation_metrics=("accuracy", "f1", "matthews", "pearson", "spearman"), gradient_checkpointing=True)
+TRAITS = Traits(
+    ("accuracy", "f1", "matthews", "pearson", "spearman"),
+    metrics=(
+        "accuracy",
+        "accuracy_label_0",
+        "auc",
+        "f1",
+        "matthews",
+        "pearson",
+        "spearman",
+        "zero_states",
+        "zero_words",
+    ),
+    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
+)
 
 
 class Settings(StrictModel):

@@ -1,0 +1,163 @@
+"""Find every problem of config.yaml, catalogue/ and papers/ before anything runs, each with its file and line."""
+
+import ast
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.validation import locate, suggest_name
+from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
+from workflow_scripts.config.loading import Catalogue, Paper, load_config, read_catalogue
+from workflow_scripts.config.packages import load_traits
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
+from workflow_scripts.config.runs import Run, Variant
+from workflow_scripts.config.schema import Config, list_names
+from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.interventions.settings import METRICS
+
+PACKAGE = Path(__file__).parents[1]
+OPTION_READERS = ("merge_options", "read_options")  # functions whose keyword arguments are a module's options
+
+
+def find_problems(root: str | Path = ".") -> list[str]:
+    """Return all problems, one line each: file, line, key, what is wrong and what to do.
+
+    What depends on a wrong entry is checked once that entry is right.
+    """
+    problems = Problems()
+    with problems.collect():
+        load_config(root=root)
+    catalogue = read_catalogue(str(root))
+    problems.add(*catalogue.problems.lines, *_check_tasks(catalogue), *_check_runs(catalogue))
+    for key, paper in catalogue.papers.items():
+        file = catalogue.root / "papers" / key / "displays.yaml"
+        problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
+    # One mistake may show in many runs.
+    return list({line.split(": settings of ")[0] + line.partition("key ")[2]: line for line in problems.lines}.values())
+
+
+def _check_tasks(catalogue: Catalogue) -> Iterator[str]:
+    """Yield problems of the data of each task at each scale."""
+    problems = Problems()
+    for scale in catalogue.scales:
+        for name, task in catalogue.tasks.items():
+            with problems.collect():
+                resolve_data(catalogue, name, scale)
+            if any(block.content.intervention for block in task.blocks):
+                with problems.collect():
+                    resolve_candidates(catalogue, name, scale)
+    yield from problems.lines
+
+
+def _check_runs(catalogue: Catalogue) -> Iterator[str]:
+    """Yield problems of the specs of all runs that papers ask for, and of variants that none asks for."""
+    problems, asked = Problems(), set()
+    for scale in catalogue.scales:
+        for key, paper in catalogue.papers.items():
+            runs = [run for run in _list_first_seeds(paper, scale) if is_known(catalogue, run.unseeded)]
+            asked |= {(run.method, run.variant) for run in runs}
+            shown = find_intervened_variants([*paper.displays.values(), *paper.analyses.values()])
+            for run in runs:
+                with problems.collect():
+                    _resolve(catalogue, run, scale, run.unseeded in shown)
+            if not catalogue.problems.lines:
+                with problems.collect():
+                    list_requested_runs(catalogue, Config(scale=scale, papers=[key], extra=True))
+    for method, entry in catalogue.methods.items():
+        for variant in entry.variants:
+            task = next((name for name, task in catalogue.tasks.items() if task.kind in entry.kinds), None)
+            if task and (method, variant) not in asked:
+                with problems.collect():
+                    _resolve(catalogue, Run(task, method, variant, 1), next(iter(catalogue.scales)), False)
+    yield from problems.lines
+
+
+def is_known(catalogue: Catalogue, variant: Variant) -> bool:
+    """Whether a task, method and variant are in the catalogue."""
+    task, method, name = variant
+    return task in catalogue.tasks and method in catalogue.methods and name in catalogue.methods[method].variants
+
+
+def _list_first_seeds(paper: Paper, scale: str) -> Iterator[Run]:
+    """Yield one run of each variant that a paper asks for at a scale."""
+    for experiment in paper.experiments.list_at(scale):
+        for task in list_names(experiment.task):
+            for method, variants in experiment.methods.items():
+                yield from (Run(task, method, variant, 1) for variant in variants)
+
+
+def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
+    """Resolve everything that a run is given, as its jobs do."""
+    spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
+    traits, validation = load_traits(spec["kind"]), spec["training"]["validation"]
+    metric = validation.get("metric")
+    if metric not in traits.validation_metrics and not (traits.decoding and "decoding" in validation):
+        where = f"settings of {'/'.join(run.unseeded)}: key 'training.validation' has the metric '{metric}'"
+        raise UserError(f"{where}; {suggest_name(str(metric), traits.validation_metrics)}")
+    if intervened:
+        resolve_intervention(catalogue, run, scale)
+    del evaluation
+
+
+def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield unknown modules of analyses and figures, and options that these do not read."""
+    entries = [(("analyses", name), entry, "analyses") for name, entry in paper.analyses.items()]
+    figures = {name: entry for name, entry in paper.displays.items() if "module" in entry}
+    entries += [(("displays", name), entry, "reporting/figures") for name, entry in figures.items()]
+    for keys, entry, folder in entries:
+        package = f"workflow_scripts.{folder.replace('/', '.')}"
+        known = {f"{package}.{path.stem}": path for path in (PACKAGE / folder).glob("*.py")}
+        if entry["module"] not in known:
+            where = f"{locate(file, (*keys, 'module'))}: key '{'.'.join(keys)}.module'"
+            yield f"{where} names '{entry['module']}'; {suggest_name(entry['module'], known)}"
+            continue
+        given = entry.get("options", {})
+        options = _read_default_options(known[entry["module"]]) if given else {}
+        for option, value in given.items():
+            where = f"{locate(file, (*keys, 'options', option))}: {'.'.join(keys)}"
+            if option not in options:
+                yield f"{where}: unknown option '{option}'; {suggest_name(option, options)}"
+            elif not _has_type_of(value, options[option]):
+                yield f"{where}: option '{option}' is {str(value)[:100]}; give a value such as {options[option]!r}"
+
+
+def _read_default_options(module: Path) -> dict[str, object]:
+    """Read the options of an analysis or figure with their defaults from its code, because its imports are slow."""
+    calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
+    reading = [call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in OPTION_READERS]
+    return {word.arg: ast.literal_eval(word.value) for call in reading for word in call.keywords if word.arg}
+
+
+def _has_type_of(value: object, default: object) -> bool:
+    """Whether a value has the type of the default; whole numbers are numbers, and None says nothing."""
+    if default is None or isinstance(default, bool):
+        return default is None or isinstance(value, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, type(default)) and not isinstance(value, bool)
+
+
+def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
+    """Yield tables with a metric, split or subset that the runs of a cell have at no scale: the first such cell."""
+    seen = set()
+    for name, display in paper.displays.items():
+        for variant, cell in (found for found in list_run_cells(display) if is_known(catalogue, found[0])):
+            task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
+            if not cell.get("intervention"):
+                splits = tuple(_list_splits(catalogue, Run(*variant, 1)))
+                known = {"metric": load_traits(task.kind).metrics, "split": splits, "subset": ("all", *task.subsets)}
+            for key, among in known.items():
+                if cell.get(key, "") not in among and (name, key, cell.get(key)) not in seen:
+                    seen.add((name, key, cell.get(key)))
+                    where = f"{locate(file, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
+                    what = f"{where} '{cell['column']}': {variant[0]} has no {key} '{cell.get(key)}'"
+                    yield f"{what}; {suggest_name(str(cell.get(key)), among)}"
+
+
+def _list_splits(catalogue: Catalogue, run: Run) -> Iterator[str]:
+    """Yield the splits on which a run is scored at the scales where its settings are right."""
+    for scale in catalogue.scales:
+        with suppress(UserError):
+            yield from resolve_evaluation(catalogue, run, scale)["splits"]
