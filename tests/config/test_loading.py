@@ -75,13 +75,15 @@ def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_one_line(copy: Pa
 
 def test_an_unknown_source_is_one_line(copy: Path):
     edit(copy / "catalogue/tasks/cfq.yaml", lambda it: it["cfq-mcd1"].update(sources=["cfq/cqf.tar.gz"]))
-    with pytest.raises(UserError, match=r"^\S*cfq.yaml: key 'cfq-mcd1.sources.0' .*did you mean 'cfq/cfq.tar.gz'\?$"):
+    with pytest.raises(
+        UserError, match=r"^\S*cfq.yaml:\d+: key 'cfq-mcd1.sources.0' .*did you mean 'cfq/cfq.tar.gz'\?$"
+    ):
         load_catalogue(copy)
 
 
 def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
     edit(copy / "catalogue" / SEQ2SEQ, lambda it: it["transformer"]["variants"]["default"].update(titel="x"))
-    with pytest.raises(UserError, match=r"seq2seq.yaml: unknown key '.*titel'; did you mean 'title'"):
+    with pytest.raises(UserError, match=r"seq2seq.yaml:\d+: unknown key '.*titel'; did you mean 'title'"):
         load_catalogue(copy)
 
 

@@ -91,7 +91,7 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
         ({"margin": 1.0, "smallest": 3.0}, "margin is 1.0, but 0 by at_least in claims.yaml; make them equal"),
         ({"threshold": 50.0, "smallest": 0.6}, "threshold goes with measure success_rate in claims.yaml"),
         ({"threshold": 50.0, "smallest": 50.0}, "smallest is 50.0; with a threshold it is a share"),
-        ({"threshold": 50.0, "smallest": 0.5}, "analysis_plan.yaml: smallest of a-planned-one is 0.5; where none of 4"),
+        ({"threshold": 50.0, "smallest": 0.5}, "smallest of a-planned-one is 0.5; where none of 4"),
         ({"smallest": 3.0}, "key 'primary.0': smallest is 3.0; it must be margin + q x published"),
     ],
 )

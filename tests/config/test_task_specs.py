@@ -15,18 +15,18 @@ from workflow_scripts.config.task_specs import merge_data, resolve_data
         (
             "demo",
             lambda it: it["scan-jump"]["when"][0]["options"].update(limit={"train": "lots"}),
-            r"key 'limit\.train' is 'lots'.* \(catalogue/tasks/scan.yaml:\d+ scan-jump\.when\.0\)$",
+            r"scan-jump\.when\.0: .*key 'limit\.train' is 'lots'",
         ),
         (
             "small",
             lambda it: it["scan-jump"]["options"].update(atomic_copies="x"),
-            r"key 'atomic_copies' is 'x'.* \(catalogue/tasks/scan.yaml:\d+ scan-jump\)$",
+            r"scan-jump: .*key 'atomic_copies' is 'x'",
         ),
     ],
 )
 def test_wrong_options_of_data_are_refused_before_any_job(copy: Path, scale: str, change, said: str):
     edit(copy / "catalogue/tasks/scan.yaml", change)
-    with pytest.raises(UserError, match=f"options of task scan-jump at scale {scale}: {said}"):
+    with pytest.raises(UserError, match=rf"^catalogue/tasks/scan.yaml:\d+: {said}"):
         resolve_data(load_catalogue(copy), "scan-jump", scale)
 
 

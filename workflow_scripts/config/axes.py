@@ -17,6 +17,7 @@ from workflow_scripts.config.schema import list_names
 
 Axes = dict[str, dict[str, dict[str, Any]]]
 Member = tuple[str, str, dict[str, Any]]  # axis, label, values
+Units = dict[str, tuple[str, int]]  # metric -> unit, decimals
 FindCell = Callable[[str, str, str], dict[str, Any] | None]
 TEXTS = ("row", "column", "panel", "series", "group")  # keys of cells and runs in which labels are filled in
 
@@ -89,11 +90,13 @@ def expand_cells(axes: Axes, entries: dict | list[dict], label: str | None, wher
             yield cell if label else {key: value for key, value in cell.items() if key in AnalysedRuns.model_fields}
 
 
-def add_unit(cell: dict[str, Any], units: dict[str, tuple[str, int]], where: str) -> dict[str, Any]:
-    """Add unit and decimals to a row or column that names a metric."""
+def add_unit(cell: dict[str, Any], units: Units | None, where: str) -> dict[str, Any]:
+    """Add unit and decimals to a row or column that names a metric; an empty unit if none is known."""
     metric = cell.get("metric")
     if metric is None:
         return cell
+    if units is None:
+        return {"unit": ""} | cell
     if metric not in units and "unit" not in cell:
         raise UserError(f"{where}: no metric '{metric}' in catalogue/metrics.yaml; {suggest_name(metric, units)}")
     unit, decimals = units.get(metric, (None, 2))
@@ -114,9 +117,7 @@ def add_test_set(entries: list[dict], others: list[dict], wins: bool = True) -> 
     return [whole | one if "task" in one and "analysis" not in one else one for one in entries]
 
 
-def expand_display(
-    axes: Axes, units: dict[str, tuple[str, int]], display: dict[str, Any], where: str
-) -> dict[str, Any]:
+def expand_display(axes: Axes, units: Units | None, display: dict[str, Any], where: str) -> dict[str, Any]:
     """Return a table or figure with its rows, columns and runs written out.
 
     `cells` is what all cells of a table share. A run's score without split and subset is that of the whole test set.

@@ -1,6 +1,7 @@
 """Find every problem of config.yaml, catalogue/ and papers/ before anything runs, each with its file and line."""
 
 import ast
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
+from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import Catalogue, Paper, load_config, read_catalogue
 from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
@@ -18,6 +20,8 @@ from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.interventions.settings import METRICS
 
 PACKAGE = Path(__file__).parents[1]
+# Parts of a message that differ from run to run.
+OF_A_RUN = re.compile(r"settings of \S+: |options of task \S+ at scale \S+: |task \S+: |init: run \S+ \S+ ")
 OPTION_READERS = ("merge_options", "read_options")  # functions whose keyword arguments are a module's options
 
 
@@ -35,7 +39,7 @@ def find_problems(root: str | Path = ".") -> list[str]:
         file = catalogue.root / "papers" / key / "displays.yaml"
         problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
-    return list({line.split(": settings of ")[0] + line.partition("key ")[2]: line for line in problems.lines}.values())
+    return list({OF_A_RUN.sub("", line): line for line in problems.lines}.values())
 
 
 def _check_tasks(catalogue: Catalogue) -> Iterator[str]:
@@ -68,9 +72,9 @@ def _check_runs(catalogue: Catalogue) -> Iterator[str]:
     for method, entry in catalogue.methods.items():
         for variant in entry.variants:
             task = next((name for name, task in catalogue.tasks.items() if task.kind in entry.kinds), None)
-            if task and (method, variant) not in asked:
+            for scale in list(catalogue.scales)[:1] if task and (method, variant) not in asked else ():
                 with problems.collect():
-                    _resolve(catalogue, Run(task, method, variant, 1), next(iter(catalogue.scales)), False)
+                    _resolve(catalogue, Run(task, method, variant, 1), scale, False)
     yield from problems.lines
 
 
@@ -90,15 +94,18 @@ def _list_first_seeds(paper: Paper, scale: str) -> Iterator[Run]:
 
 def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
     """Resolve everything that a run is given, as its jobs do."""
-    spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
-    traits, validation = load_traits(spec["kind"]), spec["training"]["validation"]
-    metric = validation.get("metric")
-    if metric not in traits.validation_metrics and not (traits.decoding and "decoding" in validation):
-        where = f"settings of {'/'.join(run.unseeded)}: key 'training.validation' has the metric '{metric}'"
-        raise UserError(f"{where}; {suggest_name(str(metric), traits.validation_metrics)}")
+    spec = resolve_run(catalogue, run, scale)
+    resolve_evaluation(catalogue, run, scale)
     if intervened:
         resolve_intervention(catalogue, run, scale)
-    del evaluation
+    traits, validation = load_traits(spec["kind"]), spec["training"]["validation"]
+    if validation == "none":
+        return
+    known = traits.metrics if traits.decoding and "decoding" in validation else traits.validation_metrics
+    if (metric := validation.get("metric")) not in known:
+        with locate_errors(merge_settings(catalogue, run, scale)):
+            where = f"settings of {'/'.join(run.unseeded)}: key 'training.validation' has the metric '{metric}'"
+            raise UserError(f"{where}; {suggest_name(str(metric), known)}")
 
 
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
@@ -149,7 +156,7 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
                 splits = tuple(_list_splits(catalogue, Run(*variant, 1)))
                 known = {"metric": load_traits(task.kind).metrics, "split": splits, "subset": ("all", *task.subsets)}
             for key, among in known.items():
-                if cell.get(key, "") not in among and (name, key, cell.get(key)) not in seen:
+                if among and cell.get(key, "") not in among and (name, key, cell.get(key)) not in seen:
                     seen.add((name, key, cell.get(key)))
                     where = f"{locate(file, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
                     what = f"{where} '{cell['column']}': {variant[0]} has no {key} '{cell.get(key)}'"

@@ -68,17 +68,30 @@ ClaimEntry = as_written(
 Display = Annotated[Annotated[Table, Tag("table")] | Annotated[Figure, Tag("figure")], Discriminator(_choose_display)]
 
 
-class Displays(StrictModel):
-    """displays.yaml of a paper."""
+class DisplayFile(StrictModel):
+    """displays.yaml of a paper, with entries of any kind."""
 
     axes: dict[str, list[str] | dict[str, _member | list[str] | None]] = AXES  # type: ignore[valid-type]
+    analyses: dict[str, dict[str, Any]] = {}
+    displays: dict[str, dict[str, Any]]
+
+
+class Displays(DisplayFile):
+    """displays.yaml of a paper."""
+
     analyses: dict[str, AnalysisEntry] = {}  # type: ignore[valid-type]
     displays: dict[str, Display]  # type: ignore[valid-type]
 
 
-class Claims(StrictModel):
-    """claims.yaml of a paper."""
+class ClaimFile(StrictModel):
+    """claims.yaml of a paper, with entries of any kind."""
 
     axes: dict[str, list[str] | dict[str, dict[str, Any] | list[str] | None]] = AXES
     quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")
+    claims: list[dict[str, Any]]
+
+
+class Claims(ClaimFile):
+    """claims.yaml of a paper."""
+
     claims: list[ClaimEntry]  # type: ignore[valid-type]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.loading import Catalogue, find_scale, read_catalogue
@@ -64,7 +64,7 @@ def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tup
     """
     catalogue = read_catalogue(str(root))
     kind, result = catalogue.tasks[run.task].kind, {}
-    blocks = run_blocks(catalogue, run, scale)
+    blocks, problems = run_blocks(catalogue, run, scale), Problems()
     for section in SECTIONS:
         result[section] = merge_section(blocks, section)
         name = result[section]["name"][0] if "name" in result[section] else None
@@ -73,12 +73,11 @@ def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tup
         for key, (_, place) in result[section].items():
             # A name that no package has is an error of its own, after the merge.
             if key not in known and (described or name is None):
-                raise UserError(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
+                problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
             if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
-                raise UserError(
-                    f"{place}: {run.task} is of the kind {kind}, which does not read '{section}.{key}'; "
-                    f"remove it, or name the kinds that do in a rule's `kind`"
-                )
+                what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
+                problems.add(f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`")
+    problems.raise_any()
     return result
 
 
@@ -87,7 +86,7 @@ def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) 
     """Put file, line and entry, where the key is set that the message names, before each problem of a UserError.
 
     A key of `entries` counts as named if it and its section are words of the message before the advice. Where one
-    message names several keys, their places follow it.
+    message names several keys, all their places follow it.
     """
     try:
         yield
@@ -96,7 +95,7 @@ def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) 
 
 
 def _locate(line: str, entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> str:
-    words = set(re.findall(r"\w+", line.split(";")[0]))
+    words = set(re.findall(r"\w+", re.sub(r"^settings of \S+:", "", line).split(";")[0]))
     named = {
         f"{section}.{key}": str(place)
         for section, found in entries.items()
@@ -104,6 +103,6 @@ def _locate(line: str, entries: Mapping[str, Mapping[str, tuple[Any, Place | str
         if section in words and key in words
     }
     places = list(dict.fromkeys(named.values()))
-    if len(places) == 1:
-        return f"{places[0]}: {line}"
-    return f"{line} ({'; '.join(f'{key}: {where}' for key, where in named.items())})" if named else line
+    if len(places) > 1:
+        line += f" ({'; '.join(f'{key}: {where}' for key, where in named.items())})"
+    return f"{places[0]}: {line}" if places else line

@@ -12,8 +12,8 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.axes import expand_claims, expand_display, expand_runs, index_cells, read_axes
-from workflow_scripts.config.display_files import Claims, Displays
+from workflow_scripts.config.axes import Units, expand_claims, expand_display, expand_runs, index_cells, read_axes
+from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
 from workflow_scripts.config.display_schema import (
     SIDES,
     Analysis,
@@ -60,17 +60,16 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     # A value of --config has no line.
     file: str | Path = "config.yaml" if content else Path(root) / "config.yaml"
     content = read_yaml_mapping(Path(root) / "config.yaml") if content is None else content
-    config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
+    problems, scale, named = Problems(), content.get("scale"), content.get("papers")
     scales = read_yaml_mapping(Path(root) / "catalogue/scales.yaml")
     papers = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
-    problems = Problems()
-    if config.scale not in scales:
-        problems.add(
-            f"{locate(file, ('scale',))}: key 'scale' is '{config.scale}'; {suggest_name(config.scale, scales)}"
-        )
-    for paper in config.papers:
-        if paper not in papers:
+    if isinstance(scale, str) and scale not in scales:
+        problems.add(f"{locate(file, ('scale',))}: key 'scale' is '{scale}'; {suggest_name(scale, scales)}")
+    for paper in named if isinstance(named, list) else ():
+        if isinstance(paper, str) and paper not in papers:
             problems.add(f"{locate(file, ('papers',))}: key 'papers' names '{paper}'; {suggest_name(paper, papers)}")
+    with problems.collect():
+        config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
     problems.raise_any()
     return config
 
@@ -87,7 +86,7 @@ def read_catalogue(folder: str) -> Catalogue:
     """Read what is right of catalogue/ and papers/, once for all calls."""
     root, problems = Path(folder), Problems()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
-    scales, units = {}, {}
+    scales, units = {}, None
     file = root / "catalogue/scales.yaml"
     with problems.collect():
         scales = {name: parse_as(Scale, entry, file, name) for name, entry in read_yaml_mapping(file).items()}
@@ -110,7 +109,7 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     return catalogue.scales[name]
 
 
-def _read_units(file: Path) -> dict[str, tuple[str, int]]:
+def _read_units(file: Path) -> Units:
     """Return metric -> (unit, decimals)."""
     content = read_yaml(file)
     if not isinstance(content, list):
@@ -119,7 +118,7 @@ def _read_units(file: Path) -> dict[str, tuple[str, int]]:
     return {metric: (entry.unit, entry.decimals) for entry in entries for metric in entry.metrics}
 
 
-def _read_paper(folder: Path, units: dict[str, tuple[str, int]], problems: Problems) -> Paper:
+def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
     """Read the files of a paper, each as far as possible, and check that they agree with each other."""
     file = folder / "experiments.yaml"
     paper = Paper(Experiments(title="", citation=""), {}, {}, [])
@@ -130,10 +129,12 @@ def _read_paper(folder: Path, units: dict[str, tuple[str, int]], problems: Probl
         _read_displays(folder / "displays.yaml", units, paper, problems)
     shown = len(problems.lines) == before  # cells of a broken display are not reported wherever they are used
     with problems.collect():
+        before = len(problems.lines)
         lines = _read_claims(folder / "claims.yaml", paper, problems)
+        claimed = len(problems.lines) == before
         if (file := folder / "analysis_plan.yaml").exists():
             paper = replace(paper, plan=parse_as(AnalysisPlan, read_yaml_mapping(file), file))
-            problems.add(*_check_plan(file, paper))
+            problems.add(*(_check_plan(file, paper) if claimed else ()))
         if shown:
             problems.add(*_check_claims(folder, paper, lines))
     if shown:
@@ -142,33 +143,36 @@ def _read_paper(folder: Path, units: dict[str, tuple[str, int]], problems: Probl
     return paper
 
 
-def _read_displays(file: Path, units: dict[str, tuple[str, int]], paper: Paper, problems: Problems) -> None:
+def _read_displays(file: Path, units: Units | None, paper: Paper, problems: Problems) -> None:
     """Read the displays and the analyses of a paper, with their axes expanded."""
     content = read_yaml_mapping(file)
-    parse_as(Displays, content, file)
+    parse_as(DisplayFile, content, file)
     axes = read_axes(content.get("axes", {}))
     for name, entry in content.get("analyses", {}).items():
         where = ("analyses", name)
         with problems.collect():
+            parse_as(AnalysisEntry, entry, file, where)
             paper.analyses[name] = expand_runs(axes, entry, f"{locate(file, where)}: {'.'.join(where)}")
             parse_as(Analysis, paper.analyses[name], file, where, at=where)
     for name, entry in content["displays"].items():
         where = ("displays", name)
+        written, model = (Figure, FigureDisplay) if "module" in entry else (Table, TableDisplay)
         with problems.collect():
+            parse_as(written, entry, file, where)
             paper.displays[name] = expand_display(axes, units, entry, f"{locate(file, where)}: {'.'.join(where)}")
-            model = FigureDisplay if "module" in entry else TableDisplay
             parse_as(model, paper.displays[name], file, where, at=where)
 
 
 def _read_claims(file: Path, paper: Paper, problems: Problems) -> list[str]:
     """Read the claims of a paper, with their axes expanded. Returns file and line of each."""
     content = read_yaml_mapping(file)
-    parse_as(Claims, content, file)
+    parse_as(ClaimFile, content, file)
     axes, find_cell, lines = read_axes(content.get("axes", {})), index_cells(paper.displays), []
     for number, entry in enumerate(content["claims"]):
         place = ("claims", number)
         where = locate(file, place)
         with problems.collect():
+            parse_as(ClaimEntry, entry, file, place)
             text = f"{where}: claim '{entry['claim']}'"
             for claim in expand_claims(axes, content.get("quotes", {}), entry, find_cell, text):
                 parse_as(Claim, claim, file, str(claim["claim"]), at=place)
@@ -191,12 +195,14 @@ def _list_table_cells(paper: Paper) -> dict[str, dict]:
 def _check_published(folder: Path, paper: Paper) -> Iterator[str]:
     """Yield displays without a metric, and published numbers of cells that do not exist."""
     cells, displays = _list_table_cells(paper), folder / "displays.yaml"
+    without: dict[tuple[str, str], str] = {}
     for cell, spec in cells.items():
-        for key in ("metric", "unit"):
-            if key not in spec:
-                name, row, column = cell.split("/")[:3]
-                where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{row}' and column '{column}'"
-                yield f"{where} name no {key}; one of them must"
+        for key in {"metric", "unit"} - spec.keys():
+            without.setdefault((cell.split("/")[0], key), cell)
+    for (name, key), cell in sorted(without.items()):
+        row, column = cell.split("/")[1:3]
+        where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{row}' and column '{column}'"
+        yield f"{where} name no {key}; one of them must"
     for (display, *parts), found in read_published(folder / "published.csv").items():
         where, cell = found.where, "/".join((display, *parts))
         if display not in paper.displays:
@@ -318,15 +324,15 @@ def _check_names(catalogue: Catalogue) -> Iterator[str]:
 
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
-            yield from known(method, catalogue.methods, "catalogue/scales.yaml", name, "jobs", "memory_of")
+            yield from known(method, catalogue.methods, "catalogue/scales.yaml", name, "jobs", "memory_of", method)
     for paper, entry in catalogue.papers.items():
         file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():
             for analysis in list_display_analyses(display):
                 yield from known(analysis, entry.analyses, file, "displays", name)
             # An analysis may give its scores names of its own.
-            cells = [] if list_display_analyses(display) else [*display.get("rows", ()), *display.get("columns", ())]
-            for part in (*cells, *display.get("runs", ())):
+            cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
+            for part in (*(cell for cell in cells if "analysis" not in cell), *display.get("runs", ())):
                 yield from named(part, file, "displays", name)
         for name, analysis in entry.analyses.items():
             for part in analysis.get("runs", ()):

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import Problems
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.tasks.settings import Traits
@@ -49,17 +49,18 @@ def load_traits(kind: str) -> Traits:
 def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str, dict]:
     """Check the settings of model, problem and objective, and return them with their defaults. Raises UserError."""
     found: dict[str, dict] = {}
+    problems = Problems()
     for section in ("model", "problem", "objective"):
-        content = sections[section]
+        content, name = sections[section], sections[section].get("name")
         if section in NAMED and (content or section == "model"):
             known = list_packages(NAMED[section])
             if "name" not in content:
-                raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
-            if content["name"] not in known:
-                raise UserError(
-                    f"{where}: key '{section}.name' is {content['name']!r}; {suggest_name(content['name'], known)}"
-                )
+                problems.add(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
+            elif name not in known:
+                problems.add(f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}")
         found[section] = dict(content)
-        if described := find_settings_class(section, content.get("name"), kind):
-            found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
+        if described := find_settings_class(section, name, kind):
+            with problems.collect():
+                found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
+    problems.raise_any()
     return found

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
 from workflow_scripts.config.loading import Catalogue, Paper
@@ -56,8 +57,9 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
             planned = sorted(paper.plan.select_seeds(entry))
             for variant in list_primary_variants(paper, entry):
                 if (found := sorted(asked.get(variant, []))) != planned:
+                    where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
                     raise UserError(
-                        f"papers/{key}/experiments.yaml: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
+                        f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
                         f"but claim {entry.claim} is judged on {planned}; ask for exactly those"
                     )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
@@ -111,8 +111,12 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
     if kind not in kinds:
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
     training = sections["training"]
-    settings = parse_as(Training, training | _tuples(training), _where(run), "training")
-    filled = check_sections(sections, kind, _where(run))
+    problems = Problems()
+    with problems.collect():
+        settings = parse_as(Training, training | _tuples(training), _where(run), "training")
+    with problems.collect():
+        filled = check_sections(sections, kind, _where(run))
+    problems.raise_any()
     _check_read_blocks(filled, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return format_canonical_json(
@@ -195,7 +199,10 @@ def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: 
     if init.variant is None or init.seed is None:
         raise UserError(f"{where}: init.task is {init.task}; init.variant and init.seed must name the run, too")
     seed = run.seed if init.seed == "own" else init.seed
-    parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
+    try:
+        parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
+    except UserError as error:
+        raise UserError(f"{where}: init: {error}") from error
     if parent.unseeded == run.unseeded:
         raise UserError(f"{where}: init names the run itself")
     # resolve_run replaces it by the parent with the run's own seed

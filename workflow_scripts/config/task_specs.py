@@ -47,7 +47,7 @@ def _data_spec(root: Path, task: str, scale: str) -> str:
     spec: dict[str, Any] = {key: value for key, (value, _) in values.items() if not key.startswith("options.")}
     options = {key.removeprefix("options."): found for key, found in values.items() if key.startswith("options.")}
     spec["options"] = {key: value for key, (value, _) in options.items()}
-    with locate_errors({"options": options}):
+    with locate_errors({"options": options, "prepare": {"prepare": values["prepare"]}}):
         parse_as(load_options(spec["prepare"], task), spec["options"], f"options of task {task} at scale {scale}")
     return format_canonical_json({"task": task, **spec})
 

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
 
+Beta = Annotated[float, Field(ge=0, lt=1)]
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
 
@@ -59,7 +60,7 @@ class Training(StrictModel):
     warmup_fraction: float | None = Field(
         None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
     )
-    betas: tuple[float, float] = Field(description="Adam's decay rates of the two moments.")
+    betas: tuple[Beta, Beta] = Field(description="Adam's decay rates of the two moments.")
     adam_epsilon: float = Field(1e-8, gt=0)
     weight_decay: float = Field(0.0, ge=0, description="Decoupled, on all parameters.")
     clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
