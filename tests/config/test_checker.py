@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,96 +21,10 @@ from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.run_specs import _resolved, _section
 from workflow_scripts.config.task_specs import _data_spec
 
-SEQ2SEQ, CAUSAL, COGS = "catalogue/methods/seq2seq.yaml", "catalogue/methods/causal.yaml", "catalogue/tasks/cogs.yaml"
-LRF = "papers/lrf"
-
-# Each group is planted at once, and each of its mistakes must be named: file, text, wrong text, what is said of it.
-MISTAKES = {
-    "entries": [
-        ("config.yaml", "scale: demo", "scale: dem", "did you mean 'demo'?"),
-        ("config.yaml", "lrf, cat", "lfr, cat", "names 'lfr'; did you mean 'lrf'?"),
-        ("config.yaml", "device: auto", "device: gpu", "input should be 'auto', 'cpu', 'cuda' or 'mps'"),
-        ("catalogue/scales.yaml", "hours: 1,", "hours: 0,", "key 'demo.jobs.hours' is 0; input should be greater than 0"),
-        ("catalogue/metrics.yaml", "unit: BLEU, decimals: 2", "unit: BLEU, decimals: -1", "greater than or equal to 0"),
-        (COGS, "cogs/gen.tsv", "cogs/genn.tsv", "did you mean 'cogs/gen.tsv'?"),
-        ("catalogue/tasks/cognition.yaml", "extends: seq2seq", "extends: seq2sec", "no entry 'seq2sec'; did you mean 'seq2seq'?"),
-        ("catalogue/tasks/scan.yaml", "prepare: scan", "prepares: scan", "did you mean 'prepare'?"),
-        (SEQ2SEQ, "extends: srl, title: SRL with plain", "extends: slr, title: SRL with plain", "did you mean 'srl'?"),
-        (CAUSAL, "title: Llama, larger", "titel: Llama, larger", "did you mean 'title'?"),
-        (CAUSAL, "kinds: [prompt,", "kinds: [promt,", "input should be"),
-    ],
-    "settings": [
-        (CAUSAL, "variants: [pretrain, original, ft, carma]\n  model: {layers: 36", "variants: [pretrain, orignal, ft, carma]\n  model: {layers: 36", "did you mean 'original'?"),
-        (COGS, "validation_fraction: 0.2", "validation_fracton: 0.2", "did you mean 'validation_fraction'?"),
-        ("catalogue/tasks/cognition.yaml", "weight_decay: 0.0001", "weight_decay: -0.0001", "greater than or equal to 0"),
-        ("catalogue/tasks/sentences.yaml", "split: valid, metric: f1}", "split: valid, metric: f2}", "has the metric 'f2'; known: exact_match, f1"),
-        ("catalogue/tasks/kinds.yaml", "betas: [0.9, 0.999]", "betas: [0.9, 1.999]", "less than 1"),
-        ("catalogue/tasks/sentences.yaml", "prepare: bird", "prepare: birds", "no module"),
-        (SEQ2SEQ, "max_steps: 1000000}", "max_steps: 1000000, batch_sentences: 64}", "does not read 'training.batch_sentences'"),
-        (SEQ2SEQ, "schedule: constant_then_linear", "schedule: constant_and_linear", "'constant_then_linear'"),
-        (SEQ2SEQ, "{layers: 2, width: 128,", "{layers: 2, width: 130,", "width 130 is not a multiple of heads"),
-        (SEQ2SEQ, "model: {name: lrf", "model: {name: lfr", "did you mean 'lrf'?"),
-        (SEQ2SEQ, "source_codes: 12}", "source_codes: twelve}", "input should be a valid integer"),
-        (SEQ2SEQ, "model: {clustering: mmi}}", "model: {clustering: mni}}", "'mmi'"),
-        (SEQ2SEQ, "distance_source: 0.01", "distance_sourc: 0.01", "did you mean 'distance_source'?"),
-        (CAUSAL, "last_block_mi: 12, last_block_stability: 12}", "last_block_mi: 99, last_block_stability: 12}", "reads block"),
-        (CAUSAL, "variant: pretrain, seed: 1}", "variant: pretrained, seed: 1}", "did you mean 'pretrain'?"),
-        (CAUSAL, "607a30d783dfa663caf39e06633721c8d4cfcd7e", "707a30d783dfa663caf39e06633721c8d4cfcd7e", "in sources.yaml it is 607a"),
-        (CAUSAL, "third: first", "third: firts", "input should be"),
-    ],
-    "names": [
-        (f"{LRF}/experiments.yaml", "cogs, methods: {lrf: [default], sq", "cog, methods: {lrf: [default], sq", "'cog'; did you mean 'cogs'?"),
-        (f"{LRF}/experiments.yaml", "methods: {roberta: [lrf]}", "methods: {robeta: [lrf]}", "did you mean 'roberta'?"),
-        (f"{LRF}/experiments.yaml", "methods: {lrf: [previous]}", "methods: {lrf: [previus]}", "did you mean 'previous'?"),
-        (f"{LRF}/experiments.yaml", "seeds: {full: [1, 2, 3]}, extra", "seeds: {ful: [1, 2, 3]}, extra", "did you mean 'full'?"),
-        ("catalogue/scales.yaml", "      qwen-small: 20000", "      qwen-smal: 20000", "did you mean 'qwen-small'?"),
-        (CAUSAL, "{kind: prompt, scale: [demo, small], init: {task: text-bpe-1k}}", "{task: imd, init: {task: text-bpe-1k}}", "no task 'imd'"),
-        (f"{LRF}/displays.yaml", "module: workflow_scripts.analyses.mean_scores", "module: workflow_scripts.analyses.mean_score", "did you mean"),
-        (f"{LRF}/displays.yaml", "bins: 20}", "bin: 20}", "unknown option 'bin'; did you mean 'bins'?"),
-        (f"{LRF}/displays.yaml", "runs: {each: [variant], task: cognition}\n    options: {split: test, sentences: 500", "runs: {each: [variant], task: cognition}\n    options: {split: test, sentences: many", "option 'sentences' is many"),
-        (f"{LRF}/displays.yaml", "mcd: {MCD1: {task: cfq-mcd1}", "mcd: {MCD1: {task: cfq-mdc1}", "names 'cfq-mdc1'"),
-        (f"{LRF}/displays.yaml", "column: lexical, subset: lexical", "column: lexical, subset: lexicel", "no subset 'lexicel'; did you mean 'lexical'?"),
-        (f"{LRF}/displays.yaml", "column: BLEU char, task: cognition, split: cg_test", "column: BLEU char, task: cognition, split: cg_tst", "no split 'cg_tst'; did you mean 'cg_test'?"),
-        (f"{LRF}/displays.yaml", "column: all, metric: exact_match", "column: all, metric: bleu_zhh, unit: BLEU", "no metric 'bleu_zhh'; did you mean 'bleu_zh'?"),
-        (f"{LRF}/displays.yaml", "analysis: cfq-means, item_set: MCD,", "analysis: cfq-mean, item_set: MCD,", "did you mean 'cfq-means'?"),
-    ],
-    "displays": [
-        (f"{LRF}/displays.yaml", "rows: {each: [model], group: Ours}\n    columns: {each: [phrase", "rows: {each: [modell], group: Ours}\n    columns: {each: [phrase", "no axis 'modell'; did you mean 'model'?"),
-        (f"{LRF}/displays.yaml", '{model: [Transformer, "Transformer, matched", LRF, "LRF, layer before alone"]}]}', '{model: [Transfomer, LRF]}]}', "did you mean 'Transformer'?"),
-        (f"{LRF}/displays.yaml", "group: Beyond the paper\n    baseline", "gruop: Beyond the paper\n    baseline", "did you mean 'group'?"),
-        (f"{LRF}/displays.yaml", "column: less by instance, metric: relative_improvement", "column: less by instance, metric: relative_improvment", "did you mean 'relative_improvement'?"),
-        ("papers/carma/displays.yaml", "metric: perplexity}", "metrik: perplexity}", "did you mean 'metric'?"),
-        ("papers/cat/displays.yaml", "scored: true", "scored: maybe", "valid boolean"),
-        ("papers/sq_transformer/experiments.yaml", "demo: [1]", "demo: [1, 1]", "listed twice"),
-        ("papers/carma/experiments.yaml", "demo: [1]", "demo: [-1]", "greater than or equal to 0"),
-    ],
-    "claims": [
-        (f"{LRF}/claims.yaml", "left: table-cognition/LRF/CTER {by}", "left: table-cognition/LFR/CTER {by}", "no cell 'table-cognition/LFR/CTER instance"),
-        (f"{LRF}/claims.yaml", "left: table-layers/LRF", "left: table-layer/LRF", "did you mean 'table-layers'?"),
-        (f"{LRF}/claims.yaml", "has a far lower {by}", "has a far lower {bye}", "names no axis in 'bye'"),
-        (f"{LRF}/claims.yaml", "relation: no_gain\n    at_least: 1\n", "relation: no_gain\n    at_least: -1\n", "greater than or equal to 0"),
-        ("papers/cat/claims.yaml", "relation: greater", "relation: bigger", "input should be 'greater'"),
-        (f"{LRF}/published.csv", "table-cognition,LRF,CTER instance", "table-cognitions,LRF,CTER instance", "no display 'table-cognitions'"),
-        (f"{LRF}/published.csv", "table-cognition,LRF,CTER aggregate", "table-cognition,LRF,CTER agregate", "no cell"),
-        ("papers/carma/published.csv", "\n", "\nx,y\n", "not 11 columns"),
-                (f"{LRF}/analysis_plan.yaml", "table-cognition/LRF/BLEU zh in", "table-cognition/LRF/BLEU zhh in", "no cell"),
-    ],
-    "more claims": [
-        (f"{LRF}/claims.yaml", "right: table-cognition/Transformer/CTER {by}", "right: table-cognition/LRF/CTER {by}", "with itself"),
-        (f"{LRF}/claims.yaml", "right: table-cognition/LRF, layer before alone/CTER instance", "right: table-cognition/LRF, layer before alone/BLEU zh", "unlike units"),
-        (f"{LRF}/claims.yaml", "claim: no-gain-layer-before-cognition", "claim: lrf-over-matched-cter-instance", "is listed twice"),
-    ],
-    "seeds": [(f"{LRF}/experiments.yaml", "106, 107, 108, 109]}}", "106, 107, 108]}}", "is judged on")],
-    "numbers of papers": [
-        ("papers/cat/analysis_plan.yaml", "claim: comp-over-bert-bird", "claim: comp-over-bert-brid", "did you mean 'comp-over-bert-bird'?"),
-        (f"{LRF}/published.csv", "20.0%,20.0,", "20.0%,20.o,", "could not convert string to float: '20.o'"),
-        (f"{LRF}/published.csv", "50.3%,50.3,percent,", "50.3%,nan,percent,", "must be finite"),
-        (f"{LRF}/published.csv", "30%,30,percent,,", "30%,30,percent,-1,", "std not negative"),
-        ("papers/carma/analysis_plan.yaml", "seeds: [101, 102, 103, 104, 105, 106]", "seeds: [101, 102, 103]", "needs at least 4"),
-        (f"{LRF}/analysis_plan.yaml", "    margin: 4\n    smallest: 6.1", "    margin: 2\n    smallest: 4.1", "margin is 2.0, but 4 by at_least"),
-        ("papers/cat/analysis_plan.yaml", "scale: small", "scale: smal", "did you mean 'small'?"),
-    ],
-}  # fmt: skip
+SEQ2SEQ = "catalogue/methods/seq2seq.yaml"
+# Each group is planted at once, and each of its mistakes must be named: in `file`, `right` becomes `wrong`; `said` is a
+# part of the message.
+MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 # Found when a file is read, whatever it is: text, what is said of it.
 UNREADABLE = [
     ("learning_rate: 1e-3", "YAML reads 1e-3 as text; write 1.0e-3"),
@@ -123,10 +38,11 @@ UNREADABLE = [
     ("a: 2026-13-45", "not valid YAML"),
     ("a: " + "[" * 200 + "]" * 200, "levels deep"),
     (
-        "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+        "a: &a [x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghi")),
         "its aliases expand to more than",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(autouse=True)
@@ -146,13 +62,14 @@ def test_the_projects_own_files_have_no_problem():
 
 @pytest.mark.parametrize("group", MISTAKES)
 def test_every_planted_mistake_is_named_at_once_with_its_file_and_line(copy: Path, group: str):
-    for file, right, wrong, _ in MISTAKES[group]:
-        text = (copy / file).read_text()
-        assert right in text, f"{file} has no {right!r}"
-        (copy / file).write_text(text.replace(right, wrong, 1))
+    for it in MISTAKES[group]:
+        text = (copy / it["file"]).read_text()
+        assert it["right"] in text, f"{it['file']} has no {it['right']!r}"
+        (copy / it["file"]).write_text(text.replace(it["right"], it["wrong"], 1))
     problems = find_problems(copy)
     assert not [line for line in problems if not re.match(r"\S+:\d+: ", line)]
-    for file, _, wrong, said in MISTAKES[group]:
+    for it in MISTAKES[group]:
+        file, wrong, said = it["file"], it["wrong"], it["said"]
         lines = (copy / file).read_text().partition(wrong)[0].count("\n") + 1
         found = [line for line in problems if said in line and f"{file}:" in line]
         assert found, f"{file}: {wrong!r} is not named in\n" + "\n".join(problems)
