@@ -167,13 +167,13 @@ def test_sizes_of_repositories_agree_with_their_parameters():
 def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["plan", "--scale", "small", "--show", "scan-jump-x2/sq-transformer/codes-12/seed-1"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    places = {key: re.sub(r":\d+ ", " ", line.split(maxsplit=2)[2]) for key, line in lines.items()}
+    places = {key: re.sub(r":\d+: ", " ", line.split(maxsplit=2)[2]) for key, line in lines.items()}
     assert places["model.source_codes"] == "catalogue/methods/seq2seq.yaml sq-transformer.variants.codes-12"
     assert lines["model.source_codes"].split()[1] == "12"
     assert places["model.width"] == "catalogue/methods/seq2seq.yaml backbone.when.3"
     assert places["model.dropout"].endswith("backbone.when.3") and places["model.attention"] == "default"
     assert lines["data.options.atomic_copies"].split()[1] == "1000"
-    line = re.search(r"catalogue/tasks/scan\.yaml:(\d+) scan-jump-x2$", lines["data.options.atomic_copies"])[1]
+    line = re.search(r"catalogue/tasks/scan\.yaml:(\d+): scan-jump-x2$", lines["data.options.atomic_copies"])[1]
     assert "atomic_copies: 1000" in (ROOT / "catalogue/tasks/scan.yaml").read_text().splitlines()[int(line) - 1]
 
 

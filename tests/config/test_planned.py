@@ -155,7 +155,7 @@ def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
     line = [sys.executable, "-c", code, "plan", "--scale", "small"]
     done = subprocess.run(line, cwd=copy, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: papers/sq_transformer/experiments.yaml: scan-jump-x2/")
+    assert done.stderr.startswith("error: papers/sq_transformer/experiments.yaml:40: scan-jump-x2/")
 
 
 def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):

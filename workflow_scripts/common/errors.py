@@ -26,7 +26,7 @@ class Problems:
         """Add problems that are not listed yet."""
         self.lines |= dict.fromkeys(lines)
 
-    def raise_any(self) -> None:
+    def check_empty(self) -> None:
         """Raise UserError with all problems, if there are any."""
         if self.lines:
             raise UserError("\n".join(self.lines))

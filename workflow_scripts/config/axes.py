@@ -176,7 +176,7 @@ def expand_claims(
     return claims
 
 
-def index_cells(displays: dict[str, dict]) -> FindCell:
+def make_cell_index(displays: dict[str, dict]) -> FindCell:
     """Return a function that finds the first cell (column | row) of a display, row and column, of which `*` is any."""
     cells = {
         (name, row["row"], column["column"]): column | row

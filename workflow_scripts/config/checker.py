@@ -68,13 +68,15 @@ def _check_runs(catalogue: Catalogue) -> Iterator[str]:
                     _resolve(catalogue, run, scale, run.unseeded in shown)
             if not catalogue.problems.lines:
                 with problems.collect():
-                    list_requested_runs(catalogue, Config(scale=scale, papers=[key], extra=True))
+                    list_requested_runs(
+                        catalogue, Config.model_validate({"scale": scale, "papers": [key], "extra": True})
+                    )
     for method, entry in catalogue.methods.items():
         for variant in entry.variants:
-            task = next((name for name, task in catalogue.tasks.items() if task.kind in entry.kinds), None)
-            for scale in list(catalogue.scales)[:1] if task and (method, variant) not in asked else ():
+            tasks = [name for name, task in catalogue.tasks.items() if task.kind in entry.kinds]
+            for scale in list(catalogue.scales)[:1] if tasks and (method, variant) not in asked else ():
                 with problems.collect():
-                    _resolve(catalogue, Run(task, method, variant, 1), scale, False)
+                    _resolve(catalogue, Run(tasks[0], method, variant, 1), scale, False)
     yield from problems.lines
 
 

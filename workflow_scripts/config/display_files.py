@@ -25,7 +25,7 @@ Each = Annotated[list[str | dict[str, Any]] | dict[str, str | dict[str, Any]] | 
 AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
 
 
-def as_written(*models: type[BaseModel], **more: Any) -> Any:
+def make_entry_model(*models: type[BaseModel], **more: Any) -> Any:
     """Return the model of an entry as it is in a file, with the keys of all `models`."""
     fields: dict[str, Any] = {}
     for model in models:
@@ -41,18 +41,19 @@ def _choose_display(entry: Any) -> str:
     return "figure" if isinstance(entry, dict) and "module" in entry else "table"
 
 
-_row, _column, _runs, _analysed = (as_written(one, each=(Each, None)) for one in (Row, Column, Runs, AnalysedRuns))
-_member = as_written(AnalysedRuns, Selection, task=(str | list[str] | None, None))
-Table = as_written(
+_row, _column = make_entry_model(Row, each=(Each, None)), make_entry_model(Column, each=(Each, None))
+_runs, _analysed = make_entry_model(Runs, each=(Each, None)), make_entry_model(AnalysedRuns, each=(Each, None))
+_member = make_entry_model(AnalysedRuns, Selection, task=(str | list[str] | None, None))
+Table = make_entry_model(
     TableDisplay,
     rows=(_row | list[_row], ...),
     columns=(_column | list[_column], ...),
-    cells=(as_written(Selection) | None, Field(None, description="What all cells share.")),
+    cells=(make_entry_model(Selection) | None, Field(None, description="What all cells share.")),
 )
-Figure = as_written(FigureDisplay, runs=(_runs | list[_runs] | None, None))
-AnalysisEntry = as_written(Analysis, runs=(_analysed | list[_analysed] | None, None))
+Figure = make_entry_model(FigureDisplay, runs=(_runs | list[_runs] | None, None))
+AnalysisEntry = make_entry_model(Analysis, runs=(_analysed | list[_analysed] | None, None))
 _cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
-ClaimEntry = as_written(
+ClaimEntry = make_entry_model(
     Claim,
     claim=(str, ...),
     each=(list[Any] | None, None),

@@ -77,7 +77,7 @@ def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tup
             if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
                 what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
                 problems.add(f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`")
-    problems.raise_any()
+    problems.check_empty()
     return result
 
 

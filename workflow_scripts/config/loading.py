@@ -12,7 +12,7 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.axes import Units, expand_claims, expand_display, expand_runs, index_cells, read_axes
+from workflow_scripts.config.axes import Units, expand_claims, expand_display, expand_runs, make_cell_index, read_axes
 from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
 from workflow_scripts.config.display_schema import (
     SIDES,
@@ -70,14 +70,14 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
             problems.add(f"{locate(file, ('papers',))}: key 'papers' names '{paper}'; {suggest_name(paper, papers)}")
     with problems.collect():
         config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
-    problems.raise_any()
+    problems.check_empty()
     return config
 
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:
     """Read and cross-check catalogue/ and papers/. Raises UserError with every problem, each with file and line."""
     catalogue = read_catalogue(str(root))
-    catalogue.problems.raise_any()
+    catalogue.problems.check_empty()
     return catalogue
 
 
@@ -121,7 +121,7 @@ def _read_units(file: Path) -> Units:
 def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
     """Read the files of a paper, each as far as possible, and check that they agree with each other."""
     file = folder / "experiments.yaml"
-    paper = Paper(Experiments(title="", citation=""), {}, {}, [])
+    paper = Paper(Experiments.model_validate({"title": "", "citation": ""}), {}, {}, [])
     with problems.collect():
         paper = replace(paper, experiments=parse_as(Experiments, read_yaml_mapping(file), file))
     before = len(problems.lines)
@@ -167,7 +167,7 @@ def _read_claims(file: Path, paper: Paper, problems: Problems) -> list[str]:
     """Read the claims of a paper, with their axes expanded. Returns file and line of each."""
     content = read_yaml_mapping(file)
     parse_as(ClaimFile, content, file)
-    axes, find_cell, lines = read_axes(content.get("axes", {})), index_cells(paper.displays), []
+    axes, find_cell, lines = read_axes(content.get("axes", {})), make_cell_index(paper.displays), []
     for number, entry in enumerate(content["claims"]):
         place = ("claims", number)
         where = locate(file, place)

@@ -62,5 +62,5 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str
         if described := find_settings_class(section, name, kind):
             with problems.collect():
                 found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
-    problems.raise_any()
+    problems.check_empty()
     return found

@@ -116,7 +116,7 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
         settings = parse_as(Training, training | _tuples(training), _where(run), "training")
     with problems.collect():
         filled = check_sections(sections, kind, _where(run))
-    problems.raise_any()
+    problems.check_empty()
     _check_read_blocks(filled, _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return format_canonical_json(

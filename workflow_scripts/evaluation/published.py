@@ -56,5 +56,5 @@ def read_published(path: Path) -> dict[Key, Published]:
         if key in found:
             problems.add(f"{where}: the cell {'/'.join(key)} is listed twice; remove one line")
         found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"], where)
-    problems.raise_any()
+    problems.check_empty()
     return found
