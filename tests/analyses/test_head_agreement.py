@@ -11,7 +11,7 @@ from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.data.formats.lines import read_text_lines
+from workflow_scripts.data.sources.archives import read_text_lines
 from workflow_scripts.evaluation.published import read_published
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
-from workflow_scripts.data.formats.lines import read_text_lines
+from workflow_scripts.data.sources.archives import read_text_lines
 from workflow_scripts.evaluation.compounds import (
     PART_OF,
     PARTS,

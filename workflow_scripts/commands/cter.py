@@ -12,7 +12,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
-from workflow_scripts.data.formats.lines import read_aligned_lines
+from workflow_scripts.data.sources.archives import read_aligned_lines
 from workflow_scripts.evaluation.compounds import (
     Lexicon,
     compute_rates_by_phrase,

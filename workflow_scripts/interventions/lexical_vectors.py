@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.lines import read_numbered_lines
+from workflow_scripts.data.sources.archives import read_numbered_lines
 from workflow_scripts.interventions.lexicon import SynonymLexicon
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from pydantic import Field, PositiveInt
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import iterate_ngrams
-from workflow_scripts.data.formats.lines import read_aligned_lines, read_text_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.archives import read_aligned_lines, read_text_lines
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in

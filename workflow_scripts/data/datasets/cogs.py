@@ -11,8 +11,8 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.formats.lines import read_numbered_lines
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.archives import read_numbered_lines
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.lines import read_numbered_lines
+from workflow_scripts.data.sources.archives import read_numbered_lines
 
 SHORT, RUN = 6, 8  # words; a shorter text, such as `a small town`, may occur inside others by chance
 MARKS = re.compile(r"[^\w\s]|_")

@@ -21,8 +21,8 @@ from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet,
 from workflow_scripts.data.prepared import StreamedDataset, write_split
 from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import split_by_key
-from workflow_scripts.data.stand_ins import sememes as stand_in_sememes
-from workflow_scripts.data.stand_ins import wordnet as stand_in_wordnet
+from workflow_scripts.data.stand_ins.sememes import write_sememes
+from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -55,7 +55,7 @@ class TextPair(NamedTuple):
 def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for wrong options or missing or malformed sources."""
     settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, write_stand_in) as files:
+    with open_sources(settings.origin, sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
         pairs = list(iterate_dictionary_pairs(read_wordnet(find_source(files, WHERE, WORDNET))))
         known_file, names_file = (find_source(files, WHERE, name) for name in hownet.SOURCES)
         known, names = hownet.read_sememes(known_file.parent), hownet.read_sememe_names(names_file.parent)
@@ -125,8 +125,3 @@ def iterate_wikitext_pairs(path: Path) -> Iterator[TextPair]:
         sentences = [wikitext.detokenise_wikitext(s).replace("<unk>", "[UNK]").strip() for s in tokenised]
         for first, second in pairwise(filter(None, sentences)):
             yield TextPair("wikitext", f"{path.name}:{number}", first, second)
-
-
-def write_stand_in(folder: Path) -> dict[str, Path]:
-    """Write a dictionary and sememes. Returns their paths by source name."""
-    return stand_in_wordnet.write_wordnet(folder) | stand_in_sememes.write_sememes(folder)

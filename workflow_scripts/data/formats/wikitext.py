@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.data.formats.lines import read_numbered_lines
+from workflow_scripts.data.sources.archives import read_numbered_lines
 
 SOURCES = ("wikitext2/valid.txt", "wikitext2/test.txt")
 UNTOKENISED = {  # pattern -> replacement
