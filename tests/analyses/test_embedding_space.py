@@ -125,10 +125,8 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
     words, by_word = words[real], silhouette_samples(vectors[real], words.loc[real, "class"])
     assert structured["jump_silhouette"] == pytest.approx(by_word[words["word"] == "jump"].item())
     # From counts of pairs of words: of one class, of one code, of both (Hubert and Arabie 1985).
-    count = {
-        names: sum(size * (size - 1) / 2 for size in words.groupby(list(names)).size())
-        for names in (("class",), ("code",), ("class", "code"))
-    }
+    kinds = (("class",), ("code",), ("class", "code"))
+    count = {names: sum(size * (size - 1) / 2 for size in words.groupby(list(names)).size()) for names in kinds}
     both, classes, codes = count["class", "code"], count[("class",)], count[("code",)]
     chance = classes * codes / (len(words) * (len(words) - 1) / 2)
     assert structured["adjusted_rand"] == pytest.approx((both - chance) / ((classes + codes) / 2 - chance))
@@ -161,13 +159,9 @@ def test_unknown_classes_are_refused(tmp_path: Path) -> None:
 
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
-    expected = {
-        **dict.fromkeys(["walk", "look", "run", "jump", "turn", "walk17", "jump200"], "verb"),
-        **dict.fromkeys(["left", "right"], "direction"),
-        **dict.fromkeys(["around", "opposite"], "preposition"),
-        **dict.fromkeys(["twice", "thrice"], "adverb"),
-        **dict.fromkeys(["and", "after"], "conjunction"),
-    }
+    expected = dict.fromkeys(["walk", "look", "run", "jump", "turn", "walk17", "jump200"], "verb")
+    expected |= dict.fromkeys(["left", "right"], "direction") | dict.fromkeys(["around", "opposite"], "preposition")
+    expected |= dict.fromkeys(["twice", "thrice"], "adverb") | dict.fromkeys(["and", "after"], "conjunction")
     assert find_scan_classes([*expected, "<pad>", "<s>", "</s>", "<unk>"]) == expected
 
 

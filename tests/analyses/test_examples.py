@@ -10,11 +10,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
 from workflow_scripts.data.prepared import write_data
 
-ITEMS = {
-    "Safety officer": ["Safety officer", "Security guard"],
-    "Water body": ["Water body", "Body water"],
-    "Elsewhere": ["No such", "pair"],
-}
+ITEMS = {"Safety officer": ["Safety officer", "Security guard"], "Water body": ["Water body", "Body water"]}
+ITEMS["Elsewhere"] = ["No such", "pair"]
 
 
 @pytest.fixture

@@ -64,9 +64,8 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
                     kept = {item: rng.random() < 0.6 for item in right}
                     after[seed, variant, readout, rate, draw] = {item for item in kept if kept[item]}
                     where = SYNONYMS | {"readout": readout, "rate": rate, "intervention_seed": draw}
-                    rows += [
-                        where | {"item": item, "correct_before": right[item], "correct": kept[item]} for item in right
-                    ]
+                    pairs = {item: {"correct_before": right[item], "correct": kept[item]} for item in right}
+                    rows += [where | pair | {"item": item} for item, pair in pairs.items()]
             runs.append(add_answers(tmp_path, rows, "sst", variant=variant, seed=seed))
     expected = {}
     for (seed, variant, readout), mine in before.items():
@@ -100,21 +99,16 @@ def test_no_common_item_no_score(tmp_path):
     analysis = analyse(runs, {})
     rows = [(row["metric"], row["value"], row["readout"]) for row in analysis.scores]
     assert rows == [("items", 0, "vocabulary")] * 2
-    assert analysis.notes == [
-        f"idm/gpt2-small/{variant}/seed-1: no common item by vocabulary" for variant in ("ft", "carma")
-    ]
+    ends = ("ft/seed-1: no common item by vocabulary", "carma/seed-1: no common item by vocabulary")
+    assert analysis.notes == [f"idm/gpt2-small/{end}" for end in ends]
+
+
+CVS, WHERE = {"cv", "cv_low", "cv_high", "cv_noise"}, "over 2 draws at rate 0.25 by vocabulary"
 
 
 @pytest.mark.parametrize(
     ("after", "metrics", "note"),
-    [
-        ((0, 0, 1), set(), "no CV over 2 draws at rate 0.25 by vocabulary, mean 0.0%"),
-        (
-            (1, 1, 1),
-            {"cv", "cv_low", "cv_high", "cv_noise"},
-            "CV 0, no logarithm over 2 draws at rate 0.25 by vocabulary",
-        ),
-    ],
+    [((0, 0, 1), set(), f"no CV {WHERE}, mean 0.0%"), ((1, 1, 1), CVS, f"CV 0, no logarithm {WHERE}")],
 )
 def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
     answers = {item: (before, *after) for item, (before, *_) in ANSWERS["ft"].items()}
@@ -127,12 +121,10 @@ def test_noise_is_the_cv_of_items_that_are_kept_independently(tmp_path):
     """400 draws of items that are kept with the share of a half: CV and noise agree."""
     rng, items = np.random.default_rng(3), 40
     kept = rng.random((400, items)) < 0.5
-    rows = [
-        SYNONYMS | {"intervention_seed": draw, "item": str(item), "readout": "vocabulary", "correct_before": True}
-        for draw in range(400)
-        for item in range(items)
-    ]
-    rows = [row | {"correct": right} for row, right in zip(rows, kept.ravel().tolist(), strict=True)]
+    rows = []
+    for (draw, item), right in np.ndenumerate(kept):
+        known = {"intervention_seed": draw, "item": str(item), "readout": "vocabulary", "correct_before": True}
+        rows.append(SYNONYMS | known | {"correct": bool(right)})
     runs = [add_answers(tmp_path, rows, variant=variant) for variant in ("ft", "carma")]
     scores = {row["metric"]: row["value"] for row in analyse(runs, {}).scores if row["variant"] == "ft"}
     assert scores["cv_noise"] == pytest.approx(1 / items**0.5, rel=0.05)

@@ -21,40 +21,30 @@ POOLINGS, DRAWS, RATES = ("max", "mean"), (42, 7, 19), (0.25, 0.4)
 def made(folder: Path, method: str, variant: str, seed: int, items: str, right_before: float = 0.6) -> TrainedRun:
     """A run with random answers to items, a letter each, in both readouts."""
     rng, rows = np.random.default_rng([ord(c) for c in f"{method}{variant}{seed}"]), []
-    synonyms = [
-        {"intervention": "synonyms", "rate": rate, "intervention_seed": draw} for rate in RATES for draw in DRAWS
-    ]
+    drawn = {"intervention": "synonyms"}
+    synonyms = [drawn | {"rate": rate, "intervention_seed": draw} for rate in RATES for draw in DRAWS]
     cap = [{"intervention": "cap", "layer": layer, "pooling": pooling} for layer in (1, 2) for pooling in POOLINGS]
     for readout in ("vocabulary", "labels"):
         for item in items:
             before = bool(rng.random() < right_before)
-            rows += [
-                {"item": item, "readout": readout, "correct_before": before, "correct": bool(rng.random() < 0.5)}
-                | where
-                for where in synonyms + cap
-            ]
+            known = {"item": item, "readout": readout, "correct_before": before}
+            rows += [known | {"correct": bool(rng.random() < 0.5)} | where for where in synonyms + cap]
     return add_answers(folder, rows, method=method, variant=variant, seed=seed)
 
 
 def selected(scores: list[dict], subset: str, **where) -> dict[str, float]:
     """Metric -> value of the measure `where`."""
     names = ("intervention", "rate", "layer", "item_set")
-    return {
-        row["metric"]: row["value"]
-        for row in scores
-        if row["subset"] == subset and {name: row[name] for name in names if row.get(name)} == where
-    }
+    rows = [row for row in scores if {name: row[name] for name in names if row.get(name)} == where]
+    return {row["metric"]: row["value"] for row in rows if row["subset"] == subset}
 
 
 def value(run: TrainedRun, intervention: str, without: str = "", **where) -> float:
     """Percent right after the intervention among the items right before, leaving out an item: by a loop."""
     wanted = {"readout": "vocabulary", "intervention": intervention, "correct_before": True} | where
-    kept = [
-        100 * row["correct"]
-        for row in pandas.read_parquet(run.folder / "interventions/answers.parquet").to_dict("records")
-        if row["item"] != without and all(row[name] == what for name, what in wanted.items())
-    ]
-    return sum(kept) / len(kept)
+    rows = pandas.read_parquet(run.folder / "interventions/answers.parquet").to_dict("records")
+    mine = [row for row in rows if row["item"] != without and wanted.items() <= row.items()]
+    return sum(100 * row["correct"] for row in mine) / len(mine)
 
 
 def looped(

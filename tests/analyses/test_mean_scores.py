@@ -6,17 +6,10 @@ from workflow_scripts.analyses.mean_scores import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.scores import write_scores
 
-MODELS = {
-    "BERT": {"method": "bert", "readout": "last", "variant": "ft", "by_task": {"b": "b-ft"}},
-    "CAT": {"method": "cat", "readout": "mix", "variant": "mix"},
-}
-MEANS = {
-    "both": [
-        {"task": "a", "split": "test", "subset": "swap", "metric": "accuracy"},
-        {"task": "b", "split": "test", "subset": "all", "metric": "pearson"},
-    ],
-    "one": [{"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}],
-}
+MODELS = {"BERT": {"method": "bert", "readout": "last", "variant": "ft", "by_task": {"b": "b-ft"}}}
+MODELS["CAT"] = {"method": "cat", "readout": "mix", "variant": "mix"}
+ONE = {"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}
+MEANS = {"both": [ONE | {"subset": "swap"}, ONE | {"task": "b", "metric": "pearson"}], "one": [ONE]}
 OPTIONS = {"models": MODELS, "means": MEANS}
 
 
@@ -53,15 +46,9 @@ def by_key(found) -> dict[tuple, dict]:
 
 def test_means_by_seed(runs):
     rows = by_key(analyse(runs, OPTIONS))
-    assert {key: row["value"] for key, row in rows.items()} == {
-        ("both", "bert", 1): 40.0,
-        ("both", "bert", 2): 37.0,
-        ("both", "cat", 1): 50.0,
-        ("one", "bert", 1): 70.0,
-        ("one", "bert", 2): 71.0,
-        ("one", "cat", 1): 75.0,
-        ("one", "cat", 2): 80.0,
-    }
+    expected = {("both", "bert", 1): 40.0, ("both", "bert", 2): 37.0, ("both", "cat", 1): 50.0}
+    expected |= {("one", "bert", 1): 70.0, ("one", "bert", 2): 71.0, ("one", "cat", 1): 75.0, ("one", "cat", 2): 80.0}
+    assert {key: row["value"] for key, row in rows.items()} == expected
     bert = rows["both", "bert", 1]
     assert (bert["task"], bert["variant"], bert["n"], bert["readout"]) == ("a", "ft", 2, "last")
     assert [bert[name] for name in ("metric", "unit", "protocol", "subset")] == ["mean", "percent", "reduced", "all"]

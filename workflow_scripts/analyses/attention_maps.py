@@ -94,10 +94,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         scores.append(make_score_row(run, "attention_kl", divergence.mean(), "nats", divergence.size))
         if given["test"]:
             scores.append(score_word_swaps(run, model, words, direction, given["test"]))
-    files = {
-        "attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"]),
-        "kl_by_head": stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"]),
-    }
+    files = {"attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"])}
+    files["kl_by_head"] = stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"])
     return AnalysisResult(scores, files)
 
 

@@ -25,9 +25,9 @@ COLUMNS = {
 
 
 def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
-    """Return (side, layer) -> weights of at most `count` random pairs of a split: float64 [positions, heads, K].
+    """Return (side, layer from 1) -> weights [positions, heads, K] (float64) of at most `count` pairs of a split.
 
-    Positions of padding are left out. The decoder reads the reference. Layers count from 1.
+    Positions of padding are left out. The decoder reads the reference.
     """
     pairs = read_pairs(run.data, split)
     if not pairs.target.length.any():

@@ -1,9 +1,8 @@
 """Audit the printed numbers of a paper: ratios of spreads, runs that a claim needs, numbers that are printed twice.
 
-For each model, task and rate of replaced words, the paper prints the mean over runs of a score (ConsistSyn, percent)
-and its coefficient of variation CV = SD / mean, so the standard deviation over runs is CV times the score. If both
-sides have n runs from normal distributions of one SD, 95% of the ratios of the two SDs are between the square roots of
-F(0.025; n - 1, n - 1) and F(0.975; n - 1, n - 1). A ratio of CVs is treated as one of SDs: the means hardly differ.
+The paper prints the mean over runs of ConsistSyn (percent) and its CV = SD / mean, so the SD is CV times the mean. If
+both sides have n runs from normal distributions of one SD, 95% of the ratios of the SDs are between the square roots
+of F(0.025; n - 1, n - 1) and F(0.975; n - 1, n - 1). A ratio of CVs is treated as one of SDs: the means hardly differ.
 """
 
 import math
@@ -48,12 +47,10 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
     if not pairs:
         raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
     scores, repeated = score_spreads(pairs, runs), []
-    scores += [
-        _make_row(pair["task"], metric, pair[metric], "runs", 1, rate=pair["rate"], subset=pair["model"])
-        for pair in pairs
-        for metric in NEEDED
-        if pair[metric] is not None
-    ]
+    for pair, metric in product(pairs, NEEDED):
+        if pair[metric] is not None:
+            where = {"rate": pair["rate"], "subset": pair["model"]}
+            scores.append(_make_row(pair["task"], metric, pair[metric], "runs", 1, **where))
     for name, patterns in given["twice"].items():
         rows = [row for left, right in patterns for row in compare_repeated_numbers(published, left, right)]
         differ = sum(not row["agree"] for row in rows)
@@ -67,19 +64,13 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
 
 
 def list_compared_models(published: dict[Key, Published], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """List the cells with score and CV of both versions: difference, ratio, and the runs that would show them.
-
-    A misprinted CV has no ratio and no such runs.
-    """
+    """List difference and ratio (none of a misprint) of both versions' cells, and the runs that would show them."""
     found = []
-    for (task, display), (prefix, rate), model in product(
-        given["displays"].items(), given["rates"].items(), given["models"]
-    ):
-        cells = [
-            published.get((display, f"{model} {version}", f"{prefix} {name}", metric))
-            for name, metric in (("CS", "consistency"), ("CV", "cv"))
-            for version in given["versions"]
-        ]
+    places = product(given["displays"].items(), given["rates"].items(), given["models"])
+    for (task, display), (prefix, rate), model in places:
+        names = product((("CS", "consistency"), ("CV", "cv")), given["versions"])
+        keys = [(display, f"{model} {version}", f"{prefix} {name}", metric) for (name, metric), version in names]
+        cells = [published.get(key) for key in keys]
         if None in cells:
             continue
         score, other_score, cv, other_cv = (cell.value for cell in cells)
@@ -126,10 +117,10 @@ def score_spreads(pairs: list[dict[str, Any]], runs: int) -> list[dict]:
             "difference_mean": (float(differences.mean()), "points"),
             "difference_t": (compute_t_value(differences), "t"),
         }
+        where = {"rate": rate, "subset": "all" if rate is None else None}
         for metric, (value, unit) in found.items():
-            subset = "all" if rate is None else None
             if value is not None:
-                scores.append(_make_row(task, metric, value, unit, len(chosen), rate=rate, subset=subset))
+                scores.append(_make_row(task, metric, value, unit, len(chosen), **where))
     scores.append(_make_row("all", "cv_ratio_null_low", low, "ratio", runs))
     scores.append(_make_row("all", "cv_ratio_null_high", high, "ratio", runs))
     return scores
@@ -143,10 +134,9 @@ def compute_t_value(values: np.ndarray) -> float | None:
 
 
 def count_runs_for_difference(difference: float, std: float, other_std: float) -> int | None:
-    """Count the runs of each side with which a two-sided t test at 5% finds a true `difference` in 80% of all cases.
+    """Count the runs of each side with which a pooled two-sided t test at 5% finds a true `difference` in 80% of cases.
 
-    The runs of the two sides are independent and normal with these standard deviations; the test pools them. None if
-    there is no difference.
+    The runs are independent and normal with these standard deviations. None if there is no difference.
     """
     pooled = math.sqrt((std**2 + other_std**2) / 2)
 

@@ -1,8 +1,7 @@
 """Part of speech predicted from a word's code alone (appendix C.1).
 
-The probe is linear on the one-hot code. Its maximum-likelihood weights are known: a code predicts each tag with its
-share among the tokens of that code, so the most frequent tag wins. The vectors of K codes in d >= K dimensions are
-almost always linearly independent, and then a linear probe with a bias can do no better.
+The probe is linear on the one-hot code, so by maximum likelihood the most frequent tag of a code wins. K code vectors
+in d >= K dimensions are almost always linearly independent: a linear probe on them can do no better.
 """
 
 from collections import Counter, defaultdict

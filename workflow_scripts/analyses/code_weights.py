@@ -21,11 +21,8 @@ from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 BATCH = 64  # sentences
-COLUMNS = {
-    "words": ["word", "rank", "sememe", "share", "gold"],
-    "gold": ["word", "sememe"],
-    "usage": ["layer", "part", "share"],
-}
+COLUMNS = {"words": ["word", "rank", "sememe", "share", "gold"], "gold": ["word", "sememe"]}
+COLUMNS["usage"] = ["layer", "part", "share"]
 
 
 @dataclass(frozen=True)
@@ -125,13 +122,9 @@ def make_word_tables(
     """Make the tables `words` and `gold` of a word from its weights [K] and the numbers of its gold sememes."""
     order = np.argsort(-weights, kind="stable")[:top]
     order = order[weights[order] > 0]
-    found = {
-        "word": word,
-        "rank": np.arange(len(order)) + 1,
-        "sememe": [names[i] for i in order],
-        "share": 100 * weights[order] / max(weights.sum(), np.finfo(float).tiny),
-        "gold": np.isin(order, gold),
-    }
+    found = {"word": word, "rank": np.arange(len(order)) + 1, "sememe": [names[i] for i in order]}
+    share = 100 * weights[order] / max(weights.sum(), np.finfo(float).tiny)
+    found |= {"share": share, "gold": np.isin(order, gold)}
     own = {"word": word, "sememe": [names[i] for i in gold]}
     return {"words": pandas.DataFrame(found), "gold": pandas.DataFrame(own, columns=COLUMNS["gold"])}
 
@@ -141,7 +134,7 @@ def select_word_weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (|O| of the last layer, whether the sememe is gold), both [W, K], for the words with gold sememes.
 
-    |O| is the mean over a word's pieces. `SememeLexicon.look_up` returns `number`, `pieces` and `sememes`.
+    |O| is the mean over a word's pieces; the other arguments are what `SememeLexicon.look_up` returns.
     """
     weights = np.zeros((len(pieces), batch.codes[-1].shape[-1]))
     np.add.at(weights, number, batch.codes[-1][batch.words])

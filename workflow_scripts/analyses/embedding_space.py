@@ -24,13 +24,8 @@ from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence
-SCAN_CLASSES = {
-    "verb": ("walk", "look", "run", "jump", "turn"),
-    "direction": ("left", "right"),
-    "preposition": ("around", "opposite"),
-    "adverb": ("twice", "thrice"),
-    "conjunction": ("and", "after"),
-}
+SCAN_CLASSES = {"verb": ("walk", "look", "run", "jump", "turn"), "direction": ("left", "right")}
+SCAN_CLASSES |= {"preposition": ("around", "opposite"), "adverb": ("twice", "thrice"), "conjunction": ("and", "after")}
 COGS_DETERMINERS = ("a", "the")
 OTHER = "function word"
 VERB_FORMS = {"was": "verb, participle", "to": "verb, infinitive"}  # by the word before
@@ -135,10 +130,8 @@ def _has_words(words: Container[str], wanted: dict[str, Any], run: TrainedRun, n
 def score_focus_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
     """Compute <word>_with_<name> and <word>_alone of `analyse` from the code of each source word."""
     sharing = {other.rstrip("0123456789") for other, code in codes.items() if code == codes[word]}
-    return {
-        f"{word}_with_{name}": all(codes[peer] == codes[word] for peer in peers),
-        f"{word}_alone": sharing == {word},
-    }
+    with_peers = all(codes[peer] == codes[word] for peer in peers)
+    return {f"{word}_with_{name}": with_peers, f"{word}_alone": sharing == {word}}
 
 
 def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
@@ -159,10 +152,9 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     In a logical form `noun ( x _ i )` makes the word at position i a common noun, `verb . role ( x _ i , ...` a verb;
     an argument that is not a variable is a proper name, and `noun . nmod . P` makes P a preposition. The logical form
-    of a single word is `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself. Verbs have a
-    class for each form: infinitive (alone or after `to`), participle (after `was`), past (otherwise), and one for words
-    that are both past and participle ("helped"). Among the other words, a and the are determiners; the rest (was, by,
-    to, that and the full stop) are function words.
+    of a single word is `LAMBDA a . noun ( a )`, `LAMBDA ... verb . role ( e , ... )`, or the name itself. Verbs are
+    infinitive (alone or after `to`), participle (after `was`), past (otherwise), or both ("helped"). Of the other
+    words, a and the are determiners, the rest function words.
     """
     seen: dict[str, Counter[str]] = defaultdict(Counter)
     for sentence, form in pairs:

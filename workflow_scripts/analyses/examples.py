@@ -45,12 +45,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             path = run.folder / "eval/predictions.parquet"
             if not path.is_file():
                 raise UserError(f"{path} does not exist; evaluate {run} first")
-            rows = pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []
-            found.scores += [
-                make_score_row(run, "prediction", row["prediction"], unit, 1, subset=names[key], readout=row["readout"])
-                for row in rows
-                if (key := (row["split"], row["item"])) in names
-            ]
+            for row in pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []:
+                if name := names.get((row["split"], row["item"])):
+                    where = {"subset": name, "readout": row["readout"]}
+                    found.scores.append(make_score_row(run, "prediction", row["prediction"], unit, 1, **where))
     return found
 
 

@@ -11,7 +11,7 @@ import pandas
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import END, assign_codes, find_word_classes
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_row
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_rows
 from workflow_scripts.common.options import merge_options
 
 METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}
@@ -90,11 +90,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             same: list[bool | None] = [None] * len(pairs)
             if code is not None:
                 same = [[code[i] for i in one] == [code[i] for i in other] for one, other in zip(*sides, strict=True)]
-            where = {"split": split, "item_set": item_set}
-            means = {METRICS[item_set]: float(np.mean(shares))}
+            means = {METRICS[item_set]: (np.mean(shares), "percent", len(pairs))}
             if item_set == "printed" and coder == str(run):
-                means["printed_same_codes"] = 100 * float(np.mean(same))
-            scores += [make_score_row(run, name, mean, "percent", len(pairs), **where) for name, mean in means.items()]
+                means["printed_same_codes"] = 100 * np.mean(same), "percent", len(pairs)
+            scores += make_score_rows(run, means, split=split, item_set=item_set)
             for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
                 pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
                 rows.append({**run.columns, "item_set": item_set, **pair})

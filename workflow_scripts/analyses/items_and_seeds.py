@@ -58,10 +58,9 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     given = merge_options(options, variant="", over="", layer=1, means={})
     variants, found = (given["variant"], given["over"]), AnalysisResult()
     for task in sorted({run.task for run in runs}):
-        measured = {
-            (run.method, run.variant, run.seed): read_measures(run, given["layer"]) for run in runs if run.task == task
-        }
-        protocol = find_worst_protocol(*(run.protocol for run in runs if run.task == task))
+        mine = [run for run in runs if run.task == task]
+        measured = {(run.method, run.variant, run.seed): read_measures(run, given["layer"]) for run in mine}
+        protocol = find_worst_protocol(*(run.protocol for run in mine))
         methods = {method: [method] for method in sorted({method for method, _, _ in measured})}
         for name, members in (methods | given["means"]).items():
             wanted = [(method, variant) for method in members for variant in variants]
@@ -70,10 +69,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
                 found.notes.append(f"{task}, {name}: no seed has {' and '.join(variants)} of every method")
                 continue
             for place in measured[*wanted[0], seeds[0]]:
-                tables = [
-                    [[measured[method, variant, seed][place] for seed in seeds] for method in members]
-                    for variant in variants
-                ]
+                tables = [[[measured[m, v, seed][place] for seed in seeds] for m in members] for v in variants]
                 columns = {"task": task, "subset": name, "split": "test", "readout": READOUT, "protocol": protocol}
                 _compare(found, columns | dict(place), *align_items(tables))
     return found
@@ -138,11 +134,9 @@ def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, righ
     both = compute_two_way_effect(left, right)
     values = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
     values |= {"both_low": both.low, "both_high": both.high}
-    found.scores += [
-        columns | {"metric": metric, "value": value, "unit": "points", "n": alone.n}
-        for metric, value in values.items()
-        if value is not None
-    ]
+    columns |= {"unit": "points", "n": alone.n}
+    known = {metric: value for metric, value in values.items() if value is not None}
+    found.scores += [columns | {"metric": metric, "value": value} for metric, value in known.items()]
     items = int((left.counted | right.counted).any((0, 1)).sum())
     found.scores.append(columns | {"metric": "items", "value": float(items), "unit": "items", "n": items})
     if both.low is None and alone.low is not None:

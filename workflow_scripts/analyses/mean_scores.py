@@ -38,10 +38,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             if not values:
                 found.notes.append(f"{mean}: not all of its scores are there for {' and '.join([name, *others])}")
             where = {"subset": subset, "item_set": mean, "readout": given["models"][name].get("readout")}
-            found.scores += [
-                make_score_row(replace(run, seed=seed), metric, value, unit, len(cells), **where)
-                for seed, value in values.items()
-            ]
+            for seed, value in values.items():
+                row = make_score_row(replace(run, seed=seed), metric, value, unit, len(cells), **where)
+                found.scores.append(row)
     return found
 
 

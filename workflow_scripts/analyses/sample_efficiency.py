@@ -34,16 +34,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             if missing := [task for task in ends if task not in by_task]:
                 found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
                 continue
-            start, end = (
-                {
-                    row["readout"]: row["value"]
-                    for row in read_scores(by_task[task].folder / "eval/scores.csv")
-                    if row["readout"] not in given["without"] and all(row[key] == wanted[key] for key in wanted)
-                }
-                for task in ends
-            )
+            start, end = (_read_by_readout(by_task[task], wanted, given["without"]) for task in ends)
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
                 row = make_score_row(by_task[ends[1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
                 found.scores.append(row)
     return found
+
+
+def _read_by_readout(run: TrainedRun, wanted: dict[str, str], without: list[str]) -> dict[str | None, float]:
+    rows = [row for row in read_scores(run.folder / "eval/scores.csv") if wanted.items() <= row.items()]
+    return {row["readout"]: row["value"] for row in rows if row["readout"] not in without}

@@ -14,7 +14,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Report `examples` of each task and split, and the sizes of each method's causal language model.
 
     Sizes are `parameters` (million), `layers`, `width`, `heads` and `feed_forward`, from the first run of the method
-    (the column subset): all have one size. n counts examples or parameters.
+    (the column subset). n counts examples or parameters.
     """
     merge_options(options)
     by_task, by_method = ({getattr(run, name): run for run in reversed(runs)} for name in ("task", "method"))

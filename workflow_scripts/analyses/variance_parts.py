@@ -36,10 +36,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
             between, within = split_variance(values)
             columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
             columns["protocol"] = members[0].protocol
-            parts = (("sd_training_seeds", between, len(values)), ("sd_draws", within, values.shape[1]))
-            found.scores += [
-                columns | {"metric": metric, "value": math.sqrt(part), "n": n}
-                for metric, part, n in parts
-                if part is not None
-            ]
+            for metric, part, n in zip(("sd_training_seeds", "sd_draws"), (between, within), values.shape, strict=True):
+                if part is not None:
+                    found.scores.append(columns | {"metric": metric, "value": math.sqrt(part), "n": n})
     return found
