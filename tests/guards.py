@@ -247,7 +247,7 @@ PARTS = {
 
 def as_now(spec: dict) -> dict:
     """A run's spec under the names of now, with every default filled in. `init.spec` is a digest of another one."""
-    spec = json.loads(json.dumps(spec))
+    spec = json.loads(json.dumps(spec).replace('"workflow_scripts.evaluation.', '"'))
     if spec["init"]:
         spec["init"].pop("spec", None)
     spec |= check_sections(spec, spec["kind"], "")

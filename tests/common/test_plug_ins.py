@@ -53,4 +53,4 @@ def test_only_modules_of_the_folder_are_imported(name):
     with pytest.raises(UserError, match="no module"):
         import_function(name, "score_outputs", "workflow_scripts.evaluation")
     with pytest.raises(UserError, match="has no function score_outputs"):
-        import_function("workflow_scripts.evaluation.scores", "score_outputs", "workflow_scripts.evaluation")
+        import_function("scores", "score_outputs", "workflow_scripts.evaluation")

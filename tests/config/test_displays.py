@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.axes import merge_extended
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_entry,
@@ -92,3 +93,17 @@ def test_what_a_scale_shows_covers_every_run_that_it_asks_for(scale):
         read = [*shown.values(), *(paper.analyses[name] for d in shown.values() for name in list_display_analyses(d))]
         unseen = set(runs) - {run for entry in read for run in select_display_runs(entry, runs)}
         assert {run for run in unseen if not run.variant.startswith("pretrain")} == set()
+
+
+def test_an_entry_extends_another_and_merges_its_options():
+    entries = {
+        "a": {"module": "m", "title": "A", "options": {"x": 1, "y": [1]}},
+        "b": {"extends": "a", "title": "B", "options": {"y": [2]}},
+        "c": {"extends": "b", "runs": []},
+    }
+    assert merge_extended(entries, "c", "") == {
+        "module": "m", "title": "B", "options": {"x": 1, "y": [2]}, "runs": []
+    }  # fmt: skip
+    entries["a"]["extends"] = "c"
+    with pytest.raises(UserError, match=r"displays\.yaml:3: extends 'c'"):
+        merge_extended(entries, "c", "displays.yaml:3")

@@ -178,10 +178,10 @@ def test_outputs_are_searched_and_scored_as_in_the_official_code():
         assert (found["beam"], found["max_length"], found["max_length_ratio"]) == (5, 10, 1.2)
         if task != "cognition":
             assert found["joined"] == "words"
-            assert found["measures"] == {"workflow_scripts.evaluation.moses_bleu": {"language": task[-2:]}}
+            assert found["measures"] == {"moses_bleu": {"language": task[-2:]}}
     assert evaluation("cognition")["joined"] == "text"
     bleu = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
-    measures = {"workflow_scripts.evaluation.compound_measure": {}, "workflow_scripts.evaluation.bleu": bleu}
+    measures = {"compound_measure": {}, "bleu": bleu}
     assert evaluation("cognition")["measures"] == measures
     assert {evaluation(f"cfq-mcd{number}")["beam"] for number in (1, 2, 3)} == {5}
 

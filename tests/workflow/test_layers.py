@@ -43,7 +43,7 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
         ("objectives/structural_quantisation/objective.py", "train", of_methods("sq-transformer")),
         ("training/search.py", "search", searched),
         ("interventions/cap.py", "intervene", intervened),
-        ("analyses/neighbours.py", "analyse", analyses_of("workflow_scripts.analyses.neighbours")),
+        ("analyses/neighbours.py", "analyse", analyses_of("neighbours")),
     ],
 )
 def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rule, expected):
@@ -139,7 +139,7 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
         "model": {"name": "scaled", "scale": 0.5},
         "objective": {"name": "with_norm", "weight": 0.0001},
         "training": {"max_steps": 4},
-        "evaluation": {"measures": {"workflow_scripts.evaluation.words": {}}},
+        "evaluation": {"measures": {"words": {}}},
         "variants": {"default": {"title": "as it is"}},
     }
     (demo.root / "catalogue/methods/mine.yaml").write_text(yaml.safe_dump({"mine": method}))
@@ -199,11 +199,11 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
-    analysis = {"module": "workflow_scripts.analyses.lengths", "runs": [variant]}
+    analysis = {"module": "lengths", "runs": [variant]}
     experiments = {"title": "Mine", "citation": "Me, 2026", "seeds": {"demo": [1]}}
     experiments["demo"] = [{"task": "echo", "methods": {"transformer": ["default"]}}]
     figure = {"source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
-    figure["module"] = "workflow_scripts.reporting.figures.lengths"
+    figure["module"] = "lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
     published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
     task = {"extends": "seq2seq", "title": "Echo", "protocol": "reduced", "prepare": "echo", "options": {"words": 5}}

@@ -15,10 +15,10 @@ def import_function(name: str, function: str, package: str) -> Callable[..., Any
     The configuration may come from elsewhere, such as from a crate. So nothing is imported, and UserError is raised,
     unless the module is a file in the folder of `package` of this project.
     """
-    known = [f"{package}.{file.stem}" for file in (PROJECT / package.replace(".", "/")).glob("*.py")]
+    known = [file.stem for file in (PROJECT / package.replace(".", "/")).glob("*.py")]
     if name not in known:
         raise UserError(f"no module '{name}' in {package}; {suggest_name(name, known)}")
-    found = getattr(importlib.import_module(name), function, None)
+    found = getattr(importlib.import_module(f"{package}.{name}"), function, None)
     if found is None:
         raise UserError(f"module '{name}' has no function {function}; name another module")
     return found

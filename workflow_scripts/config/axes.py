@@ -67,6 +67,19 @@ def fill_text(text: str, names: dict[str, Any], where: str) -> str:
         raise UserError(f"{where}: '{text}' names no axis in {error}; known: {', '.join(map(str, names))}") from None
 
 
+def merge_extended(entries: dict[str, dict], name: str, where: str) -> dict[str, Any]:
+    """Return a display or analysis over the one that it extends; `options` are merged key by key."""
+    entry = dict(entries[name])
+    if (base := entry.pop("extends", None)) is None:
+        return entry
+    others = {key: value for key, value in entries.items() if key != name}
+    if base not in others:
+        raise UserError(f"{where}: extends '{base}'; {suggest_name(base, others)}")
+    copied = merge_extended(others, base, where)
+    options = {"options": copied.get("options", {}) | entry["options"]} if "options" in entry else {}
+    return copied | entry | options
+
+
 def expand_cells(axes: Axes, entries: dict | list[dict], label: str | None, where: str) -> Iterator[dict[str, Any]]:
     """Yield rows (`label` is "row"), columns or runs (`label` is None) without `each`.
 

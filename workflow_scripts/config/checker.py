@@ -116,8 +116,7 @@ def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
     figures = {name: entry for name, entry in paper.displays.items() if "module" in entry}
     entries += [(("displays", name), entry, "reporting/figures") for name, entry in figures.items()]
     for keys, entry, folder in entries:
-        package = f"workflow_scripts.{folder.replace('/', '.')}"
-        known = {f"{package}.{path.stem}": path for path in (PACKAGE / folder).glob("*.py")}
+        known = {path.stem: path for path in (PACKAGE / folder).glob("*.py")}
         if entry["module"] not in known:
             where = f"{locate(file, (*keys, 'module'))}: key '{'.'.join(keys)}.module'"
             yield f"{where} names '{entry['module']}'; {suggest_name(entry['module'], known)}"

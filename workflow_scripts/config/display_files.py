@@ -38,20 +38,23 @@ def make_entry_model(*models: type[BaseModel], **more: Any) -> Any:
 
 
 def _choose_display(entry: Any) -> str:
-    return "figure" if isinstance(entry, dict) and "module" in entry else "table"
+    """Of an entry that extends another one, either may fit."""
+    return "figure" if isinstance(entry, dict) and {"module", "extends"} & entry.keys() else "table"
 
 
 _row, _column = make_entry_model(Row, each=(Each, None)), make_entry_model(Column, each=(Each, None))
 _runs, _analysed = make_entry_model(Runs, each=(Each, None)), make_entry_model(AnalysedRuns, each=(Each, None))
 _member = make_entry_model(AnalysedRuns, Selection, task=(str | list[str] | None, None))
+_extends = (str | None, Field(None, description="Entry of the same list that this one copies; its own keys win."))
 Table = make_entry_model(
     TableDisplay,
-    rows=(_row | list[_row], ...),
-    columns=(_column | list[_column], ...),
+    extends=_extends,
+    rows=(_row | list[_row] | None, None),
+    columns=(_column | list[_column] | None, None),
     cells=(make_entry_model(Selection) | None, Field(None, description="What all cells share.")),
 )
-Figure = make_entry_model(FigureDisplay, runs=(_runs | list[_runs] | None, None))
-AnalysisEntry = make_entry_model(Analysis, runs=(_analysed | list[_analysed] | None, None))
+Figure = make_entry_model(FigureDisplay, extends=_extends, runs=(_runs | list[_runs] | None, None))
+AnalysisEntry = make_entry_model(Analysis, extends=_extends, runs=(_analysed | list[_analysed] | None, None))
 _cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
 ClaimEntry = make_entry_model(
     Claim,

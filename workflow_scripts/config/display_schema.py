@@ -118,7 +118,7 @@ class FigureDisplay(StrictModel):
     title: str
     group: str = Field(description="Sub-category in the report.")
     note: str | None = None
-    module: str
+    module: str = Field(description="Module of workflow_scripts/reporting/figures.")
     analyses: list[str] = []
     runs: list[Runs] = []
     curves: bool = Field(False, description="The module reads the training.csv of the runs, too.")
@@ -128,7 +128,7 @@ class FigureDisplay(StrictModel):
 class Analysis(StrictModel):
     """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
 
-    module: str
+    module: str = Field(description="Module of workflow_scripts/analyses.")
     runs: list[AnalysedRuns] = []
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
     sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")

@@ -12,7 +12,15 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.axes import Units, expand_claims, expand_display, expand_runs, make_cell_index, read_axes
+from workflow_scripts.config.axes import (
+    Units,
+    expand_claims,
+    expand_display,
+    expand_runs,
+    make_cell_index,
+    merge_extended,
+    read_axes,
+)
 from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
 from workflow_scripts.config.display_schema import (
     SIDES,
@@ -152,13 +160,15 @@ def _read_displays(file: Path, units: Units | None, paper: Paper, problems: Prob
         where = ("analyses", name)
         with problems.collect():
             parse_as(AnalysisEntry, entry, file, where)
+            entry = merge_extended(content["analyses"], name, locate(file, (*where, "extends")))
             paper.analyses[name] = expand_runs(axes, entry, f"{locate(file, where)}: {'.'.join(where)}")
             parse_as(Analysis, paper.analyses[name], file, where, at=where)
     for name, entry in content["displays"].items():
         where = ("displays", name)
-        written, model = (Figure, FigureDisplay) if "module" in entry else (Table, TableDisplay)
         with problems.collect():
-            parse_as(written, entry, file, where)
+            entry = merge_extended(content["displays"], name, locate(file, (*where, "extends")))
+            written, model = (Figure, FigureDisplay) if "module" in entry else (Table, TableDisplay)
+            parse_as(written, content["displays"][name], file, where)
             paper.displays[name] = expand_display(axes, units, entry, f"{locate(file, where)}: {'.'.join(where)}")
             parse_as(model, paper.displays[name], file, where, at=where)
 

@@ -66,7 +66,7 @@ def fingerprint_training(spec: dict) -> Fingerprint:
         modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
     validation = spec["training"]["validation"]
     measures = {} if validation == "none" else validation.get("decoding", {}).get("measures", {})
-    return Fingerprint(spec, (*modules, *measures))
+    return Fingerprint(spec, (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures)))
 
 
 def fingerprint_search(spec: dict) -> Fingerprint:
@@ -77,7 +77,7 @@ def fingerprint_search(spec: dict) -> Fingerprint:
 def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
     modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec))
-    return Fingerprint(settings, (*modules, *settings["measures"]))
+    return Fingerprint(settings, (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in settings["measures"])))
 
 
 def fingerprint_candidates(spec: dict) -> Fingerprint:
@@ -109,7 +109,9 @@ def fingerprint_analysis(
     models = sorted(set(map(name_model_module, specs)))
     given = entry if numbers is None else {"entry": entry, "published": numbers}
     published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
-    return Fingerprint(given, (f"{PACKAGE}.evaluation.scores", entry["module"], *models, *published_code))
+    return Fingerprint(
+        given, (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{entry['module']}", *models, *published_code)
+    )
 
 
 def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
@@ -128,7 +130,8 @@ def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: st
         parts = [*entry["rows"], *entry["columns"]]
         tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
         given["titles"] = collect_titles(catalogue, [paper], tasks)
-    return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *([entry["module"]] if kind == "figure" else [])))
+    own = [f"{PACKAGE}.reporting.figures.{entry['module']}"] if kind == "figure" else []
+    return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *own))
 
 
 def collect_titles(

@@ -135,7 +135,9 @@ class Evaluation(StrictModel):
         "text without any spaces.",
     )
     measures: dict[str, dict[str, Any]] = Field(
-        {}, description="Modules that score the outputs in addition to exact match, each with its options."
+        {},
+        description="Modules of workflow_scripts/evaluation that score outputs in addition to exact match, with "
+        "options of each.",
     )
     match: Literal["token", "text"] = Field(
         "token", description="A prompt's answer must be this very token, or the same text but for case and spaces."
