@@ -71,7 +71,7 @@ def test_links_and_commands_of_a_document_exist(file):
     text = file.read_text()
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert not [link for link in links if not (file.parent / link.split("#")[0]).exists()]
-    assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {*COMMANDS, "COMMAND", "lint"}
+    assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {*COMMANDS, "COMMAND"}
 
 
 def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tmp_path):

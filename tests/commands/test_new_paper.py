@@ -26,6 +26,8 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: py
     files = {"experiments.yaml", "displays.yaml", "claims.yaml", "published.csv", "NOTES.md"}
     assert {file.name for file in (here / "papers/mine").iterdir()} == files
     assert capsys.readouterr().out.splitlines()[1].startswith("./reproduce --papers mine ")
+    shutil.copytree(ROOT / "papers", here / "papers", dirs_exist_ok=True)
+    assert main(["lint"]) == 0
     catalogue = load_catalogue(here)
     for scale, seeds in (("demo", 1), ("small", 3), ("full", 5)):
         assert len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]}))) == seeds

@@ -37,6 +37,8 @@ def test_the_example_makes_its_tables_and_verdicts(project: Project):
     project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4,")
     project.edit("catalogue/tasks/kinds.yaml", "{max_length: 130}", "{max_length: 10}")
     add_example(project)
+    checked = project.command("lint")
+    assert checked.returncode == 0, checked.stderr
     done = project.make("--papers", "devil_detail")
     cells = {}
     for table in ("table-cogs", "table-scan"):

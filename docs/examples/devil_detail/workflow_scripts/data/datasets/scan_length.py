@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.data.datasets.scan_grammar import PRIMITIVES, list_commands
+from workflow_scripts.data.datasets.scan import PRIMITIVES, list_commands
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, sample_indices
 
