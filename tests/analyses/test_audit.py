@@ -8,17 +8,7 @@ from scipy import stats
 
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.__main__ import main
-from workflow_scripts.analyses.audit import (
-    analyse,
-    compare_repeated_numbers,
-    compute_null_interval,
-    compute_printed_step,
-    compute_ratio_p_value,
-    compute_t_value,
-    count_runs_for_difference,
-    count_runs_for_ratio,
-    list_compared_models,
-)
+from workflow_scripts.analyses import audit
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.published import Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
@@ -31,40 +21,40 @@ def number(printed: str, value: float | None = None) -> Published:
 # 7.146 and 9.605: upper 2.5% points of F with (5, 5) and (4, 4) degrees of freedom, from the usual tables.
 @pytest.mark.parametrize(("runs", "critical"), [(6, 7.146), (5, 9.605)])
 def test_the_null_range_is_that_of_the_tables_of_f(runs: int, critical: float) -> None:
-    low, high = compute_null_interval(runs)
+    low, high = audit.compute_null_interval(runs)
     assert high == pytest.approx(math.sqrt(critical), rel=1e-3)
     assert low == pytest.approx(1 / high)
 
 
 def test_a_ratio_at_the_end_of_the_range_has_p_005() -> None:
-    for end in compute_null_interval(6):
-        assert compute_ratio_p_value(end, 6) == pytest.approx(0.05)
-    assert compute_ratio_p_value(1, 6) == pytest.approx(1)
+    for end in audit.compute_null_interval(6):
+        assert audit.compute_ratio_p_value(end, 6) == pytest.approx(0.05)
+    assert audit.compute_ratio_p_value(1, 6) == pytest.approx(1)
 
 
 def test_the_t_of_a_mean() -> None:
     values = np.array([1.0, 2.0, 4.0])
-    assert compute_t_value(values) == pytest.approx(stats.ttest_1samp(values, 0).statistic)
+    assert audit.compute_t_value(values) == pytest.approx(stats.ttest_1samp(values, 0).statistic)
     # Mean 7/3, variance 7/3, so that t = (7/3) / sqrt(7/9).
-    assert compute_t_value(values) == pytest.approx(math.sqrt(7))
+    assert audit.compute_t_value(values) == pytest.approx(math.sqrt(7))
 
 
 # Cohen (1988), table 2.4.1: d of 0.5, 0.8 and 1.0 need 64, 26 and 17 a side; G*Power gives the same.
 @pytest.mark.parametrize(("effect", "needed"), [(0.5, 64), (0.8, 26), (1.0, 17)])
 def test_runs_for_a_difference_are_those_of_the_tables(effect: float, needed: int) -> None:
-    assert count_runs_for_difference(effect, 1, 1) == needed
-    assert count_runs_for_difference(-3 * effect, 3, 3) == needed
+    assert audit.count_runs_for_difference(effect, 1, 1) == needed
+    assert audit.count_runs_for_difference(-3 * effect, 3, 3) == needed
 
 
 def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
-    assert count_runs_for_difference(0.5, math.sqrt(0.5), math.sqrt(1.5)) == 64
+    assert audit.count_runs_for_difference(0.5, math.sqrt(0.5), math.sqrt(1.5)) == 64
 
 
 def test_each_side_has_the_deviation_of_its_own_cv_and_score() -> None:
     published = print_numbers({"M": ((50, 0.02), (48, 0.0625))})  # deviations 1 and 3
-    (pair,) = list_compared_models(published, OPTIONS | {"versions": ["CARMA", "FT"], "misprinted": []})
-    assert pair["runs_needed_score"] == count_runs_for_difference(2, 1, 3)
-    assert pair["runs_needed_cv"] == count_runs_for_ratio(0.32)
+    (pair,) = audit.list_compared_models(published, OPTIONS | {"versions": ["CARMA", "FT"], "misprinted": []})
+    assert pair["runs_needed_score"] == audit.count_runs_for_difference(2, 1, 3)
+    assert pair["runs_needed_cv"] == audit.count_runs_for_ratio(0.32)
 
 
 @pytest.mark.parametrize("difference", [0.1, 0.05])
@@ -74,36 +64,38 @@ def test_runs_for_a_small_difference_are_those_of_the_noncentral_t(difference: f
         critical = stats.t.ppf(0.975, freedom)
         return stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift)
 
-    needed = count_runs_for_difference(difference, 1, 1)
+    needed = audit.count_runs_for_difference(difference, 1, 1)
     assert power(needed - 1) < 0.8 <= power(needed)
 
 
 def test_a_tiny_difference_needs_what_the_normal_distribution_says_and_one_run_more() -> None:
     # 2 (1.95996 + 0.84162)^2 / 0.01^2 + 1.95996^2 / 4, rounded up
-    assert count_runs_for_difference(0.01, 1, 1) == math.ceil(2 * (1.959964 + 0.841621) ** 2 / 1e-4 + 1.959964**2 / 4)
-    assert count_runs_for_difference(0, 1, 1) is None
+    assert audit.count_runs_for_difference(0.01, 1, 1) == math.ceil(
+        2 * (1.959964 + 0.841621) ** 2 / 1e-4 + 1.959964**2 / 4
+    )
+    assert audit.count_runs_for_difference(0, 1, 1) is None
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.5])
 def test_runs_for_a_ratio_reach_the_power_and_one_less_does_not(ratio: float) -> None:
-    needed, draws = count_runs_for_ratio(ratio), 100_000
+    needed, draws = audit.count_runs_for_ratio(ratio), 100_000
     generator = np.random.default_rng(5)
     found = {}
     for runs in (needed, needed - 3):
         chi = generator.chisquare(runs - 1, (2, draws))
-        low, high = compute_null_interval(runs)
+        low, high = audit.compute_null_interval(runs)
         ratios = ratio * np.sqrt(chi[0] / chi[1])
         found[runs] = ((ratios < low) | (ratios > high)).mean()
     assert found[needed] > 0.797 and found[needed - 3] < 0.8
-    assert count_runs_for_ratio(1 / ratio) == needed
-    assert count_runs_for_ratio(1) is None
+    assert audit.count_runs_for_ratio(1 / ratio) == needed
+    assert audit.count_runs_for_ratio(1) is None
 
 
 @pytest.mark.parametrize(
     ("printed", "value", "step"), [("56.31", 56.31, 0.01), ("0.8858", 88.58, 0.01), ("0.023", 0.023, 0.001)]
 )
 def test_the_last_digit_of_a_number(printed: str, value: float, step: float) -> None:
-    assert compute_printed_step(number(printed, value)) == pytest.approx(step)
+    assert audit.compute_printed_step(number(printed, value)) == pytest.approx(step)
 
 
 def test_numbers_agree_that_round_to_each_other() -> None:
@@ -111,7 +103,7 @@ def test_numbers_agree_that_round_to_each_other() -> None:
     published = {
         (t, row, "x", "cv"): number(text) for row, pair in printed.items() for t, text in zip("ab", pair, strict=False)
     }
-    rows = compare_repeated_numbers(published, "a/*/x/cv", "b/*/x/cv")
+    rows = audit.compare_repeated_numbers(published, "a/*/x/cv", "b/*/x/cv")
     assert [(row["cell"], row["agree"]) for row in rows] == [("a/one/x/cv", True), ("a/two/x/cv", False)]
 
 
@@ -131,7 +123,7 @@ OPTIONS = {"displays": {"idm": "t"}, "rates": {"25%": 0.25}, "models": ["M", "N"
 
 
 def test_means_over_cells() -> None:
-    analysis = analyse(PRINTED, OPTIONS)
+    analysis = audit.analyse(PRINTED, OPTIONS)
     found = {(s["metric"], s.get("rate"), s["task"]): s["value"] for s in analysis.scores}
     assert found["cv_ratio_mean", 0.25, "idm"] == pytest.approx(math.sqrt(2))
     assert found["difference_mean", None, "all"] == 1
@@ -140,14 +132,14 @@ def test_means_over_cells() -> None:
 
 
 def test_a_misprinted_cv_leaves_its_score() -> None:
-    more = analyse(PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
+    more = audit.analyse(PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
     found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
     assert found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
 
 
 def test_an_audit_of_nothing_is_an_error() -> None:
     with pytest.raises(UserError, match="finds no cell with both versions"):
-        analyse({}, OPTIONS)
+        audit.analyse({}, OPTIONS)
 
 
 def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:

@@ -8,15 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.analyses.code_weights import (
-    TokenCodes,
-    analyse,
-    compute_gold_scores,
-    load_cat_model,
-    make_word_tables,
-    read_codes,
-    select_word_weights,
-)
+from workflow_scripts.analyses import code_weights
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.data.datasets.pretraining_pairs import prepare
 from workflow_scripts.data.prepared import write_data
@@ -49,7 +41,7 @@ def run(data, tmp_path_factory):
 
 
 def test_a_real_model(run):
-    analysis = analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 40})
+    analysis = code_weights.analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 40})
     scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
     # Random weights know nothing of sememes.
@@ -67,10 +59,10 @@ def test_a_real_model(run):
 
 
 def test_weights_of_a_text_do_not_hang_on_its_neighbours(run):
-    model, tokenizer = load_cat_model(run)
+    model, tokenizer = code_weights.load_cat_model(run)
     short, long = np.array([7, 8]), np.arange(7, 20)
-    (alone,) = read_codes(model, tokenizer, [short])
-    (together,) = read_codes(model, tokenizer, [long, short])
+    (alone,) = code_weights.read_codes(model, tokenizer, [short])
+    (together,) = code_weights.read_codes(model, tokenizer, [long, short])
     assert together.words.sum(1).tolist() == [13, 2]
     for one, other in zip(alone.codes, together.codes, strict=True):
         np.testing.assert_allclose(one[0][alone.words[0]], other[1][together.words[1]], atol=1e-5)
@@ -78,37 +70,37 @@ def test_weights_of_a_text_do_not_hang_on_its_neighbours(run):
 
 def test_a_negative_scalar_of_the_norm_leaves_weights_positive(run):
     """As for the loss, which takes |O|."""
-    model, tokenizer = load_cat_model(run)
-    (before,) = read_codes(model, tokenizer, [np.arange(7, 20)])
+    model, tokenizer = code_weights.load_cat_model(run)
+    (before,) = code_weights.read_codes(model, tokenizer, [np.arange(7, 20)])
     model.codebooks[-1].scale.data.neg_()
-    (after,) = read_codes(model, tokenizer, [np.arange(7, 20)])
+    (after,) = code_weights.read_codes(model, tokenizer, [np.arange(7, 20)])
     np.testing.assert_array_equal(after.codes[-1], before.codes[-1])
 
 
 def test_words_are_the_mean_of_their_pieces():
     codes = np.array([[[0, 0, 9.0], [1, 0, 0], [0, 1, 0], [0, 0, 4], [9, 9, 9]]])
     words = np.array([[False, True, True, True, False]])
-    batch = TokenCodes(np.zeros((1, 5), int), words, [codes])
+    batch = code_weights.TokenCodes(np.zeros((1, 5), int), words, [codes])
     number, pieces, sememes = np.array([0, 0, 1]), np.array([2, 1]), np.array([[1, -1], [-1, -1]])
-    weights, gold = select_word_weights(batch, number, pieces, sememes)
+    weights, gold = code_weights.select_word_weights(batch, number, pieces, sememes)
     assert weights.tolist() == [[0.5, 0.5, 0]] and gold.tolist() == [[False, True, False]]
 
 
 def test_gold_scores_by_hand():
     weights = np.array([[3.0, 1, 0], [0, 2, 2], [0, 0, 0]])
     gold = np.array([[True, False, False], [False, False, True], [True, True, True]])
-    found = compute_gold_scores(weights, gold)
+    found = code_weights.compute_gold_scores(weights, gold)
     assert found["zero_words"] == (pytest.approx(100 / 3), 3)
     assert found["gold_weight"] == (pytest.approx(62.5), 2)
     # Mean shares are 3/8, 3/8 and 1/4.
     assert found["gold_weight_mean_word"] == (pytest.approx(31.25), 2)
     assert found["gold_first"] == (pytest.approx(50), 2)
-    assert compute_gold_scores(np.zeros((0, 3)), np.zeros((0, 3), bool)) == {}
+    assert code_weights.compute_gold_scores(np.zeros((0, 3)), np.zeros((0, 3), bool)) == {}
 
 
 @given(st.lists(st.integers(0, 1000).map(lambda n: n / 100), min_size=3, max_size=3), st.integers(1, 3))
 def test_the_largest_weights_come_first(weights, top):
-    table = make_word_tables("w", np.array(weights), np.array([1]), ["a", "b", "c"], top)["words"]
+    table = code_weights.make_word_tables("w", np.array(weights), np.array([1]), ["a", "b", "c"], top)["words"]
     expected = sorted((weight for weight in weights if weight > 0), reverse=True)[:top]
     assert table["share"].tolist() == pytest.approx([100 * weight / sum(weights) for weight in expected])
     assert table["gold"].tolist() == [name == "b" for name in table["sememe"]]

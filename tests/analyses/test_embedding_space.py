@@ -9,14 +9,6 @@ from sklearn.metrics import silhouette_samples, silhouette_score
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
-from workflow_scripts.analyses.embedding_space import (
-    assign_codes,
-    find_cogs_classes,
-    find_scan_classes,
-    make_word_table,
-    project_tsne,
-    score_focus_code,
-)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cogs
 
@@ -32,13 +24,13 @@ def clusters(size: int, seed: int = 0) -> np.ndarray:
 
 def test_the_same_seed_gives_the_same_map() -> None:
     vectors = clusters(7)
-    assert np.array_equal(project_tsne(vectors, 3), project_tsne(vectors, 3))
-    assert project_tsne(vectors, 3).shape == (21, 2)
+    assert np.array_equal(embedding_space.project_tsne(vectors, 3), embedding_space.project_tsne(vectors, 3))
+    assert embedding_space.project_tsne(vectors, 3).shape == (21, 2)
 
 
 @pytest.mark.parametrize("size", [5, 20])
 def test_clusters_stay_apart_in_the_map(size: int) -> None:
-    points = project_tsne(clusters(size), 0)
+    points = embedding_space.project_tsne(clusters(size), 0)
     labels = np.repeat([0, 1, 2], size)
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
@@ -47,7 +39,7 @@ def test_clusters_stay_apart_in_the_map(size: int) -> None:
 
 def test_a_map_of_three_words_is_refused() -> None:
     with pytest.raises(UserError, match="at least 4"):
-        project_tsne(np.eye(3), 0)
+        embedding_space.project_tsne(np.eye(3), 0)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +54,7 @@ def test_a_map_of_three_words_is_refused() -> None:
     ],
 )
 def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
-    assert score_focus_code(codes, **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
+    assert embedding_space.score_focus_code(codes, **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
 
 
 @pytest.mark.parametrize("jump", [1, 2, 3])
@@ -82,7 +74,7 @@ def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
     model, _ = run.load()
     words = json.loads((run.data / "vocabulary.json").read_text())["target"]
-    codes = assign_codes(model, "target", range(len(words)))
+    codes = embedding_space.assign_codes(model, "target", range(len(words)))
     codebook = model.target_quantiser.codebook.detach().numpy()
     weights = model.target_embedding.weight.detach().numpy()
     vectors = weights * weights.shape[1] ** 0.5
@@ -92,7 +84,7 @@ def test_target_codes_are_the_nearest_of_the_embeddings(tmp_path: Path) -> None:
 
 def test_a_table_has_every_word_but_those_that_no_sentence_holds(tmp_path: Path) -> None:
     run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    words, vectors = make_word_table(run, "scan")
+    words, vectors = embedding_space.make_word_table(run, "scan")
     in_data = {word for sentence in run.read_pairs("train")["source"] for word in sentence.split()}
     assert set(words["word"]) == in_data | {"</s>"} and len(words) == len(vectors)
     assert words.set_index("word").loc[["jump", "left", "</s>"], "class"].tolist() == ["verb", "direction", "</s>"]
@@ -116,11 +108,11 @@ def test_scores_of_a_model_with_codes_and_of_one_without(tmp_path: Path) -> None
     assert plain.keys() == {"silhouette", "jump_silhouette"}
     of_codes = {"codes_in_use", "v_measure", "adjusted_rand", "jump_with_verbs", "jump_alone", "I_WALK_with_any_end"}
     assert structured.keys() - plain.keys() == of_codes
-    words, vectors = make_word_table(runs[0], "scan")
+    words, vectors = embedding_space.make_word_table(runs[0], "scan")
     real = (words["word"] != "</s>").to_numpy()
     assert plain["silhouette"] == pytest.approx(silhouette_score(vectors[real], words.loc[real, "class"]), rel=1e-5)
     table = found.files["words"]
-    words, vectors = make_word_table(runs[1], "scan")
+    words, vectors = embedding_space.make_word_table(runs[1], "scan")
     real = (words["word"] != "</s>").to_numpy()
     words, by_word = words[real], silhouette_samples(vectors[real], words.loc[real, "class"])
     assert structured["jump_silhouette"] == pytest.approx(by_word[words["word"] == "jump"].item())
@@ -148,26 +140,26 @@ def test_a_focus_that_the_data_lack_is_noted(tmp_path: Path) -> None:
 
 
 def test_words_of_cogs_are_classified_by_its_training_data(tmp_path: Path) -> None:
-    words, _ = make_word_table(add_run(tmp_path, "cogs/sq-transformer/srl/seed-1"), "cogs")
+    words, _ = embedding_space.make_word_table(add_run(tmp_path, "cogs/sq-transformer/srl/seed-1"), "cogs")
     assert {"common noun", "proper name", "determiner"} <= set(words["class"])
     assert words["class"].notna().all()
 
 
 def test_unknown_classes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="known: cogs, scan"):
-        make_word_table(add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1"), "wordnet")
+        embedding_space.make_word_table(add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1"), "wordnet")
 
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
     expected = dict.fromkeys(["walk", "look", "run", "jump", "turn", "walk17", "jump200"], "verb")
     expected |= dict.fromkeys(["left", "right"], "direction") | dict.fromkeys(["around", "opposite"], "preposition")
     expected |= dict.fromkeys(["twice", "thrice"], "adverb") | dict.fromkeys(["and", "after"], "conjunction")
-    assert find_scan_classes([*expected, "<pad>", "<s>", "</s>", "<unk>"]) == expected
+    assert embedding_space.find_scan_classes([*expected, "<pad>", "<s>", "</s>", "<unk>"]) == expected
 
 
 def test_a_word_outside_the_grammar_is_an_error() -> None:
     with pytest.raises(UserError, match="'skip' is no word of SCAN"):
-        find_scan_classes(["skip"])
+        embedding_space.find_scan_classes(["skip"])
 
 
 SENTENCES = [
@@ -194,7 +186,7 @@ SENTENCES = [
 
 
 def test_cogs_classes_come_from_the_logical_forms() -> None:
-    assert find_cogs_classes(SENTENCES) == {
+    assert embedding_space.find_cogs_classes(SENTENCES) == {
         **dict.fromkeys(["rose", "dog", "cake", "table", "shark"], "common noun"),
         **dict.fromkeys(["Emma", "Liam", "Paula"], "proper name"),
         **dict.fromkeys(["ate", "hoped", "wanted"], "verb, past"),
@@ -209,14 +201,14 @@ def test_cogs_classes_come_from_the_logical_forms() -> None:
 
 def test_a_word_has_the_class_that_it_shows_most_often() -> None:
     noun, verb = ("saw", "LAMBDA a . saw ( a )"), ("saw", "LAMBDA a . LAMBDA e . saw . agent ( e , a )")
-    assert find_cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
-    assert find_cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
+    assert embedding_space.find_cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
+    assert embedding_space.find_cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
 
 
 def test_the_stand_in_for_cogs_is_classified_whole() -> None:
     prepared = cogs.prepare({"from": "stand_in", "limit": {"train": 600, "test": 100}}, {})
     pairs = [(example.source, example.target) for example in prepared.splits["train"]]
-    classes = find_cogs_classes(pairs)
+    classes = embedding_space.find_cogs_classes(pairs)
     assert classes.keys() == {word for sentence, _ in pairs for word in sentence.split()}
     assert {"common noun", "proper name", "verb, past", "preposition", "determiner"} <= set(classes.values())
     assert {word for word, name in classes.items() if name == "function word"} <= {"was", "by", "to", "that", "."}
@@ -224,7 +216,7 @@ def test_the_stand_in_for_cogs_is_classified_whole() -> None:
 
 def test_the_words_of_cogs(mirror: Path) -> None:
     table = pandas.read_csv(mirror / "cogs/train.tsv", sep="\t", names=["sentence", "form", "kind"])
-    classes = find_cogs_classes(table[["sentence", "form"]].itertuples(index=False))
+    classes = embedding_space.find_cogs_classes(table[["sentence", "form"]].itertuples(index=False))
     counts = pandas.Series(classes).value_counts()
     assert counts.sum() == 743
     names = ["proper name", "common noun", "preposition", "determiner"]

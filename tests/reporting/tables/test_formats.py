@@ -9,17 +9,9 @@ from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.pages.page import format_count, format_html_table, make_page
 from workflow_scripts.reporting.pages.training_summary import TrainingSummary
-from workflow_scripts.reporting.tables import formats
+from workflow_scripts.reporting.tables import formats, layout
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
-from workflow_scripts.reporting.tables.layout import (
-    build_grid,
-    choose_decimals,
-    describe_units,
-    explain_table,
-    format_number,
-    format_published,
-)
 
 ROWS = [{"row": "Old_1", "group": "Previous"}]
 ROWS += [{"row": row, "group": "Ours", "method": "m", "variant": "v"} for row in ("Plain", "New")]
@@ -40,8 +32,8 @@ CELLS = [
     replace(OURS, column="K", protocol="reduced"),
 ]
 TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, compare_independent([95.0, 96.0], [40.0, 41.0]))}
-NOTES = explain_table(DISPLAY, CELLS, TESTS, "small")
-GRID = build_grid(DISPLAY, CELLS, TESTS)
+NOTES = layout.explain_table(DISPLAY, CELLS, TESTS, "small")
+GRID = layout.build_grid(DISPLAY, CELLS, TESTS)
 # t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
 
 
@@ -112,7 +104,7 @@ class Cells(HTMLParser):
 
 def html(cells=CELLS):
     trained = [TrainingSummary("jump/new/a", [1, 2], "paper", 4000, 1_210_000, 0.5, ["cpu"])]
-    body = format_html_table(build_grid(DISPLAY, cells, TESTS), NOTES, trained, "./reproduce x.html")
+    body = format_html_table(layout.build_grid(DISPLAY, cells, TESTS), NOTES, trained, "./reproduce x.html")
     return make_page("A & B_c <b>", "above", body)
 
 
@@ -146,7 +138,8 @@ def test_published_is_grey_beside_another_protocol_only():
     reduced = [replace(cell, protocol="reduced") if cell.seeds else cell for cell in CELLS]
     assert '<span class="paper grey"' in html(reduced)
     assert "to the paper" not in html(reduced)
-    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in formats.format_latex_table("t", build_grid(DISPLAY, reduced, {}), [])
+    grid = layout.build_grid(DISPLAY, reduced, {})
+    assert r"\textcolor{gray}{99.42 $\pm$ 1.0}" in formats.format_latex_table("t", grid, [])
     assert r"\textcolor" not in formats.format_latex_table("t", GRID, []).split(r"\toprule")[1]
 
 
@@ -158,14 +151,14 @@ def test_notes_speak_of_no_colour_that_markdown_has_not():
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>generated\u00a0data</small>" in html(made_up)
-    assert any("generated data" in note for note in explain_table(DISPLAY, made_up, {}, "demo"))
+    assert any("generated data" in note for note in layout.explain_table(DISPLAY, made_up, {}, "demo"))
 
 
 def test_a_narrow_interval_has_two_digits_of_its_width():
     points = [(-1.3, 4.1), (-0.0131, 0.0945), (2.71, 2.71), (None, None)]
-    assert [choose_decimals("points", *interval) for interval in points] == [1, 2, 1, 1]
-    assert (choose_decimals("nats", 0.4, 0.9), choose_decimals("nats", 0.401, 0.442)) == (2, 3)
-    assert choose_decimals("ratio", 0.1, 0.2) == 4
+    assert [layout.choose_decimals("points", *interval) for interval in points] == [1, 2, 1, 1]
+    assert (layout.choose_decimals("nats", 0.4, 0.9), layout.choose_decimals("nats", 0.401, 0.442)) == (2, 3)
+    assert layout.choose_decimals("ratio", 0.1, 0.2) == 4
 
 
 def test_explanations_name_methods_and_assumptions():
@@ -174,15 +167,15 @@ def test_explanations_name_methods_and_assumptions():
     assert "paired bootstrap over 7,706 examples" in text
     assert "α = 0.01" in text
     assert "Protocol reduced" in text and "Ours, at scale small" in text
-    nothing = explain_table(DISPLAY, [CELLS[0]], {}, "small")
+    nothing = layout.explain_table(DISPLAY, [CELLS[0]], {}, "small")
     assert "Nothing of this table is run at scale small: it holds the published numbers only." in nothing
-    ours_alone = explain_table(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
+    ours_alone = layout.explain_table(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
     assert "Nothing of this table is run at scale small." in ours_alone
 
 
 def test_transposed_tables_group_their_columns():
     columns = [column.model_copy(update={"group": f"Group {column.column}"}) for column in DISPLAY.columns]
-    grid = build_grid(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS, TESTS)
+    grid = layout.build_grid(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS, TESTS)
     assert grid.heads == ["Old_1", "Plain", "New"]
     assert [(line.heading, line.label) for line in grid.lines] == [("Group J", "J"), ("Group K", "K")]
     assert grid.published == [True, False, True]
@@ -198,17 +191,18 @@ def test_every_special_letter_is_escaped():
 
 def test_numbers():
     given = [(1.005, 1, False), (-1.25, 2, False), (-0.001, 2, False), (0.4, 1, True), (-0.0, 0, True)]
-    assert [format_number(*number) for number in given] == ["1.0", "−1.25", "0.00", "+0.4", "+0"]
+    assert [layout.format_number(*number) for number in given] == ["1.0", "−1.25", "0.00", "+0.4", "+0"]
     assert [format_count(value) for value in (120, 4000, 1_210_000)] == ["120", "4,000", "1.21 M"]
 
 
 def test_units_are_said_once_each():
     others = [replace(MEASURED, metric=metric, unit="nats") for metric in ("attention_kl", "attention_kl_test")]
-    assert describe_units(CELLS) == "Numbers in percent."
-    assert describe_units([*CELLS, *others]) == "Units: percent (exact match), nats (attention kl, attention kl test)."
+    assert layout.describe_units(CELLS) == "Numbers in percent."
+    said = "Units: percent (exact match), nats (attention kl, attention kl test)."
+    assert layout.describe_units([*CELLS, *others]) == said
 
 
 def test_published_numbers_are_shown_without_tex():
     shown = {"99.42±1.0": "99.42 ± 1.0", r"\sim 1\%": "about 1%", "< 5%": "< 5%", "+3.61%": "+3.61%"}
     cells = [replace(MEASURED, published=replace(PUBLISHED, printed=printed)) for printed in shown]
-    assert [format_published(cell) for cell in cells] == [*shown.values()]
+    assert [layout.format_published(cell) for cell in cells] == [*shown.values()]

@@ -8,13 +8,8 @@ import numpy as np
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
-from workflow_scripts.evaluation.statistics import (
-    Effect,
-    SuccessRates,
-    compare_with_constant,
-    compute_kendall_tau,
-    measure_association,
-)
+from workflow_scripts.evaluation import statistics
+from workflow_scripts.evaluation.statistics import Effect, SuccessRates
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
 
@@ -115,7 +110,7 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         if not seeds:
             raise NoEffectError("its cells share no seed")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
-        return -measure_association(left, right)
+        return -statistics.measure_association(left, right)
     left, right = (Side(tuple(side)) for side in zip(*pairs, strict=True))
     if claim.measure == "log_ratio":
         left, right = _logarithms(left), _logarithms(right)
@@ -127,7 +122,7 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         constant_right = right.cells[0].status == COMPUTED
         constants = right if constant_right else left
         constant = float(np.mean([cell.computed for cell in constants.cells]))
-        effect = compare_with_constant(list(by_seed[0].values()), constant, constant_right)
+        effect = statistics.compare_with_constant(list(by_seed[0].values()), constant, constant_right)
     elif paired and not by_seed[0].keys() & by_seed[1].keys():
         raise NoEffectError("its sides start from the same weights and share no seed")
     else:
@@ -153,7 +148,7 @@ def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> fl
         return None
     left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
     if claim.relation == "falls_with":
-        return -float(compute_kendall_tau(left, right))
+        return -float(statistics.compute_kendall_tau(left, right))
     if claim.measure == "log_ratio":
         if min(*left, *right) <= 0:
             return None
@@ -238,7 +233,7 @@ def find_failed_floor(outcome: Outcome, floor: float | str | None, beyond: float
     if any(cell.status == COMPUTED for cell in better.cells):
         lowest = _quality(claim, average_side(better) - floor)
     else:
-        above = compare_with_constant(list(better.average_by_seed().values()), floor)
+        above = statistics.compare_with_constant(list(better.average_by_seed().values()), floor)
         interval = (-above if claim.relation == "less" else above).compute_interval(outcome.quantile)
         if interval is None:
             return ""

@@ -9,19 +9,8 @@ from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import QUANTILE, SuccessRates, compute_q_values
-from workflow_scripts.reporting.claims.effects import (
-    EXPLORATORY,
-    NO_VERDICT,
-    NoEffectError,
-    Outcome,
-    compute_effect,
-    compute_planned_effect,
-    compute_published_effect,
-    find_failed_control,
-    find_failed_floor,
-    get_margin,
-    select_sides,
-)
+from workflow_scripts.reporting.claims import effects
+from workflow_scripts.reporting.claims.effects import EXPLORATORY, NO_VERDICT, Outcome
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
@@ -56,10 +45,10 @@ def judge_claims(
         one = found[i]
         if entry := planned.get(one.claim.claim):
             seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
-            effect = other and compute_planned_effect(other, cells, seeds, file)
-            failed = find_failed_control(one, entry, seeds, cells, effect)
+            effect = other and effects.compute_planned_effect(other, cells, seeds, file)
+            failed = effects.find_failed_control(one, entry, seeds, cells, effect)
         else:
-            failed = find_failed_floor(one, one.claim.floor, 0.0, cells)
+            failed = effects.find_failed_floor(one, one.claim.floor, 0.0, cells)
         found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
     return [_apply_condition(outcome, verdict_of, file) for outcome in found]
@@ -73,9 +62,9 @@ def _measure(
     claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
 ) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
-    sides = select_sides(claim, cells, file, plan.select_seeds(entry) if entry else None)
+    sides = effects.select_sides(claim, cells, file, plan.select_seeds(entry) if entry else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
-    published = entry.published if entry and entry.published else compute_published_effect(claim, pairs)
+    published = entry.published if entry and entry.published else effects.compute_published_effect(claim, pairs)
     outcome = Outcome(claim, sides, published=published)
     if entry:
         planned, done = len(plan.select_seeds(entry)), min(side.complete_seeds for side in sides)
@@ -100,8 +89,8 @@ def _measure(
         return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
     else:
         try:
-            effect = compute_effect(claim, measured)
-        except NoEffectError as error:
+            effect = effects.compute_effect(claim, measured)
+        except effects.NoEffectError as error:
             return replace(outcome, reason=str(error))
         if entry and effect.n < len(plan.select_seeds(entry)):
             return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
@@ -109,13 +98,14 @@ def _measure(
         interval = effect.compute_interval(quantile)
         outcome = replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
-        outcome = replace(outcome, smallest=get_margin(claim) + QUARTER * published)
+        outcome = replace(outcome, smallest=effects.get_margin(claim) + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="generated data")
     # A success rate is meaningful at 0% or 100% too.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    return replace(outcome, p_value=outcome.effect.compute_p_value(get_margin(claim)) if outcome.effect else None)
+    margin = effects.get_margin(claim)
+    return replace(outcome, p_value=outcome.effect.compute_p_value(margin) if outcome.effect else None)
 
 
 def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
@@ -133,7 +123,7 @@ def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
 
 def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     """Return (verdict, reason) from the interval, the margin, the smallest effect of interest, and a q value."""
-    margin, smallest = get_margin(outcome.claim), outcome.smallest
+    margin, smallest = effects.get_margin(outcome.claim), outcome.smallest
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
     low, high = outcome.interval

@@ -31,10 +31,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     figure, axes = make_text_page(len(lines))
     for x, heading in ((LEFT, "word"), (SEMEMES, "sememes (% of the weights)")):
         write_text(axes, x, 0, heading, fontweight="bold")
-    shown = []
-    for line in lines:
-        none = "none" if line["seed"] is not None or line["model"] == "HowNet" else f"not run at {inputs.scale}"
-        shown.append(WordLine(line["word"], line["model"], line["sememes"], line["own"], none))
-    write_lines(axes, shown, MODEL, SEMEMES)
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
+    shown = []
+    for word, model, seed, sememes, own in plotted.itertuples(index=False):
+        none = f"not run at {inputs.scale}" if pandas.isna(seed) and model != "HowNet" else "none"
+        shown.append(WordLine(word, model, sememes, own, none))
+    write_lines(axes, shown, MODEL, SEMEMES)
     return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))
