@@ -6,6 +6,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.axes import merge_extended
+from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_entry,
@@ -14,7 +15,7 @@ from workflow_scripts.config.displays import (
     select_paper_runs,
     select_shown_displays,
 )
-from workflow_scripts.config.loading import Paper, load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Experiments
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from tests.workflow.projects import Project, pretend, record_as_made
-from workflow_scripts.config.loading import Paper, load_catalogue, read_catalogue
+from workflow_scripts.config.catalogue import Paper
+from workflow_scripts.config.loading import load_catalogue, read_catalogue
 
 PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.

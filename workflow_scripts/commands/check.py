@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_job

@@ -10,10 +10,11 @@ from workflow_scripts.commands.plan_power import print_power
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json, write_csv
 from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
 from workflow_scripts.config.layers import merge_settings
-from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import Run, parse_run

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.table import Table
 
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.loading import Catalogue, Paper
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.planned import list_planned_runs
 from workflow_scripts.config.requested import list_lineage
 from workflow_scripts.config.runs import Run

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, suggest_name
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
 from workflow_scripts.config.layers import locate_errors, merge_settings
-from workflow_scripts.config.loading import Catalogue, Paper, load_config, read_catalogue
+from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run

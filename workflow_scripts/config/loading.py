@@ -1,16 +1,21 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import locate, parse_as, suggest_name
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
+from workflow_scripts.config.agreement import (
+    check_characters,
+    check_claims,
+    check_conditions,
+    check_names,
+    check_plan,
+    check_published,
+)
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.axes import (
     Units,
@@ -21,46 +26,18 @@ from workflow_scripts.config.axes import (
     merge_extended,
     read_axes,
 )
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
 from workflow_scripts.config.display_schema import (
-    SIDES,
     Analysis,
     Claim,
     FigureDisplay,
     TableDisplay,
-    list_cells,
-    list_display_analyses,
-    match_stars,
 )
-from workflow_scripts.config.entries import Method, Task, read_methods, read_tasks
-from workflow_scripts.config.packages import list_packages
-from workflow_scripts.config.schema import Condition, Config, Experiments, Metrics, Scale, list_names
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.config.entries import read_methods, read_tasks
+from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-@dataclass(frozen=True)
-class Paper:
-    """The content of a folder of papers/."""
-
-    experiments: Experiments
-    displays: dict[str, dict]
-    analyses: dict[str, dict]
-    claims: list[dict]
-    plan: AnalysisPlan | None = None
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """The content of catalogue/ and papers/."""
-
-    root: Path
-    tasks: dict[str, Task]
-    methods: dict[str, Method]
-    scales: dict[str, Scale]
-    papers: dict[str, Paper] = field(default_factory=dict)
-    problems: Problems = field(default_factory=Problems)  # what is left out because it is wrong
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
@@ -104,17 +81,10 @@ def read_catalogue(folder: str) -> Catalogue:
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
     for file in sorted(root.glob("papers/*/experiments.yaml")):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
-    problems.add(*_check_characters(catalogue))
+    problems.add(*check_characters(catalogue))
     if known:
-        problems.add(*_check_conditions(catalogue), *_check_names(catalogue))
+        problems.add(*check_conditions(catalogue), *check_names(catalogue))
     return catalogue
-
-
-def find_scale(catalogue: Catalogue, name: str) -> Scale:
-    """Return the scale called `name`. Raises UserError with the nearest known name."""
-    if name not in catalogue.scales:
-        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, catalogue.scales)}")
-    return catalogue.scales[name]
 
 
 def _read_units(file: Path) -> Units:
@@ -142,12 +112,12 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
         claimed = len(problems.lines) == before
         if (file := folder / "analysis_plan.yaml").exists():
             paper = replace(paper, plan=parse_as(AnalysisPlan, read_yaml_mapping(file), file))
-            problems.add(*(_check_plan(file, paper) if claimed else ()))
+            problems.add(*(check_plan(file, paper) if claimed else ()))
         if shown:
-            problems.add(*_check_claims(folder, paper, lines))
+            problems.add(*check_claims(folder, paper, lines))
     if shown:
         with problems.collect():
-            problems.add(*_check_published(folder, paper))
+            problems.add(*check_published(folder, paper))
     return paper
 
 
@@ -189,179 +159,3 @@ def _read_claims(file: Path, paper: Paper, problems: Problems) -> list[str]:
                 paper.claims.append(claim)
                 lines.append(where)
     return lines
-
-
-def _list_table_cells(paper: Paper) -> dict[str, dict]:
-    """Return `<display>/<row>/<column>/<metric>` -> cell (column | row) of all tables."""
-    cells = {}
-    for name, display in paper.displays.items():
-        for row in display.get("rows", ()):
-            for column in display.get("columns", ()):
-                spec = column | row
-                cells[f"{name}/{row['row']}/{column['column']}/{spec.get('metric')}"] = spec
-    return cells
-
-
-def _check_published(folder: Path, paper: Paper) -> Iterator[str]:
-    """Yield displays without a metric, and published numbers of cells that do not exist."""
-    cells, displays = _list_table_cells(paper), folder / "displays.yaml"
-    without: dict[tuple[str, str], str] = {}
-    for cell, spec in cells.items():
-        for key in {"metric", "unit"} - spec.keys():
-            without.setdefault((cell.split("/")[0], key), cell)
-    for (name, key), cell in sorted(without.items()):
-        row, column = cell.split("/")[1:3]
-        where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{row}' and column '{column}'"
-        yield f"{where} name no {key}; one of them must"
-    for (display, *parts), found in read_published(folder / "published.csv").items():
-        where, cell = found.where, "/".join((display, *parts))
-        if display not in paper.displays:
-            yield f"{where}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}"
-        elif "rows" in paper.displays[display] and cell not in cells:
-            yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
-
-
-def _check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the cells that claims and their plan compare.
-
-    A misspelt name would otherwise be found after all trainings, or never.
-    """
-    cells, seen = _list_table_cells(paper), set()
-    for claim, line in zip(paper.claims, lines, strict=True):
-        name = claim["claim"]
-        if name in seen:
-            yield f"{line}: claim '{name}' is listed twice; give one of them another name"
-        seen.add(name)
-        units: dict[str, str] = {}
-        for side in SIDES:
-            for cell in list_cells(claim.get(side)):
-                where, display = f"{line}: key '{name}.{side}'", cell.split("/")[0]
-                matching = [cell] if cell in cells else [known for known in cells if match_stars(cell, known)]
-                if display not in paper.displays:
-                    yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
-                elif not matching:
-                    yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
-                for one in matching:
-                    units.setdefault(cells[one].get("unit", ""), cell)
-        if claim["left"] == claim["right"]:
-            yield f"{line}: claim '{name}' compares {claim['left']} with itself; name two cells"
-        if len(units) > 1 and claim["relation"] != "falls_with":
-            said = " and ".join(f"{cell} in {unit}" for unit, cell in units.items())
-            yield f"{line}: claim '{name}' compares unlike units, {said}; name cells of one unit"
-    file = folder / "analysis_plan.yaml"
-    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
-        control = entry.control
-        for cell in [*list_cells(control.floor), *(requirement.cell for requirement in control.requires)]:
-            if cell not in cells:
-                where = f"{locate(file, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
-                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
-
-
-def _check_plan(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield where an analysis plan and the claims do not agree on names, margins and measures."""
-    claims = {claim["claim"]: claim for claim in paper.claims}
-    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
-        keys: tuple = ("primary", number)
-        for name, key in ((entry.claim, "claim"), (entry.control.same_sign, "control.same_sign")):
-            if name and name not in claims:
-                where = f"{locate(file, (*keys, *key.split('.')))}: key 'primary.{number}.{key}'"
-                yield f"{where} names '{name}'; {suggest_name(name, claims)}"
-        if entry.claim not in claims:
-            continue
-        claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
-        rates = claim.get("measure") == "success_rate"
-        if rates != (entry.threshold is not None):
-            yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
-        margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
-        if not rates and margin != entry.margin:
-            yield f"{where}: margin is {entry.margin}, but {margin} by at_least in claims.yaml; make them equal"
-    for number, name in enumerate(paper.plan.secondary if paper.plan else ()):
-        if name not in claims:
-            yield f"{locate(file, ('secondary', number))}: key 'secondary' names '{name}'; {suggest_name(name, claims)}"
-
-
-def _check_characters(catalogue: Catalogue) -> Iterator[str]:
-    """Yield names that could leave results/ as a path, or be more than a word for a shell."""
-    names = {"catalogue/scales.yaml": [*catalogue.scales], "catalogue/tasks": [*catalogue.tasks]}
-    names["catalogue/methods"] = [*catalogue.methods]
-    names["catalogue/methods"] += [name for method in catalogue.methods.values() for name in method.variants]
-    names["papers"] = [*catalogue.papers]
-    for paper, entry in catalogue.papers.items():
-        names[f"papers/{paper}/displays.yaml"] = [*entry.displays, *entry.analyses]
-    for file, found in names.items():
-        for name in found:
-            if not NAME.fullmatch(name):
-                yield (
-                    f"{catalogue.root / file}: the name {name[:100]!r} needs at most 100 letters a-z, A-Z, digits, "
-                    "'.', '_' and '-', and start with a letter or digit"
-                )
-
-
-def _check_conditions(catalogue: Catalogue) -> Iterator[str]:
-    """Yield names in the condition of a rule that match nothing."""
-    for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
-        for block in entry.blocks:
-            if not isinstance(block.content, Condition):
-                continue
-            for key, among in (
-                ("task", catalogue.tasks),
-                ("kind", list_packages("tasks")),
-                ("scale", catalogue.scales),
-            ):
-                for name in list_names(getattr(block.content, key) or []):
-                    if not any(fnmatchcase(one, name) for one in among):
-                        yield f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}"
-
-
-def _check_names(catalogue: Catalogue) -> Iterator[str]:
-    """Yield names of tasks, methods, variants, scales, analyses and papers that are not defined."""
-
-    def known(name: str, among: Any, file: str, *keys: str | int) -> Iterator[str]:
-        if name not in among:
-            where = f"{locate(catalogue.root / file, keys)}: key '{'.'.join(map(str, keys))}'"
-            yield f"{where} names '{name}'; {suggest_name(name, among)}"
-
-    def named(part: dict, file: str, *keys: str) -> Iterator[str]:
-        tasks = part.get("task") or []
-        for task in [tasks] if isinstance(tasks, str) else tasks:
-            yield from known(task, catalogue.tasks, file, *keys, "task")
-        if method := part.get("method"):
-            yield from known(method, catalogue.methods, file, *keys, "method")
-            variants = part.get("variant") or []
-            for variant in [variants] if isinstance(variants, str) else dict(variants).values():
-                if method in catalogue.methods:
-                    yield from known(variant, catalogue.methods[method].variants, file, *keys, "variant")
-
-    for name, scale in catalogue.scales.items():
-        for method in scale.jobs.memory_of:
-            yield from known(method, catalogue.methods, "catalogue/scales.yaml", name, "jobs", "memory_of", method)
-    for paper, entry in catalogue.papers.items():
-        file = f"papers/{paper}/displays.yaml"
-        for name, display in entry.displays.items():
-            for analysis in list_display_analyses(display):
-                yield from known(analysis, entry.analyses, file, "displays", name)
-            # An analysis may give its scores names of its own.
-            cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
-            for part in (*(cell for cell in cells if "analysis" not in cell), *display.get("runs", ())):
-                yield from named(part, file, "displays", name)
-        for name, analysis in entry.analyses.items():
-            for part in analysis.get("runs", ()):
-                yield from named(part, file, "analyses", name)
-            if "published" in analysis:
-                yield from known(analysis["published"], catalogue.papers, file, "analyses", name, "published")
-        if entry.plan:
-            yield from known(entry.plan.scale, catalogue.scales, f"papers/{paper}/analysis_plan.yaml", "scale")
-        file = f"papers/{paper}/experiments.yaml"
-        for part in ("demo", "experiments"):
-            for number, experiment in enumerate(getattr(entry.experiments, part)):
-                for task in list_names(experiment.task):
-                    yield from known(task, catalogue.tasks, file, part, number, "task")
-                for method, variants in experiment.methods.items():
-                    yield from known(method, catalogue.methods, file, part, number, "methods", method)
-                    for variant in variants if method in catalogue.methods else ():
-                        among = catalogue.methods[method].variants
-                        yield from known(variant, among, file, part, number, "methods", method)
-                for scale in (*experiment.seeds, *list_names(experiment.at or [])):
-                    yield from known(scale, catalogue.scales, file, part, number)
-        for scale in entry.experiments.seeds:
-            yield from known(scale, catalogue.scales, file, "seeds", scale)

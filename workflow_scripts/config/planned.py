@@ -6,8 +6,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
-from workflow_scripts.config.loading import Catalogue, Paper
 from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.config.schema import Config
 

@@ -84,7 +84,7 @@ def format_type(content: dict[str, Any]) -> str:
     words = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "keys", "array": "list"}
     limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = [f"{sign} {content[key]}" for key, sign in limits.items() if content.get(key, 2**31) != 2**31]
-    kind = words.get(content.get("type", "any"), content.get("type", "any"))
+    kind = str(words.get(content.get("type", ""), content.get("type", "any")))
     return " ".join([kind, *([f"of {format_type(inner)}"] if isinstance(inner, dict) and inner else []), *bounds])
 
 

@@ -1,6 +1,6 @@
 """Runs that papers request."""
 
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.planned import check_requested
 from workflow_scripts.config.run_specs import find_parent_run
 from workflow_scripts.config.runs import Run

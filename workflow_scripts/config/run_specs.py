@@ -9,8 +9,9 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.layers import locate_errors, merge_settings
-from workflow_scripts.config.loading import Catalogue, read_catalogue
+from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.packages import (
     ReadsBlocks,
     check_sections,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 
 Variant = tuple[str, str, str]  # task, method, variant
 

@@ -12,9 +12,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.entries import Place
 from workflow_scripts.config.layers import list_task_blocks, locate_errors, merge_section
-from workflow_scripts.config.loading import Catalogue, find_scale, read_catalogue
+from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.schema import DataLayer
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings

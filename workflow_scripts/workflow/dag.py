@@ -10,6 +10,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import digest
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_intervened_variants,
@@ -19,7 +20,6 @@ from workflow_scripts.config.displays import (
     select_display_runs,
     select_shown_displays,
 )
-from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.paths import (
     DOWNLOADS,
     analysis_folder,

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.loading import Catalogue, load_catalogue
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories

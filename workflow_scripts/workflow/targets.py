@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     list_analysis_sources,
@@ -14,7 +15,6 @@ from workflow_scripts.config.displays import (
     select_intervened_runs,
     select_shown_displays,
 )
-from workflow_scripts.config.loading import Catalogue
 from workflow_scripts.config.paths import DOWNLOADS
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run

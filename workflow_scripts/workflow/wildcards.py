@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.claims.effects import Outcome

@@ -10,7 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.common.options import merge_options
 from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol

@@ -8,7 +8,7 @@ from rocrate.model.file import File
 from rocrate.rocrate import ROCrate
 
 from workflow_scripts.common.files import hash_file, read_json
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import list_expected_results
 

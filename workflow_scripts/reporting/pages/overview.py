@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from workflow_scripts.config.loading import Catalogue
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.reporting.claims.verdicts import EXPLORATORY, PRIMARY, VERDICTS, Outcome
 from workflow_scripts.reporting.pages.claim_texts import make_claim_texts
 from workflow_scripts.reporting.pages.page import format_training_time, make_page, render

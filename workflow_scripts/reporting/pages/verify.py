@@ -9,9 +9,10 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config import paths
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs, select_shown_displays
-from workflow_scripts.config.loading import Catalogue, load_catalogue, load_config
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
