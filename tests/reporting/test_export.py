@@ -146,13 +146,8 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
 
 def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(results: Path, capsys):
     folder, out = results / "small/runs" / RUN, results / "reference/small"
-    table = {
-        "split": ["test"] * 2,
-        "row": [0, 1],
-        "prediction": ["x", "y"],
-        "source": ["a text", "b"],
-        "correct": [1, 0],
-    }
+    table = {"split": ["test"] * 2, "row": [0, 1], "prediction": ["x", "y"], "source": ["a text", "b"]}
+    table["correct"] = [1, 0]
     pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
     (folder / "checkpoint").mkdir()
     (folder / "checkpoint/model.safetensors").write_bytes(b"chosen")

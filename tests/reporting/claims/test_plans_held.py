@@ -35,11 +35,8 @@ def first_committed(root: Path, file: Path) -> AnalysisPlan:
 
 def what_decides(plan: AnalysisPlan) -> dict[str, Any]:
     """All that a verdict depends on: neither dates nor words."""
-    claims = {
-        entry.claim: entry.model_dump(include={"published", "margin", "smallest", "threshold", "control"})
-        | {"seeds": plan.select_seeds(entry)}
-        for entry in plan.primary
-    }
+    limits = {"published", "margin", "smallest", "threshold", "control"}
+    claims = {entry.claim: (entry.model_dump(include=limits), plan.select_seeds(entry)) for entry in plan.primary}
     whole = plan.model_dump(include={"scale", "quantile", "draws"})
     return whole | {"K": len(plan.primary), "pilots": plan.pilots.seeds, "claims": claims}
 

@@ -43,10 +43,8 @@ def test_the_paired_difference_is_scipys_and_that_of_the_gains(pairs):
 
 def test_paired_sides_are_compared_on_the_seeds_that_they_share():
     left, right = {1: 5.0, 2: 7.0, 3: 9.0}, {2: 5.0, 3: 8.0, 4: 100.0}
-    assert (compute_difference(left, right, paired=True).value, compute_difference(left, right, paired=True).n) == (
-        1.5,
-        2,
-    )
+    effect = compute_difference(left, right, paired=True)
+    assert (effect.value, effect.n) == (1.5, 2)
     assert compute_difference(left, right, paired=False).value == pytest.approx(7 - 113 / 3)
     with pytest.raises(UserError, match="share no seed; run the same seeds of both"):
         compute_difference(left, {8: 1.0, 9: 2.0}, paired=True)

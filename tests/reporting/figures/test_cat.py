@@ -41,11 +41,8 @@ def by_share(*runs: Run) -> Inputs:
     for run in runs:
         value = float(run.task.split("-")[-1].removesuffix("pc")) + run.seed
         readout = {"bert": "last", "cat": run.variant}[run.method]
-        rows = [
-            scored(run, readout, value),
-            scored(run, "constant", 50.0),
-            scored(run, readout, 10.0, "in_distribution"),
-        ]
+        rows = [scored(run, readout, value), scored(run, "constant", 50.0)]
+        rows.append(scored(run, readout, 10.0, "in_distribution"))
         scores.setdefault(run.unseeded, []).extend(rows)
     display = "figure3-imdb" if runs and runs[0].task.startswith("imdb") else "figure3"
     return Inputs(DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {}))

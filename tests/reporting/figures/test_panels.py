@@ -120,11 +120,8 @@ def test_divergence_and_accuracy_of_one_seed_are_one_point(results: Results) -> 
     inputs = results.inputs("figure8-divergence")
     figure, plotted = kl_against_accuracy.draw(inputs)
     ours = plotted[~plotted["published"].astype(bool)]
-    expected = {
-        row["seed"]: row["value"]
-        for row in inputs.evidence.analyses["attention-complexity"]
-        if row["metric"] == "attention_kl"
-    }
+    scores = [row for row in inputs.evidence.analyses["attention-complexity"] if row["metric"] == "attention_kl"]
+    expected = {row["seed"]: row["value"] for row in scores}
     assert dict(zip(ours["seed"], ours["divergence"], strict=True)) == pytest.approx(expected)
     assert numbers(ours, "accuracy") == [10, 30]
     right = figure.axes[1]
@@ -226,12 +223,10 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
     file = results.folder / "analyses/sq_transformer/head-agreement-cognition/pairs.csv"
     columns = pandas.read_csv(file).columns  # generated data have none of the paper's sentences
     names = {"task": "cognition", "item_set": "printed", "pair": 2, "first": "a", "second": "b"}
-    made = [
-        names
-        | {"method": method, "variant": variant, "seed": seed, "pair": 2, "agreement": share, "same_codes": seed == 1}
-        for method, variant, shares in (("transformer", "default", (50, 70)), ("sq-transformer", "srl", (80, 90)))
-        for seed, share in enumerate(shares, start=1)
-    ]
+    made = []
+    for method, variant, shares in (("transformer", "default", (50, 70)), ("sq-transformer", "srl", (80, 90))):
+        of = names | {"method": method, "variant": variant}
+        made += [of | {"seed": s, "agreement": share, "same_codes": s == 1} for s, share in enumerate(shares, start=1)]
     made.append(made[0] | {"item_set": "codes", "agreement": 0})
     pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
     file.with_name("analysis.json").unlink()  # else the file would be known to be changed

@@ -14,8 +14,6 @@ def test_precision_is_said_and_that_it_differs(tmp_path):
 
     alike = [made("default", seed, "bf16") for seed in (1, 2)]
     assert describe_precision(alike, tmp_path) == ["Trained in bf16."]
-    mixed = [*alike, made("plain", 1, "fp32")]
-    assert describe_precision(mixed, tmp_path) == [
-        "Precision differs: cogs/lrf/default in bf16, cogs/lrf/plain in fp32."
-    ]
+    said = "Precision differs: cogs/lrf/default in bf16, cogs/lrf/plain in fp32."
+    assert describe_precision([*alike, made("plain", 1, "fp32")], tmp_path) == [said]
     assert describe_precision([], tmp_path) == []

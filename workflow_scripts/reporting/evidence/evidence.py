@@ -101,12 +101,7 @@ def has_empty_item_set(seen: list[dict], selection: dict[str, Any]) -> bool:
 
 
 def write_record(
-    file: Path,
-    fingerprint: Fingerprint,
-    results: Path,
-    runs: Iterable[Run],
-    displays: list[tuple[str, dict]],
-    **more: Any,
+    file: Path, fingerprint: Fingerprint, results: Path, runs: Iterable[Run], displays: list[tuple], **more: Any
 ) -> None:
     """Write the record of `displays` (paper, entry) with `more`; its data are what they show of `runs`."""
     runs, variants = list(runs), find_intervened_variants(entry for _, entry in displays)

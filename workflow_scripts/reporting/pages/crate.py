@@ -12,11 +12,8 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import list_expected_results
 
-PROFILES = {
-    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
-    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
-    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
-}
+PROFILES = {f"https://w3id.org/ro/wfrun/{kind.lower()}/0.5": f"{kind} Run Crate" for kind in ("Process", "Workflow")}
+PROFILES["https://w3id.org/workflowhub/workflow-ro-crate/1.0"] = "Workflow RO-Crate"
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 # Files that made the results; `verify` recomputes the numbers from them.
 WORKFLOW = (
@@ -44,10 +41,8 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     crate.name = f"Recompose: results at scale {config.scale}"
     crate.description = "Published and reproduced numbers, verdicts on claims, scores and provenance of all runs"
     crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
-    crate.root_dataset["conformsTo"] = [
-        crate.add(CreativeWork(crate, url, {"name": name, "version": url.rsplit("/", 1)[1]}))
-        for url, name in PROFILES.items()
-    ]
+    profiles = {url: {"name": name, "version": url.rsplit("/", 1)[1]} for url, name in PROFILES.items()}
+    crate.root_dataset["conformsTo"] = [crate.add(CreativeWork(crate, *profile)) for profile in profiles.items()]
     about = describe_file("Snakefile")
     workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=about)
     workflow["name"] = "Recompose"
