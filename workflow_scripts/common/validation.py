@@ -84,7 +84,9 @@ def _list_problems(
     model: type[BaseModel], error: ValidationError, content: Any, outer: tuple
 ) -> Iterator[tuple[tuple, str]]:
     """Yield the keys inside `content` and the message of each problem."""
-    found = [(tuple(_place(one, content)), dict(one)) for one in error.errors(include_url=False)]
+    found: list[tuple[tuple, dict[str, Any]]] = [
+        (tuple(_place(one, content)), dict(one)) for one in error.errors(include_url=False)
+    ]
     places = [place for place, _ in found]
     unknown = [place for place, one in found if one["type"] == "extra_forbidden"]
     for place in dict.fromkeys(places):
