@@ -4,12 +4,12 @@
 import atexit
 import gc
 import json
+from pathlib import Path
 from shlex import quote
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
-from workflow_scripts.config.checker import find_problems
+from workflow_scripts.config.checker import check_files
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
@@ -41,8 +41,8 @@ def typed(value):
 
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
 CONFIG = load_config(typed(config))
-if workflow.is_main_process and (problems := find_problems()):
-    raise UserError("\n".join(problems))
+if workflow.is_main_process:
+    check_files(Path(".snakemake/checked"))
 WORKFLOW = Workflow(CONFIG, load_catalogue(), submits_jobs=lambda: not workflow.local_exec)
 TARGETS = Targets(CONFIG, WORKFLOW.catalogue)
 

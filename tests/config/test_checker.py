@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.config.checker import find_problems
+from workflow_scripts.config import checker
+from workflow_scripts.config.checker import check_files, find_problems
 from workflow_scripts.config.layers import _merge_settings
 from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.run_specs import _resolved, _section
@@ -146,3 +147,20 @@ def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: P
     lines = done.stderr.splitlines()
     assert len(lines) >= 2 and all(line.startswith("error: catalogue/") for line in lines), lines
     assert yaml.safe_load(file.read_text())
+
+
+def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(copy)
+    stamp = copy / ".snakemake/checked"
+    check_files(stamp)
+    monkeypatch.setattr(checker, "find_problems", lambda: pytest.fail("checked again"))
+    check_files(stamp)
+    monkeypatch.undo()
+    monkeypatch.chdir(copy)
+    file = copy / "papers/lrf/published.csv"
+    file.write_text(file.read_text().replace("50.3%,50.3", "50.3%,5o.3"))
+    clear_caches()
+    with pytest.raises(UserError, match=r"published\.csv:3: could not convert"):
+        check_files(stamp)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
@@ -41,6 +42,23 @@ def find_problems(root: str | Path = ".") -> list[str]:
         problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
     return list({OF_A_RUN.sub("", line): line for line in problems.lines}.values())
+
+
+def check_files(stamp: Path) -> None:
+    """Raise UserError with all problems of the files of this project.
+
+    If there are none, `stamp` stores the sizes and times of the files, so that the next call has nothing to check.
+    """
+    files = [Path("config.yaml")]
+    for folder in (Path("catalogue"), Path("papers"), PACKAGE):
+        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
+    found = digest([[str(file), (stat := file.stat()).st_size, stat.st_mtime_ns] for file in sorted(files)])
+    if stamp.exists() and stamp.read_text() == found:
+        return
+    if problems := find_problems():
+        raise UserError("\n".join(problems))
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.write_text(found)
 
 
 def _check_tasks(catalogue: Catalogue) -> Iterator[str]:
