@@ -42,18 +42,14 @@ def spec_file(tmp_path):
     return make
 
 
-def test_from_the_catalogue(tmp_path):
-    run("--task", "scan-jump-x2", "--scale", "demo", "--out", tmp_path / "data")
+@pytest.mark.parametrize(
+    ("task", "protocol", "more"), [("scan-jump-x2", "reduced", set()), ("cogs", "stand_in", {"dev"})]
+)
+def test_from_the_catalogue(tmp_path, task, protocol, more):
+    run("--task", task, "--scale", "demo", "--out", tmp_path / "data")
     summary = json.loads((tmp_path / "data/dataset.json").read_text())
-    assert summary["task"] == "scan-jump-x2"
-    assert summary["protocol"] in ("reduced", "stand_in")
-
-
-def test_made_up_data_from_the_catalogue(tmp_path):
-    run("--task", "cogs", "--scale", "demo", "--out", tmp_path / "data")
-    summary = json.loads((tmp_path / "data/dataset.json").read_text())
-    assert summary["protocol"] == "stand_in"
-    assert {"train", "valid", "dev", "in_distribution", "test"} == set(summary["splits"])
+    assert (summary["task"], summary["protocol"]) == (task, protocol)
+    assert set(summary["splits"]) == {"train", "valid", "in_distribution", "test"} | more
 
 
 def test_made_up_data_load_with_hugging_face_datasets(tmp_path, monkeypatch):
@@ -79,10 +75,8 @@ def test_every_task_of_the_catalogue_has_valid_options():
             settings = parse_as(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
             if spec["prepare"] == "workflow_scripts.data.datasets.scan":
                 scan.resolve_renaming(settings)
-            assert (settings.origin == "upstream") == bool(select_sources(spec["sources"], load_sources())), (
-                task,
-                scale,
-            )
+            declared = select_sources(spec["sources"], load_sources())
+            assert (settings.origin == "upstream") == bool(declared), (task, scale)
 
 
 def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror):

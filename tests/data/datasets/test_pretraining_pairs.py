@@ -34,10 +34,8 @@ def texts_of(folder: Path, split: str) -> list[tuple[str, str, str]]:
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     table = pq.read_table(folder / f"{split}.parquet")
-    sides = [
-        tokenizer.decode_batch(table[side].to_pylist(), skip_special_tokens=False)
-        for side in ("first_ids", "second_ids")
-    ]
+    ids = (table[side].to_pylist() for side in ("first_ids", "second_ids"))
+    sides = [tokenizer.decode_batch(rows, skip_special_tokens=False) for rows in ids]
     return list(zip(table["source"].to_pylist(), *sides, strict=True))
 
 
@@ -87,10 +85,8 @@ def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
     lines = [" = Title = ", "", " One <unk> , two . Three @-@ four ( five ) ! Six 's end . ", " Alone . "]
     file.write_text("\n".join(lines))
     pairs = list(iterate_wikitext_pairs(file))
-    assert [pair[2:] for pair in pairs] == [
-        ("One [UNK], two.", "Three-four (five)!"),
-        ("Three-four (five)!", "Six's end."),
-    ]
+    middle = "Three-four (five)!"
+    assert [pair[2:] for pair in pairs] == [("One [UNK], two.", middle), (middle, "Six's end.")]
     assert {pair.key for pair in pairs} == {"valid.txt:3"}
 
 
@@ -116,13 +112,8 @@ def test_a_text_is_held_out_for_every_reason_there_is():
         "a public-relations campaign",
     ):
         assert held.is_leaked_by(text), text
-    for text in (
-        "too short to matter",
-        "a sentence of seven words it was",
-        "men and adult males",
-        "one is much longer",
-    ):
-        assert not held.is_leaked_by(text), text
+    others = ("too short to matter", "a sentence of seven words it was", "men and adult males", "one is much longer")
+    assert not any(map(held.is_leaked_by, others))
     # Also where it is in one of two texts alone, or begins in the first.
     assert held.is_leaked_by("too short", "yes") and held.is_leaked_by("men and adult", "males, adult male")
     assert held.is_leaked_by("And a sentence of", "seven words it is") and not held.is_leaked_by("too", "long")

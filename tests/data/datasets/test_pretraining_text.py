@@ -85,11 +85,8 @@ def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
     wordnet = WordNet({synset.id: synset for synset in synsets}, {})
     items = [Item("1n", "another text", "suit"), Item("3n", clean_definition(same, {"law"}), "plea")]
     documents = iterate_gloss_documents(wordnet, items, HeldOutTexts([item.content for item in items]))
-    assert [document.key for document in documents] == [
-        "in law a claim before a court",
-        "a tame wolf",
-        "all rules of a state",
-    ]
+    expected = ["in law a claim before a court", "a tame wolf", "all rules of a state"]
+    assert [document.key for document in documents] == expected
 
 
 def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.commands import prepare as command
+from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.wmt import prepare
 from workflow_scripts.data.formats.parallel_text import pair_lines
@@ -71,30 +71,19 @@ def archives(tmp_path):
 
 
 def made(tmp_path, sources, **options):
-    spec = {
-        "task": "t",
-        "prepare": "workflow_scripts.data.datasets.wmt",
-        "protocol": "paper",
-        "options": {},
-        "sources": [],
-    }
+    spec = {"task": "t", "prepare": "workflow_scripts.data.datasets.wmt", "protocol": "paper"}
     out = tmp_path / "data"
-    write_data(prepare(OPTIONS | options, sources), spec, out)
+    write_data(prepare(OPTIONS | options, sources), spec | {"options": {}, "sources": []}, out)
     return out, json.loads((out / "dataset.json").read_text())
 
 
 def test_from_archives_to_tables(tmp_path, archives):
     out, summary = made(tmp_path, archives())
-    assert {path.name for path in out.iterdir()} == {
-        *("train.parquet", "valid.parquet", "test.parquet"),
-        *("vocabulary.json", "dataset.json"),
-    }
+    names = {path.name for path in out.iterdir()}
+    assert names == {"train.parquet", "valid.parquet", "test.parquet", "vocabulary.json", "dataset.json"}
     assert not (tmp_path / "escaped").exists() and not (tmp_path.parent / "escaped").exists()
-    assert {split: counts["rows"] for split, counts in summary["splits"].items()} == {
-        "train": 20,
-        "valid": 4,
-        "test": 2,
-    }
+    rows = {split: counts["rows"] for split, counts in summary["splits"].items()}
+    assert rows == {"train": 20, "valid": 4, "test": 2}
     valid = pq.read_table(out / "valid.parquet").to_pylist()
     # Every fifth of the 24 lines of both corpora: the giga corpus continues the count.
     assert [row["source"].replace("@@ ", "") for row in valid] == [
@@ -135,13 +124,8 @@ def test_pairs_that_do_not_fit_are_left_out_after_the_split(tmp_path, archives):
     english = ["a b c", "a b c d e f", "", *ENGLISH[3:]]
     french = ["a b c d e", "a b", "a", *FRENCH[3:]]
     _, summary = made(tmp_path, archives(english, french), merges=1000, validation_every=6)
-    assert summary["splits"]["train"] | {"rows": 0} == {
-        "rows": 0,
-        "left_out": 3,
-        "out_of_vocabulary_tokens": 0,
-        "longest_source": 11,
-        "longest_target": 10,
-    }
+    counts = {"left_out": 3, "out_of_vocabulary_tokens": 0, "longest_source": 11, "longest_target": 10}
+    assert summary["splits"]["train"] | {"rows": 0} == counts | {"rows": 0}
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -199,10 +183,7 @@ def test_a_torn_archive(tmp_path, archives):
 
 
 def test_made_up_data_from_the_catalogue(tmp_path):
-    parser = command.argparse.ArgumentParser()
-    command.add_arguments(parser)
-    words = ["--task", "wmt14-fr-en", "--scale", "demo", "--out", str(tmp_path / "data")]
-    command.main(parser.parse_args(words))
+    assert main(["prepare", "--task", "wmt14-fr-en", "--scale", "demo", "--out", str(tmp_path / "data")]) == 0
     summary = json.loads((tmp_path / "data/dataset.json").read_text())
     assert summary["protocol"] == "stand_in"
     assert summary["splits"]["train"]["rows"] > 2000 and summary["splits"]["test"]["rows"] == 60

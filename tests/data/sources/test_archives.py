@@ -67,12 +67,9 @@ def test_a_debian_package(tmp_path):
     members = [("debian-binary", b"2.0"), ("data.tar.xz", data)]  # an odd length, a name without its slash
     whole = debian_package(tmp_path / "b.deb", members)
     assert read_members(whole, {"data.noun"}) == {"data.noun": b"nouns"}
-    for name, content in {
-        "none": whole.read_bytes()[:72],
-        "half": whole.read_bytes()[:100],
-        "head": b"!<arch>\nx",
-    }.items():
-        (tmp_path / name).write_bytes(content)
+    content = whole.read_bytes()
+    for name, damaged in (("none", content[:72]), ("half", content[:100]), ("head", b"!<arch>\nx")):
+        (tmp_path / name).write_bytes(damaged)
         with pytest.raises(UserError, match=f"{name} cannot be read .*; fetch it again"):
             read_members(tmp_path / name, {"data.noun"})
 

@@ -50,16 +50,8 @@ def edited(tmp_path, *keys, **changes):
 def test_the_list_is_sound():
     sources = load_sources()
     assert len(sources) > 60
-    assert {name.split("/")[0] for name in sources} >= {
-        "scan",
-        "cogs",
-        "cognition",
-        "cfq",
-        "wordnet",
-        "sst",
-        "paws",
-        "bird",
-    }
+    datasets = {name.split("/")[0] for name in sources}
+    assert datasets >= {"scan", "cogs", "cognition", "cfq", "wordnet", "sst", "paws", "bird"}
     # Two files of one digest would be one file declared twice.
     packings = [packing for source in sources.values() for packing in (source, *source.packings)]
     digests = [packing.sha256 for packing in packings if packing.sha256]
@@ -92,13 +84,9 @@ def test_all_that_the_scale_full_needs_can_be_had_from_the_network():
 
 def test_urls_come_in_the_order_of_trial(tmp_path):
     sources = load_sources(edited(tmp_path))
-    assert sources["toy/a.txt"].urls == (
-        "https://example.org/data/a.txt",
-        "http://example.net/mirror/data/a.txt",
-        "https://example.com/a",
-    )
-    assert sources["toy/b.txt"].urls == ()
-    assert sources["toy/b.txt"].note == "made by hand"
+    prefixed = ("https://example.org/data/a.txt", "http://example.net/mirror/data/a.txt")
+    assert sources["toy/a.txt"].urls == (*prefixed, "https://example.com/a")
+    assert sources["toy/b.txt"].urls == () and sources["toy/b.txt"].note == "made by hand"
 
 
 @pytest.mark.parametrize(

@@ -127,14 +127,6 @@ def test_a_shard_that_only_the_index_has(hub, fetch, gpt2, tmp_path):
     assert not (tmp_path / "out" / OPEN).exists()
 
 
-def test_a_dropped_connection_is_resumed(hub, fetch, gpt2, tmp_path):
-    hub.faults = [("drop", 50_000)]
-    assert fetch(OPEN)[0] == 0
-    weights = f"/storage/{sha256(gpt2['whole']['model.safetensors'])}"
-    assert [asked for path, asked, _ in hub.requests if path == weights] == [None, "bytes=50000-"]
-    assert held(tmp_path / "out" / OPEN)["model.safetensors"] == gpt2["whole"]["model.safetensors"]
-
-
 def test_a_killed_fetch_is_gone_on_with(hub, fetch, gpt2, tmp_path):
     hub.faults = [("stall", 50_000)]
     command = [sys.executable, "-m", "workflow_scripts", "fetch-model", OPEN, "--out", str(tmp_path / "out" / OPEN)]
@@ -159,9 +151,8 @@ def test_wrong_bytes_of_an_earlier_call_are_not_built_upon(hub, fetch, gpt2, tmp
     (part / "model.safetensors.part").write_bytes(b"\1" * 1000)
     (part / "config.json").write_text("{}")
     assert fetch(OPEN)[0] == 0
-    assert {file: held(tmp_path / "out" / OPEN)[file] for file in TAKEN} == {
-        file: gpt2["whole"][file] for file in TAKEN
-    }
+    found = held(tmp_path / "out" / OPEN)
+    assert all(found[file] == gpt2["whole"][file] for file in TAKEN)
 
 
 def test_a_server_that_sends_other_bytes_than_it_lists(hub, fetch, gpt2, tmp_path):
@@ -184,7 +175,7 @@ def test_passing_faults_of_the_hub_are_borne(hub, fetch):
         (lambda files: files.pop("config.json"), "has no config.json; pin another commit"),
         (
             lambda files: files.pop("model.safetensors"),
-            "has no model.safetensors, only pytorch_model.bin, and a pickled",
+            "has no model.safetensors, only pytorch_model.bin, and a pickle",
         ),
         (lambda files: files.clear(), "has no model.safetensors, so no weights"),
     ],

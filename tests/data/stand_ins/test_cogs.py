@@ -41,12 +41,8 @@ def test_no_sentence_stands_twice(seed):
     with tempfile.TemporaryDirectory() as folder:
         cogs.write_cogs(Path(folder), seed)
         files = {file: read_cogs(Path(folder) / f"{file}.tsv") for file in ("train", "dev", "test", "gen")}
-    assert {file: len(examples) for file, examples in files.items()} == {
-        "train": 1000,
-        "dev": 100,
-        "test": 100,
-        "gen": 210,
-    }
+    sizes = {file: len(examples) for file, examples in files.items()}
+    assert sizes == {"train": 1000, "dev": 100, "test": 100, "gen": 210}
     assert len({example.source for examples in files.values() for example in examples}) == 1410
 
 
