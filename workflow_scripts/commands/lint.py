@@ -4,6 +4,8 @@ import argparse
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.checker import find_problems
+from workflow_scripts.config.editor_schemas import write_schemas
+from workflow_scripts.config.loading import load_catalogue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -11,7 +13,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the problems. Raises UserError with one line for each."""
+    """Print the problems, or else bring the editors' schemas up to date. Raises UserError with one line for each."""
     if problems := find_problems():
         raise UserError("\n".join(problems))
+    for file in write_schemas(load_catalogue()):
+        print(f"{file} is new: editors complete the names of now")
     print("config.yaml, catalogue/ and papers/: no problem found")

@@ -1,20 +1,32 @@
 """Make the JSON schemas of config.yaml, catalogue/ and papers/, by which editors check and complete these files."""
 
+import importlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
+from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_files import Claims, Displays
+from workflow_scripts.config.layers import FIXED
+from workflow_scripts.config.packages import FOLDER as PACKAGE
+from workflow_scripts.config.packages import NAMED, list_packages
 from workflow_scripts.config.schema import Config, Experiments, MethodEntry, Metrics, Scale, TaskEntry
+from workflow_scripts.config.task_specs import DATASETS
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 
 FOLDER = Path("catalogue/schemas")
+LAYERS = ("methods.json", "tasks.json")  # files whose entries have sections of settings
+Schema = dict[str, Any]
 
 
-def make_schemas() -> dict[str, dict]:
-    """Return file name -> JSON schema."""
-    return {
+def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
+    """Return file name -> JSON schema, in which the names of the catalogue are enumerated."""
+    schemas = {
         "analysis_plan.json": AnalysisPlan.model_json_schema(),
         "claims.json": Claims.model_json_schema(),
         "config.json": Config.model_json_schema(),
@@ -25,9 +37,101 @@ def make_schemas() -> dict[str, dict]:
         "scales.json": TypeAdapter(dict[str, Scale]).json_schema(),
         "tasks.json": TypeAdapter(dict[str, TaskEntry]).json_schema(),
     }
+    scales, methods = [*catalogue.scales], [*catalogue.methods]
+    variants = sorted({name for method in catalogue.methods.values() for name in method.variants})
+    names = {
+        "task": [*catalogue.tasks],
+        "method": methods,
+        "variant": variants,
+        "scale": scales,
+        "at": scales,
+        "papers": [*catalogue.papers],
+        "sources": [*load_sources()],
+        "prepare": _list_modules("data/datasets"),
+        "hub": [*load_repositories()],
+    }
+    units = read_yaml(catalogue.root / "catalogue/metrics.yaml")
+    # Cells of analyses have names of their own.
+    shown = {"metric": [name for unit in units for name in unit["metrics"]]}
+    sections = make_sections()
+    for name, schema in schemas.items():
+        for title, definition in schema.get("$defs", {}).items():
+            for section in sections.keys() & definition.get("properties", {}).keys() if name in LAYERS else ():
+                definition["properties"][section] = {"$ref": f"#/$defs/{section}"}
+            add_names(definition, names if name != "displays.json" or title.endswith("Runs") else shown)
+        add_names(schema.get("properties", {}), names)
+        schema["$defs"] = schema.get("$defs", {}) | (sections if name in LAYERS else {})
+    add_names(sections["init"], names)
+    for title, folder in (("FigureDisplay", "reporting/figures"), ("Analysis", "analyses")):
+        add_names(schemas["displays.json"]["$defs"][title], {"module": _list_modules(folder)})
+    experiments = schemas["experiments.json"]
+    experiment = experiments["$defs"]["Experiment"]["properties"]
+    experiment["methods"] |= {"propertyNames": {"enum": methods}}
+    experiment["methods"]["additionalProperties"]["items"] = {"enum": variants}
+    for content in (experiments["properties"]["seeds"], experiment["seeds"]):
+        content["propertyNames"] = {"enum": scales}
+    schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]["propertyNames"] = {"enum": methods}
+    return schemas
 
 
-if __name__ == "__main__":
+def _list_modules(folder: str) -> list[str]:
+    return sorted(file.stem for file in (PACKAGE / folder).glob("*.py") if file.stem != "__init__")
+
+
+def make_sections() -> dict[str, Schema]:
+    """Return section -> JSON schema with the keys of all packages or kinds of tasks that it may belong to."""
+    sections = {section: [model] for section, model in FIXED.items()}
+    for section, group in {**NAMED, "problem": "tasks"}.items():
+        modules = [
+            importlib.import_module(f"workflow_scripts.{group}.{name}.settings") for name in list_packages(group)
+        ]
+        sections[section] = [module.Settings for module in modules]
+    data = [importlib.import_module(f"{DATASETS}.{name}") for name in _list_modules("data/datasets")]
+    sections["options"] = [module.Options for module in data if hasattr(module, "Options")]
+    schemas = {section: merge_properties(models) for section, models in sections.items()}
+    for section, group in NAMED.items():
+        schemas[section]["properties"]["name"] = {"enum": [*list_packages(group)]}
+    return schemas
+
+
+def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
+    """Return the JSON schema of a mapping that may have some keys of any of the models."""
+    found: dict[str, list[Schema]] = {}
+    for model in models:
+        schema = model.model_json_schema()
+        inline = json.loads(json.dumps(schema["properties"]))
+        for name, definition in schema.get("$defs", {}).items():
+            text = json.dumps(inline).replace(json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(definition))
+            inline = json.loads(text)
+        for key, content in inline.items():
+            content.pop("default", None)  # they differ from package to package
+            known = found.setdefault(key, [])
+            known += [content] if content not in known else []
+    properties = {key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in sorted(found.items())}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def add_names(schema: Any, names: dict[str, list[str]]) -> None:
+    """Replace text by the known names under the keys of `names`, everywhere in a schema; `cogs*` is a name, too."""
+    for content in schema if isinstance(schema, list) else schema.values() if isinstance(schema, dict) else ():
+        add_names(content, names)
+    for key in names.keys() & (schema if isinstance(schema, dict) else {}).keys():
+        if isinstance(content := schema[key], dict):
+            for one in (content, content.get("items", {}), *content.get("anyOf", ())):
+                _add_enum(one, names[key])
+                _add_enum(one.get("items", {}), names[key])
+
+
+def _add_enum(content: Any, names: list[str]) -> None:
+    if isinstance(content, dict) and content.get("type") == "string":
+        content |= {"anyOf": [{"enum": names}, {"pattern": r"\*$"}]}
+
+
+def write_schemas(catalogue: Catalogue) -> list[str]:
+    """Write the schemas that have changed, and return their names."""
     FOLDER.mkdir(exist_ok=True)
-    for name, schema in make_schemas().items():
-        (FOLDER / name).write_text(json.dumps(schema, indent=1) + "\n")
+    texts = {FOLDER / name: json.dumps(schema, indent=1) + "\n" for name, schema in make_schemas(catalogue).items()}
+    changed = [file for file, text in texts.items() if not file.exists() or file.read_text() != text]
+    for file in changed:
+        file.write_text(texts[file])
+    return [str(file) for file in changed]
