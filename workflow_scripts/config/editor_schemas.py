@@ -113,10 +113,11 @@ def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
 
 def add_names(schema: Any, names: dict[str, list[str]]) -> None:
     """Replace text by the known names under the keys of `names`, everywhere in a schema; `cogs*` is a name, too."""
-    for content in schema if isinstance(schema, list) else schema.values() if isinstance(schema, dict) else ():
+    if isinstance(schema, list):
+        schema = dict(enumerate(schema))
+    for key, content in schema.items() if isinstance(schema, dict) else ():
         add_names(content, names)
-    for key in names.keys() & (schema if isinstance(schema, dict) else {}).keys():
-        if isinstance(content := schema[key], dict):
+        if key in names and isinstance(content, dict):
             for one in (content, content.get("items", {}), *content.get("anyOf", ())):
                 _add_enum(one, names[key])
                 _add_enum(one.get("items", {}), names[key])
