@@ -21,6 +21,6 @@ rule analyse:
         fingerprint=WORKFLOW.fingerprint("analyse"),
         runs=WORKFLOW.list_analysis_runs,
     shell:
-        "python -m workflow_scripts analyse --paper {wildcards.paper} --analysis {wildcards.analysis}"
-        " --scale {wildcards.scale} --results results/{wildcards.scale}"
-        " --out results/{wildcards.scale}/analyses/{wildcards.paper}/{wildcards.analysis} --runs {params.runs} > {log} 2>&1"
+        "python -m workflow_scripts analyse --paper {wildcards.paper:q} --analysis {wildcards.analysis:q}"
+        " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
+        " --out results/{wildcards.scale:q}/analyses/{wildcards.paper:q}/{wildcards.analysis:q} --runs {params.runs:q} > {log:q} 2>&1"

@@ -5,7 +5,6 @@ import atexit
 import gc
 import json
 from pathlib import Path
-from shlex import quote
 
 from workflow_scripts.common.hashing import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping

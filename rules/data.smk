@@ -17,11 +17,11 @@ rule fetch:
         "../envs/environment.yaml"
     resources:
         # No parameter: another mirror has the same files.
-        mirror=f"--mirror {quote(CONFIG.data.mirror)}" if CONFIG.data.mirror else "",
+        mirror=f"--mirror={CONFIG.data.mirror}" if CONFIG.data.mirror else "",
     params:
         fingerprint=WORKFLOW.fingerprint("fetch"),
     shell:
-        "python -m workflow_scripts fetch {wildcards.source} {resources.mirror} > {log} 2>&1"
+        "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
 
 
 # A model of the Hugging Face hub. HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
@@ -35,12 +35,12 @@ rule fetch_model:
         "../envs/environment.yaml"
     resources:
         # No parameter: another folder has the same files.
-        models=f"--local {quote(CONFIG.models.local)}" if CONFIG.models.local else "",
+        models=f"--local={CONFIG.models.local}" if CONFIG.models.local else "",
     params:
         fingerprint=WORKFLOW.fingerprint("fetch_model"),
     shell:
-        "python -m workflow_scripts fetch-model {wildcards.model}"
-        " --out results/downloads/models/{wildcards.model} {resources.models} > {log} 2>&1"
+        "python -m workflow_scripts fetch-model {wildcards.model:q}"
+        " --out results/downloads/models/{wildcards.model:q} {resources.models:q} > {log:q} 2>&1"
 
 
 rule prepare:
@@ -58,8 +58,8 @@ rule prepare:
     params:
         fingerprint=WORKFLOW.fingerprint("prepare"),
     shell:
-        "python -m workflow_scripts prepare --task {wildcards.task} --scale {wildcards.scale}"
-        " --out results/{wildcards.scale}/data/{wildcards.task} > {log} 2>&1"
+        "python -m workflow_scripts prepare --task {wildcards.task:q} --scale {wildcards.scale:q}"
+        " --out results/{wildcards.scale:q}/data/{wildcards.task:q} > {log:q} 2>&1"
 
 
 # Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.

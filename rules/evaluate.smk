@@ -28,8 +28,8 @@ rule evaluate:
         fingerprint=WORKFLOW.fingerprint("evaluate", seed="seed-0"),
         run=RUN,
     shell:
-        "python -m workflow_scripts evaluate --device {resources.device}"
-        " --data results/{wildcards.scale}/data/{wildcards.task}"
-        " --run-dir results/{wildcards.scale}/runs/{params.run}"
-        " --out results/{wildcards.scale}/runs/{params.run}/eval"
-        " > {log} 2>&1"
+        "python -m workflow_scripts evaluate --device {resources.device:q}"
+        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
+        " --run-dir results/{wildcards.scale:q}/runs/{params.run:q}"
+        " --out results/{wildcards.scale:q}/runs/{params.run:q}/eval"
+        " > {log:q} 2>&1"

@@ -19,8 +19,8 @@ rule candidates:
     params:
         fingerprint=WORKFLOW.fingerprint("candidates"),
     shell:
-        "python -m workflow_scripts candidates --task {wildcards.task} --scale {wildcards.scale}"
-        " --data results/{wildcards.scale}/data/{wildcards.task} --out results/{wildcards.scale}/candidates/{wildcards.task} > {log} 2>&1"
+        "python -m workflow_scripts candidates --task {wildcards.task:q} --scale {wildcards.scale:q}"
+        " --data results/{wildcards.scale:q}/data/{wildcards.task:q} --out results/{wildcards.scale:q}/candidates/{wildcards.task:q} > {log:q} 2>&1"
 
 
 # One job for all interventions on a run, because they share the answers of the unchanged model.
@@ -55,7 +55,7 @@ rule intervene:
         fingerprint=WORKFLOW.fingerprint("intervene", seed="seed-0"),
         run=RUN,
     shell:
-        "python -m workflow_scripts intervene --device {resources.device} --candidates results/{wildcards.scale}/candidates/{wildcards.task}"
-        " --data results/{wildcards.scale}/data/{wildcards.task}"
-        " --run-dir results/{wildcards.scale}/runs/{params.run}"
-        " --out results/{wildcards.scale}/runs/{params.run}/interventions > {log} 2>&1"
+        "python -m workflow_scripts intervene --device {resources.device:q} --candidates results/{wildcards.scale:q}/candidates/{wildcards.task:q}"
+        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
+        " --run-dir results/{wildcards.scale:q}/runs/{params.run:q}"
+        " --out results/{wildcards.scale:q}/runs/{params.run:q}/interventions > {log:q} 2>&1"

@@ -34,9 +34,9 @@ rule table:
         caption=WORKFLOW.read_display_caption,
         runs=WORKFLOW.list_display_runs,
     shell:
-        "python -m workflow_scripts table --paper {wildcards.paper} --display {wildcards.display}"
-        " --scale {wildcards.scale} --results results/{wildcards.scale}"
-        " --out results/{wildcards.scale}/tables/{wildcards.paper} --runs {params.runs} > {log} 2>&1"
+        "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
+        " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
+        " --out results/{wildcards.scale:q}/tables/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
 
 
 rule figure:
@@ -62,9 +62,9 @@ rule figure:
         caption=WORKFLOW.read_display_caption,
         runs=WORKFLOW.list_display_runs,
     shell:
-        "python -m workflow_scripts figure --paper {wildcards.paper} --display {wildcards.display}"
-        " --scale {wildcards.scale} --results results/{wildcards.scale}"
-        " --out results/{wildcards.scale}/figures/{wildcards.paper} --runs {params.runs} > {log} 2>&1"
+        "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
+        " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
+        " --out results/{wildcards.scale:q}/figures/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
 
 
 rule claims:
@@ -90,9 +90,9 @@ rule claims:
         papers=CONFIG.papers,
         runs=WORKFLOW.list_claims_runs,
     shell:
-        "python -m workflow_scripts claims --papers {params.papers} --scale {wildcards.scale}"
-        " --results results/{wildcards.scale} --out {output.ledger} --overview results/{wildcards.scale}"
-        " --runs {params.runs} > {log} 2>&1"
+        "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
+        " --results results/{wildcards.scale:q} --out {output.ledger:q} --overview results/{wildcards.scale:q}"
+        " --runs {params.runs:q} > {log:q} 2>&1"
 
 
 # The configuration of results/<scale>/ with --config, without paths and devices, which change no result. ./reproduce
@@ -111,4 +111,4 @@ rule record_config:
     params:
         config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
     shell:
-        "printf '%s\\n' {params.config:q} > {output} 2> {log}"
+        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"

@@ -29,12 +29,12 @@ rule search:
         precision=CONFIG.precision,
         init=WORKFLOW.format_init_option,
     shell:
-        "python -m workflow_scripts search --run {wildcards.task}/{wildcards.method}/{wildcards.variant}"
-        " --scale {wildcards.scale} --precision {params.precision} --device {resources.device}"
-        " --data results/{wildcards.scale}/data/{wildcards.task}"
-        " {params.init}"
-        " --out results/{wildcards.scale}/search/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
-        " --state {params.state} > {log} 2>&1"
+        "python -m workflow_scripts search --run {wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}"
+        " --scale {wildcards.scale:q} --precision {params.precision:q} --device {resources.device:q}"
+        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
+        " {params.init:q}"
+        " --out results/{wildcards.scale:q}/search/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}"
+        " --state {params.state:q} > {log:q} 2>&1"
 
 
 rule train:
@@ -73,9 +73,9 @@ rule train:
         init=WORKFLOW.format_init_option,
         search=WORKFLOW.format_search_option,
     shell:
-        "python -m workflow_scripts train --run {params.run}"
-        " --scale {wildcards.scale} --precision {resources.precision} --device {resources.device}"
-        " --data results/{wildcards.scale}/data/{wildcards.task}"
-        " {params.init} {params.search}"
-        " --out results/{wildcards.scale}/runs/{params.run}"
-        " --state {params.state} > {log} 2>&1"
+        "python -m workflow_scripts train --run {params.run:q}"
+        " --scale {wildcards.scale:q} --precision {resources.precision:q} --device {resources.device:q}"
+        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
+        " {params.init:q} {params.search:q}"
+        " --out results/{wildcards.scale:q}/runs/{params.run:q}"
+        " --state {params.state:q} > {log:q} 2>&1"

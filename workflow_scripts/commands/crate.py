@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_atomically
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.loading import find_scale, load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import make_crate
 
 
@@ -20,12 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Write the crate. Raises UserError when the scale has no complete results."""
-    results = Path("results", args.scale)
+    catalogue, results = load_catalogue(), Path("results", args.scale)
+    find_scale(catalogue, args.scale)
     if not (results / "config.json").exists():
         raise UserError(f"{results} has no complete results; make them with ./reproduce --scale {args.scale}")
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
-    catalogue, config = load_catalogue(), load_config(read_json(results / "config.json"))
+    config = load_config(read_json(results / "config.json"))
     crate, said = make_crate(catalogue, config, results)
     with write_atomically(args.out) as temporary:
         crate.write_zip(temporary)

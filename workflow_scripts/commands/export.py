@@ -12,7 +12,9 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
 from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.config.loading import find_scale, load_catalogue
 from workflow_scripts.config.paths import run_folder
+from workflow_scripts.config.runs import parse_run
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
@@ -41,6 +43,9 @@ def main(args: argparse.Namespace) -> None:
 
     A run is copied when it is complete, even before a table can be made of it. Raises UserError if no run is complete.
     """
+    catalogue = load_catalogue()
+    find_scale(catalogue, args.scale)
+    weights = [str(parse_run(catalogue, run)) for run in args.weights]
     source, target = args.results / args.scale, args.out / args.scale
     folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
     runs = [read_json(folder / "run.json") | read_json(folder / "record.json") for folder in folders]
@@ -71,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
             if (target / name).exists():
                 shutil.copytree(target / name, out / name)
         copy_predictions(zip(runs, folders, strict=True), out)
-        copy_weights(args.weights, source, out)
+        copy_weights(weights, source, out)
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
@@ -111,7 +116,7 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
         if not run.get("analysis_plans"):
             continue
         table = pq.read_table(folder / "eval/predictions.parquet")
-        file = out / "predictions" / f"{run['run']}.parquet"
+        file = out / "predictions" / f"{'/'.join(folder.parts[-4:])}.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
         table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
         pq.write_table(table, file, compression="zstd", compression_level=19)

@@ -45,8 +45,9 @@ def find_paper(catalogue: Catalogue, name: str) -> Paper:
 def select_paper_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
     """Return the runs of `run_ids`; if None, those that the paper requests at a scale with config.yaml.
 
-    Raises UserError for a scale or a run that the catalogue does not know.
+    Raises UserError for a paper, a scale or a run that is not there.
     """
+    find_paper(catalogue, paper)
     find_scale(catalogue, scale)
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}

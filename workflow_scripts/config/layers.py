@@ -28,8 +28,10 @@ FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Interve
 
 
 def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
-    """Return the settings of a task that apply at a scale, in their order."""
+    """Return the settings of a task that apply at a scale, in their order. Raises UserError for an unknown name."""
     find_scale(catalogue, scale)
+    if task not in catalogue.tasks:
+        raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
     entry = catalogue.tasks[task]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 

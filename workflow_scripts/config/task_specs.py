@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.hashing import format_canonical_json
-from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, find_scale
+from workflow_scripts.common.validation import parse_as
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.entries import Place
 from workflow_scripts.config.layers import list_task_blocks, locate_errors, merge_section
 from workflow_scripts.config.loading import read_catalogue
@@ -26,9 +26,6 @@ DATASETS = "workflow_scripts.data.datasets"
 
 def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
     """Return the data spec of a task at a scale."""
-    if task not in catalogue.tasks:
-        raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
-    find_scale(catalogue, scale)
     return json.loads(_data_spec(catalogue.root, task, scale))
 
 

@@ -135,7 +135,7 @@ class Workflow:
     def format_init_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` and `search` for initial weights."""
         found = self._init_of(wildcards)
-        return f"--init {found[1]}" if found else ""
+        return f"--init={found[1]}" if found else ""
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with the learning rate and batch size of a run, if a search chooses them."""
@@ -145,7 +145,7 @@ class Workflow:
 
     def format_search_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` for the result of a search."""
-        return " ".join(f"--search {file}" for file in self.find_search_result(wildcards))
+        return " ".join(f"--search={file}" for file in self.find_search_result(wildcards))
 
     def locate_training_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed training resumes.
