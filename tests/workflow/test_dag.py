@@ -33,7 +33,7 @@ def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
     mixed = job("paws/cat/mix/seed-1")
     assert workflow.find_init_manifest(mixed) == [f"{PARENT}/run.json"]
     assert workflow.find_init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
-    assert workflow.format_init_option(mixed) == f"--init {PARENT}/checkpoint"
+    assert workflow.format_init_option(mixed) == f"--init={PARENT}/checkpoint"
     random = job("cogs/transformer/default/seed-1")
     assert workflow.find_init_manifest(random) == workflow.find_init_checkpoint(random) == []
     assert workflow.format_init_option(random) == ""
@@ -49,7 +49,7 @@ def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
 def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(workflow):
     file = "results/demo/search/stsb-msrvid/cat/mix/chosen.json"
     assert workflow.find_search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
-    assert workflow.format_search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search {file}"
+    assert workflow.format_search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search={file}"
     assert workflow.format_search_option(job("paws/cat/mix/seed-5")) == ""
     assert workflow.find_init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
     with pytest.raises(UserError, match="paws/cat/mix has no search at scale demo"):

@@ -37,7 +37,7 @@ def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
     assert ("fetch_model", MANIFEST) in from_hub.planned()
     run = "results/demo/runs/scan-jump/transformer/default/seed-1/run.json"
     done = from_hub.make("-n", "-p", run)
-    assert f"--init results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
+    assert f"--init=results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
 
     plan, why = from_hub.command("plan").stdout, from_hub.command("why", run).stdout
     assert ", 1 fetch_model" in plan and f"{GATED} of the Hugging Face hub, gated" in plan
