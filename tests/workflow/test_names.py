@@ -96,7 +96,7 @@ def with_table(place: Path, rows: list[str], columns: list[str], title: str) -> 
     """Add a table to displays.yaml. Returns the command that makes it, without any run."""
     with Project(place).edited("papers/sq_transformer/displays.yaml") as content:
         content["displays"]["odd"] = {
-            **{"kind": "table", "source": title, "title": title, "group": title},
+            **{"source": title, "title": title, "group": title},
             "rows": [{"row": name, "method": "transformer", "variant": "default"} for name in rows],
             "columns": [{"column": name, "task": "scan-jump-x2", "metric": "exact_match"} for name in columns],
         }
@@ -115,8 +115,8 @@ def test_rows_columns_and_titles_name_no_file(place, capsys):
     assert all(name in text for name in names)
 
 
-@pytest.mark.parametrize("label", ["a/b", "../x", "a\nb", "a\n", "a|b", ""])
+@pytest.mark.parametrize("label", ["../x", "a\nb", "a\n", ""])
 def test_a_row_or_column_that_no_cell_could_name_is_refused(place, label, capsys):
-    for rows, columns in (([label], ["x"]), (["x"], [label])):
-        assert main(with_table(place, rows, columns, "x")) == 1
-        assert "displays.yaml: key 'displays.odd" in capsys.readouterr().err
+    assert main(with_table(place, [label], [label], "x")) == 1
+    said = capsys.readouterr().err
+    assert f"'displays.odd.rows.0.row' is {label!r}" in said and f"'displays.odd.columns.0.column' is {label!r}" in said
