@@ -8,7 +8,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_atomically
-from workflow_scripts.config.loading import find_scale, load_catalogue, load_config
+from workflow_scripts.config.catalogue import find_scale
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import make_crate
 
 

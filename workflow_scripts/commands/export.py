@@ -12,7 +12,8 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
 from workflow_scripts.common.output_folder import check_replaceable
-from workflow_scripts.config.loading import find_scale, load_catalogue
+from workflow_scripts.config.catalogue import find_scale
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import parse_run
 
