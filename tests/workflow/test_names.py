@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from string import Formatter
 
@@ -40,7 +40,7 @@ def test_a_mirror_and_a_checkout_of_any_name_are_one_word(tmp_path, mirror):
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A project deep in a folder, so that ../ leads to places that the test sees."""
     project = tmp_path / "a/b/project"
     for folder in ("catalogue", "papers"):
@@ -48,7 +48,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "config.yaml", project)
     monkeypatch.chdir(project)
     read_catalogue.cache_clear()
-    return project
+    yield project
+    read_catalogue.cache_clear()
 
 
 def call(name: str, **names: str) -> list[str]:
