@@ -57,7 +57,7 @@ def check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
         if name in seen:
             yield f"{line}: claim '{name}' is listed twice; give one of them another name"
         seen.add(name)
-        units: dict[str, str] = {}
+        unlike: dict[str, dict[str, str]] = {"units": {}, "metrics": {}}
         for side in SIDES:
             for cell in list_cells(claim.get(side)):
                 where, display = f"{line}: key '{name}.{side}'", cell.split("/")[0]
@@ -67,12 +67,15 @@ def check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
                 elif not matching:
                     yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
                 for one in matching:
-                    units.setdefault(cells[one].get("unit", ""), cell)
+                    unlike["units"].setdefault(cells[one].get("unit", ""), cell)
+                    if "analysis" not in cells[one] and side != "floor":
+                        unlike["metrics"].setdefault(cells[one].get("metric", ""), cell)
         if claim["left"] == claim["right"]:
             yield f"{line}: claim '{name}' compares {claim['left']} with itself; name two cells"
-        if len(units) > 1 and claim["relation"] != "falls_with":
-            said = " and ".join(f"{cell} in {unit}" for unit, cell in units.items())
-            yield f"{line}: claim '{name}' compares unlike units, {said}; name cells of one unit"
+        for what, found in unlike.items():
+            if len(found) > 1 and claim["relation"] != "falls_with":
+                said = " and ".join(f"{cell} in {one}" for one, cell in found.items())
+                yield f"{line}: claim '{name}' compares unlike {what}, {said}; name cells of one"
     file = folder / "analysis_plan.yaml"
     for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
         control = entry.control
