@@ -115,18 +115,23 @@ def _list_first_seeds(paper: Paper, scale: str) -> Iterator[Run]:
 
 def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
     """Resolve everything that a run is given, as its jobs do."""
-    spec = resolve_run(catalogue, run, scale)
-    resolve_evaluation(catalogue, run, scale)
+    spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
     if intervened:
         resolve_intervention(catalogue, run, scale)
-    traits, validation = load_traits(spec["kind"]), spec["training"]["validation"]
-    if validation == "none":
-        return
-    known = traits.metrics if traits.decoding and "decoding" in validation else traits.validation_metrics
-    if (metric := validation.get("metric")) not in known:
-        with locate_errors(merge_settings(catalogue, run, scale)):
-            where = f"settings of {'/'.join(run.unseeded)}: key 'training.validation' has the metric '{metric}'"
-            raise UserError(f"{where}; {suggest_name(str(metric), known)}")
+    traits, validation, where = load_traits(spec["kind"]), spec["training"]["validation"], "/".join(run.unseeded)
+    with locate_errors(merge_settings(catalogue, run, scale)):
+        modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
+        for name in evaluation["measures"].keys() - set(modules):
+            what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
+            raise UserError(f"{what}; {suggest_name(name, modules)}")
+        if validation == "none":
+            return
+        known = list(traits.validation_metrics)
+        if traits.decoding and "decoding" in validation:
+            known += [*traits.metrics, *_list_metrics(validation["decoding"].get("measures", {}))]
+        if (metric := validation.get("metric")) not in known:
+            what = f"settings of {where}: key 'training.validation' has the metric '{metric}'"
+            raise UserError(f"{what}; {suggest_name(str(metric), known)}")
 
 
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
@@ -173,8 +178,13 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
         for variant, cell in (found for found in list_run_cells(display) if is_known(catalogue, found[0])):
             task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
             if not cell.get("intervention"):
-                splits = tuple(_list_splits(catalogue, Run(*variant, 1)))
-                known = {"metric": load_traits(task.kind).metrics, "split": splits, "subset": ("all", *task.subsets)}
+                scored = list(_list_evaluations(catalogue, Run(*variant, 1)))
+                measures = {name: options for one in scored for name, options in one["measures"].items()}
+                known = {
+                    "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
+                    "split": tuple(split for one in scored for split in one["splits"]),
+                    "subset": ("all", *task.subsets),
+                }
             for key, among in known.items():
                 if among and cell.get(key, "") not in among and (name, key, cell.get(key)) not in seen:
                     seen.add((name, key, cell.get(key)))
@@ -183,8 +193,18 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
                     yield f"{what}; {suggest_name(str(cell.get(key)), among)}"
 
 
-def _list_splits(catalogue: Catalogue, run: Run) -> Iterator[str]:
-    """Yield the splits on which a run is scored at the scales where its settings are right."""
+def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[dict]:
+    """Yield how a run is scored at each scale where its settings are right."""
     for scale in catalogue.scales:
         with suppress(UserError):
-            yield from resolve_evaluation(catalogue, run, scale)["splits"]
+            yield resolve_evaluation(catalogue, run, scale)
+
+
+def _list_metrics(measures: dict[str, dict]) -> Iterator[str]:
+    """Yield the metrics of modules of evaluation/: METRICS in their code, or the names of their options."""
+    for name, options in measures.items():
+        yield from options
+        file = PACKAGE / "evaluation" / f"{name}.py"
+        for node in ast.parse(file.read_text() if file.exists() else "").body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
+                yield from ast.literal_eval(node.value)

@@ -10,6 +10,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 
+METRICS = ("cter_instance", "cter_aggregate")
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 

@@ -17,6 +17,7 @@ from sacremoses import MosesDetokenizer
 
 from workflow_scripts.common.validation import StrictModel, parse_as
 
+METRICS = ("bleu_tokenised", "bleu_detokenised")
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 
 
