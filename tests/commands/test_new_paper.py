@@ -38,7 +38,9 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: py
 @pytest.mark.parametrize("key", ["", "2021", "My paper", "../x", ".x", "a" * 51, "-n"])
 def test_a_bad_key_is_refused_in_one_line(key, here, capsys):
     assert main(["new-paper", "--", key]) == 1
-    assert capsys.readouterr().err.startswith(f"error: the key {key!r} cannot name a paper; take at most 50 of a-z")
+    assert capsys.readouterr().err.startswith(
+        f"error: the key {key!r} cannot name a paper; take a letter a-z and up to 49 "
+    )
     assert not (here / "papers").exists()
 
 

@@ -53,13 +53,8 @@ claims:
     "published.csv": ",".join(PUBLISHED_COLUMNS) + "\n",
     "NOTES.md": """# {key}: findings and decisions
 
-## Findings
-
-The results at each scale, with links to the rows of the tables.
-
-## Decisions
-
-Where the paper is silent, or contradicts itself or its code: what it says, what we do, and why.
+Findings first: the results at each scale, with links to the rows of the tables. Then the decisions, where the paper is
+silent or contradicts itself or its code: what it says, what we do, and why.
 """,
 }
 
@@ -73,8 +68,9 @@ def main(args: argparse.Namespace) -> None:
     """Write papers/KEY. Raises UserError for a key that is not allowed, and if the folder exists."""
     folder = Path("papers") / args.key
     if not KEY.fullmatch(args.key):
-        what = "at most 50 of a-z, 0-9, '_' and '-', of which the first is a letter"
-        raise UserError(f"the key {args.key!r} cannot name a paper; take {what}")
+        raise UserError(
+            f"the key {args.key!r} cannot name a paper; take a letter a-z and up to 49 of a-z, 0-9, _ and -"
+        )
     if folder.exists():
         raise UserError(f"{folder} exists; choose another key, or edit its files")
     if not Path("config.yaml").exists():

@@ -1,6 +1,5 @@
 """List the keys of all files with type, default and description: the second half of docs/configuration.md."""
 
-import ast
 import inspect
 import json
 import re
@@ -12,7 +11,7 @@ from pydantic import BaseModel
 
 from workflow_scripts.config import analysis_plan, display_schema, schema
 from workflow_scripts.config.packages import find_settings_class, list_packages
-from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.interventions import settings as interventions
 from workflow_scripts.tasks import settings
 
 PAGE = Path("docs/configuration.md")
@@ -27,6 +26,8 @@ GROUPS = {  # heading -> classes, each after those that it extends
     "claims.yaml": (display_schema, "Claim"),
     "analysis_plan.yaml": (analysis_plan, "AnalysisPlan PrimaryClaim Control Requirement Pilots Spread"),
     "Sections training, evaluation, search": (settings, "Training Evaluation Search"),
+    "Section init": (schema, "Init"),
+    "Section intervention": (interventions, "Intervention"),
 }
 
 
@@ -38,9 +39,6 @@ def make_reference() -> str:
         lines.append(f"### {heading}")
         for name in names.split():
             lines += list_keys(getattr(module, name), name, shown)
-    lines.append("### Sections init and intervention")
-    for model in (schema.Init, Intervention):
-        lines += list_keys(model, model.__name__, shown)
     for section, group in (("model", "models"), ("objective", "objectives"), ("problem", "tasks")):
         lines.append(f"### Section {section}")
         found = {name: find_settings_class(section, name, name) for name in list_packages(group)}
@@ -92,14 +90,9 @@ def read_comments(model: type[BaseModel]) -> dict[str, str]:
     """Return the comment of each field of a class: at the end of its line, else in the lines before it."""
     found = {}
     for base in (one for one in reversed(model.__mro__) if one.__module__.startswith("workflow_scripts")):
-        lines = inspect.getsource(base).splitlines()
-        for node in (one for one in ast.walk(ast.parse("\n".join(lines))) if isinstance(one, ast.AnnAssign)):
-            first = node.lineno - 1
-            while lines[first - 1].strip().startswith("#"):
-                first -= 1
-            before = [line.strip("# ") for line in lines[first : node.lineno - 1]]
-            said = re.findall(r"  # (.*)", lines[node.lineno - 1]) or before
-            found[ast.unparse(node.target)] = " ".join(said)
+        fields = re.findall(r"((?:^ +#.*\n)*)^    (\w+): .*?(?:  # (.*))?$", inspect.getsource(base), re.MULTILINE)
+        for above, name, beside in fields:
+            found[name] = beside or " ".join(line.strip("# ") for line in above.splitlines())
     return found
 
 
