@@ -10,7 +10,10 @@ import workflow_scripts.provenance.record  # noqa: F401 - a command's clock star
 from workflow_scripts.common.errors import UserError
 
 COMMANDS = {
-    "lint": ("workflow_scripts.commands.lint", "print every problem of config.yaml, catalogue/ and papers/"),
+    "lint": (
+        "workflow_scripts.commands.lint",
+        "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
+    ),
     "fetch": ("workflow_scripts.commands.fetch", "download source files, checked against their pinned sha256"),
     "fetch-model": ("workflow_scripts.commands.fetch_model", "get a model of the hub at its pinned commit"),
     "prepare": ("workflow_scripts.commands.prepare", "make a task's Parquet files from its sources"),
@@ -22,7 +25,10 @@ COMMANDS = {
     "analyse": ("workflow_scripts.commands.analyse", "compute one analysis from trained runs"),
     "table": ("workflow_scripts.commands.table", "write one table, published next to reproduced"),
     "figure": ("workflow_scripts.commands.figure", "draw one figure"),
-    "checks": ("workflow_scripts.commands.checks", "run the checks that need no training"),
+    "checks": (
+        "workflow_scripts.commands.checks",
+        "compare SCAN's grammar with the official files, list contradictions in the papers' numbers",
+    ),
     "claims": ("workflow_scripts.commands.claims", "give a verdict on every claim"),
     "readme": ("workflow_scripts.commands.readme", "print README's tables of claims, or write them into it"),
     "export": (

@@ -38,7 +38,9 @@ def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Score the agreement of the encoder's heads in pairs of sentences of one structure (percent), the same by task.
+    """Score how many (layer, head, query) attend most to the same position in both sentences of a pair of one structure.
+
+    In percent, for each run. Options given by task are mappings from its name.
 
     options:
         codes_from: by task, {method, variant} of the run of the same seed whose codes define a structure. Score

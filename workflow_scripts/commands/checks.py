@@ -46,5 +46,5 @@ def main(args: argparse.Namespace) -> None:
     console.print(table, soft_wrap=False)
     console.print()
     if wrong := [check.check for check in found if check.outcome == DIFFERS]:
-        advice = "undo the last change of data/datasets/scan*.py"
+        advice = "undo the last change of workflow_scripts/data/datasets/scan*.py"
         raise UserError(f"{', '.join(wrong)}: differs from the official files; {advice}")

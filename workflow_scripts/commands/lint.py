@@ -1,4 +1,7 @@
-"""Print every problem of config.yaml, catalogue/ and papers/, each with its file and line, before anything runs."""
+"""Print every problem of config.yaml, catalogue/ and papers/, each with its file and line, before anything runs.
+
+If there is none, catalogue/schemas/ is brought up to date for editors.
+"""
 
 import argparse
 
@@ -17,5 +20,5 @@ def main(args: argparse.Namespace) -> None:
     if problems := find_problems():
         raise UserError("\n".join(problems))
     for file in write_schemas(load_catalogue()):
-        print(f"{file} is new: editors complete the names of now")
+        print(f"wrote {file}: editors now complete the current names")
     print("config.yaml, catalogue/ and papers/: no problem found")

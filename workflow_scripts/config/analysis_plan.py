@@ -115,7 +115,7 @@ class AnalysisPlan(StrictModel):
 
     @model_validator(mode="after")
     def quantile_follows(self) -> "AnalysisPlan":
-        """Check that the quantile follows from the number of primary claims, and that no name or seed is repeated."""
+        """Check the quantile, that no claim is named twice, and that no planned seed is a pilot."""
         expected = 1 - ANY_WRONG / 2 / len(self.primary)
         if abs(self.quantile - expected) > 1e-4:
             raise ValueError(

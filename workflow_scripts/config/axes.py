@@ -63,8 +63,10 @@ def fill_text(text: str, names: dict[str, Any], where: str) -> str:
     """Fill in each `{name}`. An empty label at an end leaves out the comma before it."""
     try:
         return text.format(**names).strip(" ,")
-    except (KeyError, IndexError, ValueError) as error:
-        raise UserError(f"{where}: '{text}' names no axis in {error}; known: {', '.join(map(str, names))}") from None
+    except KeyError as error:
+        raise UserError(f"{where}: '{text}': {error} is no axis or key; known: {', '.join(map(str, names))}") from None
+    except (IndexError, ValueError) as error:
+        raise UserError(f"{where}: '{text}' is no valid text ({error}); write {{name}}, with both braces") from None
 
 
 def merge_extended(entries: dict[str, dict], name: str, where: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def find_blocks(model: nn.Module) -> nn.ModuleList:
         if isinstance(found, nn.ModuleList):
             return found
     raise UserError(
-        f"objective: {type(model).__name__} has no list of blocks `h`, `layers` or `encoder`; use another model, or "
+        f"{type(model).__name__} has no list of blocks `h`, `layers` or `encoder`; use another model, or "
         "add the name of its list to workflow_scripts/objectives/hidden_states.py"
     )
 

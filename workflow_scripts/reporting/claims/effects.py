@@ -161,7 +161,11 @@ def _logarithms(side: Side) -> Side:
     cells = []
     for cell in side.cells:
         seeds = {seed: math.log(value) for seed, value in cell.seeds.items() if value > 0}
-        cells.append(replace(cell, seeds=seeds, computed=math.log(cell.computed) if cell.computed else None))
+        cells.append(
+            replace(
+                cell, seeds=seeds, computed=math.log(cell.computed) if cell.computed and cell.computed > 0 else None
+            )
+        )
     return Side(tuple(cells))
 
 

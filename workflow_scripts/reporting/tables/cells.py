@@ -68,7 +68,7 @@ class Cell:
 
 
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
-    """Make the cells of a table, row by row, without those that have neither a published number nor a measurement.
+    """Make the cells of a table, row by row, without those for which there is neither a published number nor a run.
 
     Raises UserError if a cell selects two scores of one seed, or no score of a finished run.
     """

@@ -18,7 +18,6 @@ TRAITS = Traits(
         "pearson",
         "spearman",
         "zero_states",
-        "zero_words",
     ),
     reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
 )

@@ -167,7 +167,7 @@ def decode(
 
 
 def join_tokens(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Evaluation.join_tokens` says: `tokens` (unchanged), `words`, or one `text`."""
+    """Join space-separated tokens as `Evaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
     if into == "tokens":
         return list(texts)
     words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
