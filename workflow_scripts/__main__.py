@@ -27,7 +27,7 @@ COMMANDS = {
     "figure": ("workflow_scripts.commands.figure", "draw one figure"),
     "checks": (
         "workflow_scripts.commands.checks",
-        "compare SCAN's grammar with the official files, list contradictions in the papers' numbers",
+        "compare SCAN's grammar with the official files, and the papers' numbers",
     ),
     "claims": ("workflow_scripts.commands.claims", "give a verdict on every claim"),
     "readme": ("workflow_scripts.commands.readme", "print README's tables of claims, or write them into it"),

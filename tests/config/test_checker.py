@@ -49,6 +49,8 @@ UNREADABLE = [
 @pytest.fixture(autouse=True)
 def uncached():
     clear_caches()
+    yield
+    clear_caches()
 
 
 def clear_caches() -> None:

@@ -38,7 +38,7 @@ def sample_pairs(structures: Sequence[Hashable], count: int, seed: int) -> list[
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Score how many (layer, head, query) attend most to the same position in both sentences of a pair of one structure.
+    """Score how many (layer, head, query) attend most to one position in both sentences of a pair of one structure.
 
     In percent, for each run. Options given by task are mappings from its name.
 

@@ -41,7 +41,9 @@ def main(args: argparse.Namespace) -> None:
             differing += 1
             print(f"{record}: {'; '.join(changes)}")
     if differing:
-        advice = "`./reproduce -n` with the same options lists those that will be rerun; of the above, delete only the others"
+        advice = (
+            "`./reproduce -n` with the same options lists those that will be rerun; delete only the others of the above"
+        )
         raise UserError(f"{differing} of {found} results differ from the current configuration; {advice}")
     print(f"{found} results agree with the current configuration")
 

@@ -53,7 +53,8 @@ class Training(StrictModel):
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
     schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
         "inverse_square_root",
-        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear (warmup-stable-decay) in the last decay_steps.",
+        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear (warmup-stable-decay) in "
+        "the last decay_steps.",
     )
     decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")

@@ -151,7 +151,7 @@ class StateFolder:
         return best | {self.locate_best(kept["step"], split): kept["sha256"] for split, kept in others}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
-        """Restore the newest readable state into model, optimiser and generators. Return a new TrainingState if there is none.
+        """Restore the newest readable state into model, optimiser and generators. Without one, return a new state.
 
         Raises UserError if the state has another spec or other data.
         """

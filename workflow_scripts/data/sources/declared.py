@@ -169,9 +169,7 @@ def read_trusted() -> dict[str, dict[str, str]]:
     for number, row in enumerate(read_csv(TRUSTED), 2):
         if tuple(row) != TRUSTED_COLUMNS or not SHA256.fullmatch(row["sha256"] or "") or row["source"] in found:
             expected = f"one line per source, with {', '.join(TRUSTED_COLUMNS)}"
-            raise UserError(
-                f"{TRUSTED}:{number}: expected {expected}; correct it, or delete the line to trust the next download"
-            )
+            raise UserError(f"{TRUSTED}:{number}: expected {expected}; correct it, or delete the line")
         found[row["source"]] = row
     return found
 
