@@ -70,12 +70,10 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     spec["data"], spec["model"] = data, spec["model"] | SIZES | {"positions": 64}
     spec["problem"] |= {"longest": 64} | ({"stride": 8, "longest_question": 16} if task == "squad" else {})
     spec["training"] |= {"max_steps": 2, "warmup_steps": 1, "validate_every": 2, "log_every": 1, "torch_threads": 1}
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    (tmp_path / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, run, "full")))
     place = {"data": tmp_path / "data", "out": tmp_path / "run"}
-    assert run_main("train", spec=tmp_path / "spec.json", init=init, state=tmp_path / "state", **place) == 0
-    place = {"data": tmp_path / "data", "out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
-    assert run_main("evaluate", settings=tmp_path / "settings.json", **place) == 0
+    assert run_main("train", spec=spec, init=init, state=tmp_path / "state", **place) == 0
+    place |= {"out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
+    assert run_main("evaluate", settings=resolve_evaluation(catalogue, run, "full"), **place) == 0
 
     scores = pd.read_csv(tmp_path / "run/eval/scores.csv").query("readout == 'last'")
     found = set(scores[["split", "subset", "metric"]].itertuples(index=False, name=None))

@@ -117,9 +117,19 @@ def here(name: str, *arguments: object) -> int:
 
 
 def run_main(name: str, *more: object, **options: object) -> int:
-    """Run a command in this process, with `--option value` for each option; returns the exit code."""
-    words = [word for option, value in options.items() for word in (f"--{option.replace('_', '-')}", value)]
-    return main([name, *map(str, words), "--progress", "none", *map(str, more)])
+    """Run a command in this process, with `--option value` for each option; returns the exit code.
+
+    The content of a JSON file, a dict, is written next to `out`.
+    """
+    words = []
+    for option, value in options.items():
+        if isinstance(value, dict):
+            file = Path(f"{options['out']}.{option}.json")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(value))
+            value = file
+        words += [f"--{option.replace('_', '-')}", str(value)]
+    return main([name, *words, "--progress", "none", *map(str, more)])
 
 
 def assert_one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:

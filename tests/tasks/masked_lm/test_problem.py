@@ -70,9 +70,7 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
 
 
 def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
-    (tmp_path / "settings.json").write_text(json.dumps(EVALUATION))
-    paths = {"settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
-    assert run_main("evaluate", run_dir=trained / "out", data=data, **paths) == 0
+    assert run_main("evaluate", run_dir=trained / "out", data=data, settings=EVALUATION, out=tmp_path / "eval") == 0
     scores = pd.read_csv(tmp_path / "eval/scores.csv")
     spec = json.loads((trained / "spec.json").read_text())
     readouts = READOUTS.get(spec["method"], ("last",))
@@ -116,10 +114,8 @@ def test_options_of_the_sememes_have_their_defaults_in_a_spec_that_leaves_them_o
 
 def test_validation_is_the_score_of_the_first_readout(trained, data, tmp_path):
     spec = json.loads((trained / "spec.json").read_text())
-    settings = {"splits": ["valid"], "batch_tokens": spec["training"]["batch_tokens"]}
-    (tmp_path / "settings.json").write_text(json.dumps(settings))
-    paths = {"settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
-    assert run_main("evaluate", run_dir=trained / "out", data=data, **paths) == 0
+    settings = EVALUATION | {"batch_tokens": spec["training"]["batch_tokens"]}
+    assert run_main("evaluate", run_dir=trained / "out", data=data, settings=settings, out=tmp_path / "eval") == 0
     first = pd.read_csv(tmp_path / "eval/scores.csv").query("metric == 'cross_entropy'").iloc[0]
     best = json.loads((trained / "out/run.json").read_text())["best_validation"]["log_likelihood"]
     assert first["value"] == pytest.approx(-best, rel=1e-5)

@@ -68,10 +68,8 @@ def load(place: Path, run: str = "ft") -> tuple[torch.nn.Module, Tokenizer, list
 
 def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
     """The score rows that `evaluate` or `intervene` writes for a run."""
-    (place / "settings.json").write_text(json.dumps(settings))
     out = place / "scored" / command / run
-    paths = {"run_dir": place / "runs" / run, "data": place / data, "settings": place / "settings.json"}
-    assert run_main(command, *more, **paths, out=out) == 0
+    assert run_main(command, *more, run_dir=place / "runs" / run, data=place / data, settings=settings, out=out) == 0
     return pd.read_csv(out / "scores.csv")
 
 

@@ -136,12 +136,10 @@ def test_a_model_learns_to_answer(place):
     ) | {"kind": "question_answering", "protocol": "stand_in"}
     spec["model"] |= SIZES | {"positions": 48}
     spec["problem"] = {"longest": 48, "stride": 8, "longest_question": 16, "longest_answer": 4}
-    (place / "spec.json").write_text(json.dumps(spec))
-    (place / "settings.json").write_text(json.dumps({"splits": ["test", "add_sent"], "batch_tokens": 512}))
     data, out = place / "data", place / "ft"
-    assert run_main("train", data=data, spec=place / "spec.json", init=place / "init", out=out, state=place / "s") == 0
-    settings_file = place / "settings.json"
-    assert run_main("evaluate", data=data, run_dir=out, out=out / "eval", settings=settings_file) == 0
+    assert run_main("train", data=data, spec=spec, init=place / "init", out=out, state=place / "s") == 0
+    settings = {"splits": ["test", "add_sent"], "batch_tokens": 512}
+    assert run_main("evaluate", data=data, run_dir=out, out=out / "eval", settings=settings) == 0
     scores = pd.read_csv(place / "ft/eval/scores.csv").set_index(["split", "metric"])["value"]
     # The verb decides, so that an answer is easily learnt; another's sentence misleads.
     assert scores["test", "f1"] > 80 and scores["test", "exact_match"] > 60

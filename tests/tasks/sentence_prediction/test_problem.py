@@ -16,16 +16,13 @@ FAMILIES = ("bert", "roberta", "distilbert")
 
 
 def train(place: Path, name: str, spec: dict, data: Path, init: Path, *more: str) -> int:
-    file = place / f"{name}.json"
-    file.write_text(json.dumps(spec))
-    state = place / f"{name}-state"
-    return run_main("train", *more, spec=file, data=data, init=init, out=place / name, state=state)
+    places = {"data": data, "init": init, "out": place / name, "state": place / f"{name}-state"}
+    return run_main("train", *more, spec=spec, **places)
 
 
 def evaluate(place: Path, name: str, data: Path, splits=("test",)) -> pd.DataFrame:
-    (place / "settings.json").write_text(json.dumps({"splits": list(splits), "batch_tokens": 512}))
-    out = place / name / "eval"
-    assert run_main("evaluate", run_dir=place / name, data=data, out=out, settings=place / "settings.json") == 0
+    settings, out = {"splits": list(splits), "batch_tokens": 512}, place / name / "eval"
+    assert run_main("evaluate", run_dir=place / name, data=data, out=out, settings=settings) == 0
     return pd.read_csv(out / "scores.csv")
 
 

@@ -1,6 +1,5 @@
 """One trained toy run for the tests of this folder."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ def trained(tmp_path_factory) -> Path:
     """A folder with data/ and out/: a run that is right on some test sentences and wrong on others."""
     folder = tmp_path_factory.mktemp("trained")
     write_data(folder / "data")
-    (folder / "spec.json").write_text(json.dumps(toy_spec(max_steps=150)))
     places = {name: folder / name for name in ("data", "out", "state")}
-    assert run_main("train", spec=folder / "spec.json", device="cpu", **places) == 0
+    assert run_main("train", spec=toy_spec(max_steps=150), device="cpu", **places) == 0
     return folder

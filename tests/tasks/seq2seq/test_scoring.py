@@ -98,9 +98,8 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     shutil.copytree(trained / "data", tmp_path / "data")
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS))
     kept = ["test", "last"]
-    (tmp_path / "spec.json").write_text(json.dumps(toy_spec(max_steps=75, also_keep=kept)))
     places = {name: tmp_path / name for name in ("data", "out", "state")}
-    assert run_main("train", spec=tmp_path / "spec.json", device="cpu", **places) == 0
+    assert run_main("train", spec=toy_spec(max_steps=75, also_keep=kept), device="cpu", **places) == 0
     # In so short a training the last weights may be best everywhere: other ones must give other outputs.
     file = tmp_path / "out/checkpoint/test.safetensors"
     other = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()}

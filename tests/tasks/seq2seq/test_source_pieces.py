@@ -1,6 +1,5 @@
 """A run that starts from a pre-trained encoder: trained, read again and scored, with sources in its pieces."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +24,10 @@ def roberta_spec() -> dict:
     return spec | {"method": "roberta", "init": {"hub": "FacebookAI/roberta-base", "revision": "0" * 40}}
 
 
-def train_here(folder: Path, *more: object) -> int:
-    """Train spec.json of a folder on its data; returns the exit code."""
+def train_here(folder: Path, spec: dict, *more: object) -> int:
+    """Train on a folder's data; returns the exit code."""
     places = {name: folder / name for name in ("data", "out", "state")}
-    return run_main("train", *more, spec=folder / "spec.json", device="cpu", **places)
+    return run_main("train", *more, spec=spec, device="cpu", **places)
 
 
 def test_pieces_are_the_tokenizers_with_our_special_ids(tmp_path: Path) -> None:
@@ -56,10 +55,9 @@ def test_a_tokenizer_of_another_family_is_refused(tmp_path: Path) -> None:
 def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     original = write_roberta(tmp_path / "model", TEXTS)
     data = write_data(tmp_path / "data")
-    (tmp_path / "spec.json").write_text(json.dumps(roberta_spec()))
-    assert train_here(tmp_path) == 1
+    assert train_here(tmp_path, roberta_spec()) == 1
     assert_one_error(capsys.readouterr().err, "with --init")
-    assert train_here(tmp_path, "--init", tmp_path / "model") == 0
+    assert train_here(tmp_path, roberta_spec(), "--init", tmp_path / "model") == 0
     model, vocabulary, run = load_run(tmp_path / "out", data)
     assert len(vocabulary["source"]) == original.config.vocab_size and len(vocabulary["target"]) == 12
     assert run["init_digest"]
@@ -69,17 +67,14 @@ def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytes
     assert 0 < (weight - start).abs().max() < 0.2
     assert torch.isfinite(weight).all()
     settings = {"splits": ["test"], "beam": 2, "max_length": 12, "batch_tokens": 60}
-    (tmp_path / "settings.json").write_text(json.dumps(settings))
-    places = {"run_dir": tmp_path / "out", "settings": tmp_path / "settings.json", "out": tmp_path / "eval"}
-    assert run_main("evaluate", data=data, device="cpu", **places) == 0
+    places = {"run_dir": tmp_path / "out", "data": data, "out": tmp_path / "eval"}
+    assert run_main("evaluate", settings=settings, device="cpu", **places) == 0
     assert "exact_match" in (tmp_path / "eval/scores.csv").read_text()
 
 
 def test_the_same_architecture_from_scratch_reads_words(tmp_path: Path) -> None:
     data = write_data(tmp_path / "data")
-    spec = roberta_spec() | {"init": None}
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    assert train_here(tmp_path) == 0
+    assert train_here(tmp_path, roberta_spec() | {"init": None}) == 0
     assert len(load_run(tmp_path / "out", data)[1]["source"]) == 12
 
 
@@ -87,6 +82,5 @@ def test_a_model_that_starts_from_random_weights_takes_no_folder(tmp_path: Path,
     write_roberta(tmp_path / "model", TEXTS)
     write_data(tmp_path / "data")
     spec = toy_spec() | {"init": roberta_spec()["init"]}
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    assert train_here(tmp_path, "--init", tmp_path / "model") == 1
+    assert train_here(tmp_path, spec, "--init", tmp_path / "model") == 1
     assert_one_error(capsys.readouterr().err, "toy/transformer starts from random weights; leave --init out")

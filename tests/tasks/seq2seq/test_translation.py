@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
-from tests.training.toy import ROOT, assert_one_line_error, call, run_main
+from tests.training.toy import ROOT, assert_one_error, run_main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
@@ -135,12 +135,10 @@ def translated(data, tmp_path_factory) -> Path:
     spec = resolve_run(catalogue, RUN, "demo")
     spec["training"] |= {"max_steps": 30, "validate_every": 15}
     spec["training"]["validation"] = resolve_run(catalogue, RUN, "full")["training"]["validation"]
-    (folder / "spec.json").write_text(json.dumps(spec))
-    (folder / "settings.json").write_text(json.dumps(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")))
     common = {"data": data, "device": "cpu"}
-    assert run_main("train", spec=folder / "spec.json", out=folder / "out", state=folder / "state", **common) == 0
-    out, settings = folder / "eval", folder / "settings.json"
-    assert run_main("evaluate", run_dir=folder / "out", out=out, settings=settings, **common) == 0
+    assert run_main("train", spec=spec, out=folder / "out", state=folder / "state", **common) == 0
+    settings = resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")
+    assert run_main("evaluate", run_dir=folder / "out", out=folder / "eval", settings=settings, **common) == 0
     return folder
 
 
@@ -177,14 +175,11 @@ def test_bleu_chose_the_checkpoint(translated, data):
     assert found["bleu_char"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="none").score, abs=0.01)
 
 
-def test_wrong_decoding_settings_are_refused_in_one_line(translated, data, tmp_path):
-    spec = json.loads((translated / "spec.json").read_text())
+def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, data, tmp_path):
+    spec = json.loads((translated / "out/run.json").read_text())["spec"]
     spec["training"]["validation"]["decoding"]["beems"] = 5
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    out = ("--out", tmp_path / "out", "--state", tmp_path / "state")
-    assert_one_line_error(
-        call("train", "--spec", tmp_path / "spec.json", "--data", data, *out), "unknown key 'beems'", "beam"
-    )
+    assert run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
+    assert_one_error(capsys.readouterr().err, "unknown key 'beems'", "beam")
 
 
 def test_the_modules_that_score_are_part_of_the_facts():
