@@ -86,9 +86,8 @@ def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
 
 def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:
     spec = sentence_spec(steps=1000) | {"search": GRID, "seed": 5} | changes
-    (tmp_path / "run.json").write_text(json.dumps(spec))
     folders = {"data": place / "data", "init": place / "init", "out": tmp_path / "out", "state": tmp_path / "state"}
-    return run_main("train", *more, spec=tmp_path / "run.json", **folders)
+    return run_main("train", *more, spec=spec, **folders)
 
 
 def test_a_run_of_another_seed_takes_what_was_chosen(place, tmp_path):
@@ -115,9 +114,6 @@ def test_a_run_whose_search_is_missing_or_another_is_refused(place, tmp_path, ca
 
 
 def test_a_spec_without_a_search(place, tmp_path, capsys):
-    spec = sentence_spec()
-    (place / "none.json").write_text(json.dumps(spec))
-    line = arguments(place, tmp_path)
-    line[1] = str(place / "none.json")
-    assert main(["search", *line]) == 1
+    folders = {"data": place / "data", "init": place / "init", "out": tmp_path / "out", "state": tmp_path / "state"}
+    assert run_main("search", spec=sentence_spec(), **folders) == 1
     assert_one_error(capsys.readouterr().err, "key 'search' must have values")

@@ -215,7 +215,7 @@ def test_on_a_terminal_there_is_a_bar_with_loss_speed_and_steps(toy, tmp_path):
     assert "steps/s" in text and "loss" in text and "/400" in text and "exact_match" in text
 
 
-def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path) -> None:
+def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path | dict) -> None:
     """Train in this process is refused with one line that holds `parts`; `places` are options."""
     options = {"spec": toy / "spec.json", "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
     assert run_main("train", **{**options, **places}) == 1
@@ -268,8 +268,7 @@ def test_a_spec_with_a_wrong_or_absent_part_is_one_line_that_names_it(capsys, to
     spec = toy_spec() | {section: content}
     if content is None:
         del spec[section]
-    (tmp_path / "spec.json").write_text(json.dumps(spec))
-    refused(capsys, toy, tmp_path, *parts, spec=tmp_path / "spec.json")
+    refused(capsys, toy, tmp_path, *parts, spec=spec)
 
 
 def test_data_of_another_task_are_refused(capsys, toy, tmp_path):

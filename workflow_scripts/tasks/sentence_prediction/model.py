@@ -50,15 +50,15 @@ class SentenceModel(EncoderWithHeads):
 
     def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
         """Return scores of the classes [B, C], or numbers [B]."""
-        states = batch.states if isinstance(batch, StateBatch) else self.compute_cls_states(batch)[self.readout]
-        if "sentence" not in self.heads:
-            return compute_cosine(states)
-        return self.heads["sentence"](states[:, 0]).squeeze(-1)
+        return self.predict(
+            batch.states if isinstance(batch, StateBatch) else self.compute_cls_states(batch)[self.readout]
+        )
 
-
-def compute_cosine(states: Tensor) -> Tensor:
-    """Return the cosine of the two states of an item, [B, 2, d] -> [B]; 0 if one of them is all zero."""
-    return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
+    def predict(self, states: Tensor) -> Tensor:
+        """Predict from states [B, T, d]; a cosine is 0 if one of the two states is all zero."""
+        if "sentence" in self.heads:
+            return self.heads["sentence"](states[:, 0]).squeeze(-1)
+        return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
 
 
 def build(inner: PreTrainedModel, spec: dict[str, Any], outputs: int) -> SentenceModel:

@@ -1,5 +1,6 @@
 """Scores of an encoder on sentences: classes and scores of its head, or cosines of [CLS] by readout."""
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, 
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.encoders import load_spec_encoder
 from workflow_scripts.tasks.sentence_prediction.batches import Sentences, make_sentence_batches, read_sentences
-from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build, compute_cosine
+from workflow_scripts.tasks.sentence_prediction.model import SentenceModel, build
 from workflow_scripts.tasks.sentence_prediction.problem import decide_classes
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -58,16 +59,13 @@ def predict_items(
     model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
 ) -> tuple[dict[str, torch.Tensor], dict[str, np.ndarray]]:
     """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
-    found: dict[str, list[torch.Tensor]] = {}
-    zero: dict[str, list[torch.Tensor]] = {}
+    found, zero = defaultdict(list), defaultdict(list)
     batches = make_sentence_batches(sentences, batch_tokens, None, device)
     for rows, batch in zip(*batches, strict=True):
         for readout, states in model.compute_cls_states(batch).items():
-            if "sentence" not in model.heads:
-                found.setdefault(readout, []).append(compute_cosine(states).cpu())
-            elif readout == model.readout:
-                found.setdefault(readout, []).append(model.heads["sentence"](states[:, 0]).squeeze(-1).float().cpu())
-            zero.setdefault(readout, []).append((states == 0).all(-1).any(-1).cpu())
+            if not model.heads or readout == model.readout:
+                found[readout].append(model.predict(states).float().cpu())
+                zero[readout].append((states == 0).all(-1).any(-1).cpu())
         reporter.advance(len(rows))
     order = np.argsort(np.concatenate(batches[0]))
     predicted = {readout: torch.cat(parts)[order] for readout, parts in found.items()}
