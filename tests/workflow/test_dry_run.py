@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.commands import check, plan, why
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.workflow.dry_run import list_planned_jobs, load_chosen_config, read_overrides
+from workflow_scripts.workflow.dry_run import list_planned_jobs, load_call_config, read_overrides
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """
@@ -63,12 +63,12 @@ def test_commands_take_the_same_words(command, monkeypatch):
     monkeypatch.chdir(ROOT)
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    assert load_chosen_config(parser.parse_args([])) == load_config()
+    assert load_call_config(parser.parse_args([])) == load_config()
     words = ["--papers", "lrf", "cat", "--scale", "small", "--config", "extra=true"]
-    config = load_chosen_config(parser.parse_args(words))
+    config = load_call_config(parser.parse_args(words))
     assert (config.papers, config.scale, config.extra) == (["lrf", "cat"], "small", True)
     with pytest.raises(UserError, match="names 'lfr'; did you mean 'lrf'"):
-        load_chosen_config(parser.parse_args(["--papers", "lfr"]))
+        load_call_config(parser.parse_args(["--papers", "lfr"]))
 
 
 @pytest.mark.parametrize(

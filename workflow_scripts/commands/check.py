@@ -16,7 +16,7 @@ from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes
-from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print one line for each result that differs. Raises UserError if there are any."""
-    catalogue, config = load_catalogue(), load_chosen_config(args)
+    catalogue, config = load_catalogue(), load_call_config(args)
     found = differing = 0
     for rule, wildcards, record in list_results(catalogue):
         try:

@@ -49,7 +49,6 @@ claims:
     right: 50
     relation: greater
 """,
-    # A line: table1,Transformer,ADDJUMP 2x,exact_match,40.0%,40.0,percent,,,Table 1,
     "published.csv": ",".join(PUBLISHED_COLUMNS) + "\n",
     "NOTES.md": """# {key}: findings and decisions
 

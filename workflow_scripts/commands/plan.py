@@ -21,7 +21,7 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
     estimate_checkpoint_bytes,
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
-    catalogue, config = load_catalogue(), load_chosen_config(args)
+    catalogue, config = load_catalogue(), load_call_config(args)
     if args.show:
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:

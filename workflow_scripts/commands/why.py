@@ -16,12 +16,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
-from workflow_scripts.workflow.dry_run import (
-    add_config_arguments,
-    list_overrides,
-    list_planned_jobs,
-    load_chosen_config,
-)
+from workflow_scripts.workflow.dry_run import add_config_arguments, list_overrides, list_planned_jobs, load_call_config
 
 STAGES = (*RECORDS, "record_config")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
@@ -36,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print one sentence per job of a dry run, jobs with a reason of their own first."""
     catalogue = load_catalogue()
-    config, changed = load_chosen_config(args), list_overrides(args)
+    config, changed = load_call_config(args), list_overrides(args)
     jobs = list_planned_jobs(*(["--config", *changed] if changed else []), "--", *args.targets)
     jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job)))
     rerun_files = {file for job in jobs for file in job["output"]}

@@ -51,7 +51,7 @@ def list_overrides(args: argparse.Namespace) -> list[str]:
     return [*args.config, *scale, *([f"papers=[{','.join(args.papers)}]"] if args.papers else [])]
 
 
-def load_chosen_config(args: argparse.Namespace) -> Config:
+def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
     return load_config(read_yaml(Path("config.yaml")) | read_overrides(list_overrides(args)))
 
