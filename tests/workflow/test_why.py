@@ -22,7 +22,7 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
         methods["transformer"]["variants"]["default"]["training"] = {"learning_rate": 0.00123}
     train, evaluate, last = why(made, SCORES)
     before = json.loads((made.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
-    place = r"catalogue/methods/seq2seq\.yaml:\d+ transformer\.variants\.default"
+    place = r"catalogue/methods/seq2seq\.yaml:\d+: transformer\.variants\.default"
     assert re.fullmatch(rf"train {RUN}: training\.learning_rate was {before} and is 0\.00123 \({place}\)", train)
     assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith("which is rerun too")
     assert last == "2 jobs would run, 1 of them for a reason of their own"
@@ -123,7 +123,8 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
         checksum, entry["sha256"] = entry["sha256"], "0" * 64
-        commit, content["hugging_face"][model]["revision"] = content["hugging_face"][model]["revision"], "1" * 40
+        commit, content["hugging_face"][model]["revision"] = content["hugging_face"][model]["revision"], "a" * 40
+    project.edit("catalogue/methods/causal.yaml", commit, "a" * 40)  # lint compares the two files
     (project.root / f"results/downloads/{source}.json").write_text(json.dumps({"sha256": checksum}))
     (project.root / targets[1]).write_text(json.dumps({"revision": commit}))
     fetched, repository, prepared, last = why(project, *targets)
@@ -131,7 +132,7 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     place = f"{file} datasets.cogs.files.gen.tsv.sha256"
     assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
     place = f"{file} hugging_face.{model}.revision"
-    assert repository == f'fetch_model {model}: revision was "{commit}" and is "{"1" * 40}" ({place})'
+    assert repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'
     assert prepared.startswith("prepare cogs: its record cannot be read (")  # not made for real
     assert last == "3 jobs would run"
 

@@ -16,6 +16,8 @@ from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.schema import Config
 
+# Error of our own code while Snakemake reads the Snakefile, of one line or several.
+USER_ERROR = re.compile(r"^UserError in file .*\n((?:\S.*\n)+)", re.MULTILINE)
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
@@ -32,6 +34,8 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
         if found := NO_RULE.search(done.stderr):
             where = "catalogue/ and papers/ list what exists; settings go after --config"
             raise UserError(f"no rule makes {found[1]}; {where}")
+        if found := USER_ERROR.search(done.stderr):
+            raise UserError(found[1].rstrip())
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise UserError(f"snakemake --dry-run failed: {said[-1] if said else done.returncode}")
     jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
