@@ -91,12 +91,22 @@ def _check_runs(catalogue: Catalogue) -> Iterator[str]:
                         catalogue, Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                     )
     for method, entry in catalogue.methods.items():
-        for variant in entry.variants:
-            tasks = [name for name, task in catalogue.tasks.items() if task.kind in entry.kinds]
-            for scale in list(catalogue.scales)[:1] if tasks and (method, variant) not in asked else ():
-                with problems.collect():
-                    _resolve(catalogue, Run(tasks[0], method, variant, 1), scale, False)
+        for variant in entry.variants.keys() - {name for one, name in asked if one == method}:
+            problems.add(*_check_unasked(catalogue, method, variant))
     yield from problems.lines
+
+
+def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]:
+    """Return the problems of a variant on a task of the first of its kinds, none if it is right on one of any kind."""
+    found: dict[str, list[str]] = {}
+    for scale in list(catalogue.scales)[:1]:
+        for name, task in catalogue.tasks.items():
+            if task.kind in catalogue.methods[method].kinds and task.kind not in found:
+                problems = Problems()
+                with problems.collect():
+                    _resolve(catalogue, Run(name, method, variant, 1), scale, False)
+                found[task.kind] = list(problems.lines)
+    return next(iter(found.values()), []) if all(found.values()) else []
 
 
 def is_known(catalogue: Catalogue, variant: Variant) -> bool:
