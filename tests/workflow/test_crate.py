@@ -4,6 +4,8 @@ import csv
 import json
 import re
 import shutil
+import subprocess
+import venv
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -19,6 +21,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.reporting.pages.verify import find_row_faults
 
 METADATA = "ro-crate-metadata.json"
+CONTEXT = "https://w3id.org/ro/crate/1.1/context"
 CONFIG = "results/demo/config.json"
 
 
@@ -107,7 +110,7 @@ def references(value: object) -> Iterator[str]:
 def test_it_does_what_the_specifications_demand(crate: Path):
     """What RO-Crate 1.1, Workflow RO-Crate 1.0, and Process and Workflow Run Crate 0.5 say with MUST."""
     content = json.loads((crate / METADATA).read_text())
-    assert content.keys() == {"@context", "@graph"} and content["@context"] == "https://w3id.org/ro/crate/1.1/context"
+    assert content.keys() == {"@context", "@graph"} and content["@context"][0] == CONTEXT
     entities = {entity["@id"]: entity for entity in content["@graph"]}
     assert len(entities) == len(content["@graph"]) and all("@type" in entity for entity in entities.values())
     named = [name for entity in entities.values() for value in entity.values() for name in references(value)]
@@ -133,6 +136,53 @@ def test_it_does_what_the_specifications_demand(crate: Path):
     assert action["instrument"] == {"@id": workflow["@id"]} and root["mentions"] == {"@id": action["@id"]}
     assert {*references(action["object"]), *references(action["result"])} <= files
     assert datetime.fromisoformat(action["startTime"]) < datetime.fromisoformat(action["endTime"])
+
+
+# Puts a file into the validator's cache of web pages, as the answer to the request of a URL.
+FILL_CACHE = """
+import sys
+from requests import adapters
+from requests_cache import CachedSession
+from urllib3 import HTTPResponse
+file, url, cache = sys.argv[1:]
+class Shipped(adapters.BaseAdapter):
+    def send(self, request, **options):
+        head = {"Content-Type": "application/ld+json"}
+        content = HTTPResponse(open(file, "rb"), head, status=200, preload_content=False)
+        return adapters.HTTPAdapter().build_response(request, content)
+    def close(self):
+        pass
+with CachedSession(cache, expire_after=-1) as session:
+    session.mount(url, Shipped())
+    session.get(url)
+"""
+
+
+@pytest.fixture(scope="module")
+def validate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], subprocess.CompletedProcess[str]]:
+    """The public validator, in an environment of its own and without any network."""
+    folder = tmp_path_factory.mktemp("validator")
+    venv.create(folder, with_pip=True)
+    lock = Path(__file__).with_name("validator.lock")
+    install = ["-m", "pip", "install", "-q", "--require-hashes", "--no-deps", "-r", str(lock)]
+    subprocess.run([folder / "bin/python", *install], check=True)
+    (shipped,) = folder.glob("lib/python*/site-packages/rocrate/data/ro-crate.jsonld")
+    subprocess.run([folder / "bin/python", "-c", FILL_CACHE, shipped, CONTEXT, folder / "cache"], check=True)
+    command = [folder / "bin/rocrate-validator", "-y", "validate", "--offline", "--cache-path", folder / "cache"]
+    command += ["--no-paging", "--verbose", "--profile-identifier", "workflow-run-crate-0.5"]
+    return lambda crate: subprocess.run([*command, crate], capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.validator
+def test_the_public_validator_of_workflow_run_crates_accepts_it_and_refuses_another(validate, crate, damaged):
+    done = validate(crate)
+    assert done.returncode == 0, done.stdout
+    metadata = json.loads((damaged / METADATA).read_text())
+    (action,) = (entity for entity in metadata["@graph"] if entity["@type"] == "CreateAction")
+    del action["instrument"]
+    (damaged / METADATA).write_text(json.dumps(metadata))
+    done = validate(damaged)
+    assert done.returncode == 1 and "[profile: Process Run Crate 0.5]" in done.stdout
 
 
 def test_it_holds_scores_captions_and_provenance_but_no_weights(crate: Path):

@@ -64,6 +64,7 @@ def test_no_python_is_one_line(folder):
     ]
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize(
     ("name", "fault"),
     [

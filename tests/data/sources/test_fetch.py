@@ -262,6 +262,7 @@ def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, 
     assert kept(tmp_path / "third") == {}
 
 
+@pytest.mark.quick_faults
 def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source, downloads = toy(f"{server.url}/toy/file.bin", sha256=None, size=None), tmp_path / "downloads"
@@ -306,6 +307,7 @@ def test_a_file_that_nothing_vouches_for_is_not_read(tmp_path, monkeypatch):
         verify_downloads(["bert/tokenizer.json"], Path("downloads"))
 
 
+@pytest.mark.quick_faults
 def test_parallel_fetches_lose_no_trusted_file(server, tmp_path):
     names = [f"toy/{number}.bin" for number in range(4)]
     server.files |= {f"/{name}": name.encode() for name in names}
@@ -347,6 +349,7 @@ def start(url: str, folder: Path, name: str = "toy/file.bin", digest: str = DIGE
     return subprocess.Popen(command, cwd=folder, env=importable, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.quick_faults
 def test_two_processes_do_not_fetch_one_file_twice(server, tmp_path):
     server.seconds_per_request = 1.5
     processes = [start(f"{server.url}/toy/file.bin", tmp_path) for _ in range(2)]
@@ -355,6 +358,7 @@ def test_two_processes_do_not_fetch_one_file_twice(server, tmp_path):
     assert len(server.requests) == 1
 
 
+@pytest.mark.quick_faults
 def test_a_killed_download_is_gone_on_with(server, tmp_path):
     server.faults = [("stall", 300_000)]
     process = start(f"{server.url}/toy/file.bin", tmp_path)

@@ -38,6 +38,7 @@ mimetypes.add_type("text/markdown", ".md")
 def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
     """Make the crate of the configuration's results under `results`, the folder of its scale; describe its content."""
     crate = ROCrate(version="1.1")  # which the run profiles are written for
+    crate.metadata.extra_terms["sha256"] = "https://w3id.org/ro/terms/workflow-run#sha256"
     crate.name = f"Recompose: results at scale {config.scale}"
     crate.description = "Published and reproduced numbers, verdicts on claims, scores and provenance of all runs"
     crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
