@@ -214,7 +214,7 @@ def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
         content["displays"][table]["title"] = "Another title"
     module = displays["learning-curves"]["module"]
-    demo.change_code(f"{module.removeprefix('workflow_scripts.').replace('.', '/')}.py")
+    demo.change_code(f"reporting/figures/{module}.py")
     figures = {name for name, display in displays.items() if display.get("module") == module}
     with demo.edited("papers/sq_transformer/claims.yaml") as content:
         content["claims"][1]["statement"] = "Said otherwise"
