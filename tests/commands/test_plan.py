@@ -42,8 +42,7 @@ def write_run(project: Path, name: str, device: str, seconds: float) -> None:
     record = {"device": device, "cpu": "x86", "seconds_per_step": seconds, "peak_gpu_memory_bytes": gpu}
     (folder / "record.json").write_text(json.dumps(record))
     spec = resolve_run(load_catalogue(), name, "demo")
-    kept = {key: spec[key] for key in ("task", "method", "variant", "model", "training")}
-    (folder / "run.json").write_text(json.dumps({"scale": "demo", "spec": kept}))
+    (folder / "run.json").write_text(json.dumps({"scale": "demo", "spec": spec}))
 
 
 def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
+from workflow_scripts.common.files import read_csv, read_json, read_mapping, write_atomically, write_csv, write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.training.history import read_history
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
@@ -49,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     weights = [str(parse_run(catalogue, run)) for run in args.weights]
     source, target = args.results / args.scale, args.out / args.scale
     folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
-    runs = [read_json(folder / "run.json") | read_json(folder / "record.json") for folder in folders]
+    runs = [read_mapping(folder / "run.json", "run") | read_mapping(folder / "record.json") for folder in folders]
     if not runs:
         raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {args.scale}")
     check_replaceable(target, EXPORTED)
@@ -58,13 +59,12 @@ def main(args: argparse.Namespace) -> None:
         tables = copy_displays("tables", (".csv", ".md"), source, target, out)
         figures = copy_displays("figures", (".svg", ".csv"), source, target, out)
         for name in ("claims.csv", "claim_sides.csv"):
-            _merge_rows(name, read_csv(source / name), target, out, lambda row: row["paper"])
-        scores = [row for folder in folders for file in sorted(folder.glob("*/scores.csv")) for row in read_csv(file)]
+            _merge_rows(name, read_csv(source / name, ["paper"]), target, out, lambda row: row["paper"])
+        files = [file for folder in folders for file in sorted(folder.glob("*/scores.csv"))]
+        scores = [row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))]
         _merge_rows("scores.csv", scores, target, out, _run_of)
         curves = [
-            row
-            for run, folder in zip(runs, folders, strict=True)
-            for row in reduce_curve(run, read_csv(folder / "training.csv"))
+            row for run, folder in zip(runs, folders, strict=True) for row in reduce_curve(run, folder / "training.csv")
         ]
         _merge_rows("curves.csv", curves, target, out, _run_of, lambda row: (row["name"], int(row["step"])))
         analyses = [
@@ -141,8 +141,10 @@ def copy_weights(runs: list[str], source: Path, out: Path) -> None:
         shutil.copy(found[0], file)
 
 
-def reduce_curve(run: dict[str, Any], curve: list[dict[str, str]]) -> list[dict[str, str]]:
+def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     """Keep all validation values of a training.csv, and at most MAX_LOSSES evenly spaced values of the loss."""
+    read_history(file)  # checks the numbers
+    curve = read_csv(file)
     losses = [row for row in curve if row["name"] == "loss"]
     every = -(-len(losses) // MAX_LOSSES) or 1
     kept = {row["step"] for row in losses[::-1][::every]}

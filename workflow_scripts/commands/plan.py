@@ -8,8 +8,9 @@ from typing import Any
 
 from workflow_scripts.commands.plan_power import print_power
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json, write_csv
+from workflow_scripts.common.files import read_csv, read_mapping, write_csv
 from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
@@ -21,7 +22,12 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+<<<<<<< HEAD
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
+=======
+from workflow_scripts.tasks.settings import Spec
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
+>>>>>>> 385aff4 (Malformed input of every kind is refused with lines that name the file: 1,400 cases, and checks where it is read)
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
     estimate_checkpoint_bytes,
@@ -33,6 +39,7 @@ from workflow_scripts.workflow.step_times import (
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 NAMES = ("scale", "task", "method", "variant", "device")
+MADE = ("device", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
 STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
 
 
@@ -48,8 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
+<<<<<<< HEAD
     catalogue, config = load_catalogue(), load_call_config(args)
     if args.show:
+=======
+    catalogue, config = load_catalogue(), load_chosen_config(args)
+    if args.show is not None:
+>>>>>>> 385aff4 (Malformed input of every kind is refused with lines that name the file: 1,400 cases, and checks where it is read)
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
         record_step_times(catalogue, args.results)
@@ -86,8 +98,9 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
-        run, made = read_json(file), read_json(file.with_name("record.json"))
+        run, made = read_mapping(file, "spec", "scale"), read_mapping(file.with_name("record.json"), *MADE)
         spec = run["spec"]
+        parse_as(Spec, spec, file, "spec")
         name = "{task}/{method}/{variant}/seed-0".format(**spec)
         if select_sizes(spec) != select_sizes(resolve_run(catalogue, name, run["scale"])):
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")

@@ -1,13 +1,12 @@
 """Print the claim tables of README: primary claims with n, interval and verdict, and counts of the others."""
 
 import argparse
-import csv
 import re
 from collections import Counter
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, write_atomically
+from workflow_scripts.common.files import MissingFileError, read_csv, write_atomically
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.tables.layout import choose_decimals, format_effect, format_number
 
@@ -47,11 +46,7 @@ def read_claims(path: Path) -> list[dict[str, str]]:
     """Read the rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
     if not path.is_file():
         raise MissingFileError(path)
-    with open(path, newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        if lacking := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-            raise UserError(f"{path}: has no column {lacking[0]}; make it again with ./reproduce")
-        return list(reader)
+    return read_csv(path, COLUMNS)
 
 
 def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> str:

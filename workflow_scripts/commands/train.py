@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.files import hash_file, hash_files, read_json, read_mapping, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable, make_writable
 from workflow_scripts.common.validation import parse_as, suggest_name
@@ -21,7 +21,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.settings import Chosen, Spec, Training
 from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.state import TrainingState
-
-SPEC_KEYS = ("task", "kind", "method", "variant", "seed", "protocol", "model", "problem", "objective", "training")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +126,7 @@ def check_folders(args: argparse.Namespace, spec: dict, outputs: set[str]) -> No
     args.state = args.state or args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    found, task = read_json(args.data / "dataset.json"), spec["task"]
+    found, task = read_mapping(args.data / "dataset.json"), spec["task"]
     if found.get("task") != task:
         raise UserError(f"{args.data} contains the task {found.get('task')}, but the run needs {task}; correct --data")
     if args.run and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, args.scale):
@@ -187,10 +185,12 @@ def apply_search_result(spec: dict, settings: Training, file: Path | None) -> Tr
         raise UserError(f"{name} {what_to_do} --search")
     if file is None:
         return settings
-    found = read_json(file)
+    found = read_mapping(file, "spec", "chosen")
+    parse_as(Spec, found["spec"], file, "spec")
     searched, wanted = ({k: v for k, v in s.items() if k not in ("seed", "init")} for s in (found["spec"], spec))
     if searched != wanted:
         raise UserError(f"{file} is from another configuration of {name}; run the search again")
+    parse_as(Chosen, found["chosen"], file, "chosen")
     return settings.model_copy(update=found["chosen"])
 
 
@@ -211,7 +211,7 @@ def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
     """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
     from workflow_scripts.data.sources.fetch_model import find_changed_files
 
-    found = read_json(folder / "model.json")
+    found = read_mapping(folder / "model.json")
     if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
         raise UserError(
             f"{folder} contains {found.get('name')} at {found.get('revision')}, but the run starts from "
@@ -223,15 +223,13 @@ def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
 
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     """Read the resolved spec and check its training settings. Raises UserError naming file and key."""
-    if args.run:
+    if args.run is not None:
         if not args.scale:
             raise UserError("--run needs --scale, e.g. --scale demo")
         spec, origin = resolve_run(load_catalogue(), args.run, args.scale, args.precision), args.run
     else:
-        spec, origin = read_json(args.spec), args.spec
-    for key in SPEC_KEYS:
-        if key not in spec:
-            raise UserError(f"{origin}: key '{key}' is missing; `plan --show RUN` prints a whole spec")
+        spec, origin = read_mapping(args.spec), args.spec
+        parse_as(Spec, spec, origin)
     if spec["kind"] not in list_packages("tasks"):
         raise UserError(
             f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], list_packages('tasks'))}"

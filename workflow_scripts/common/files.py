@@ -21,7 +21,9 @@ class MissingFileError(UserError):
     """The error for a missing file. Only files under results/ are made by ./reproduce."""
 
     def __init__(self, path: str | Path):
-        what_to_do = f"make it with ./reproduce {path}" if Path(path).parts[0] == "results" else "pass an existing file"
+        what_to_do = (
+            f"make it with ./reproduce {path}" if Path(path).parts[:1] == ("results",) else "pass an existing file"
+        )
         super().__init__(f"{path} does not exist; {what_to_do}")
 
 
@@ -70,12 +72,35 @@ def read_json(path: str | Path) -> Any:
         raise UserError(f"{path}: not valid JSON ({error}); {HOW_TO_FIX}") from error
 
 
-def read_csv(path: str | Path) -> list[dict[str, str]]:
-    """Read the rows of a CSV file as text; no rows if the file does not exist."""
+def read_mapping(path: str | Path, *keys: str) -> dict[str, Any]:
+    """Read JSON like `read_json`. Raises UserError unless it is a mapping with these keys."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: must contain a mapping; {HOW_TO_FIX}")
+    if lacking := [key for key in keys if key not in content]:
+        raise UserError(f"{path}: key '{lacking[0]}' is missing; {HOW_TO_FIX}")
+    return content
+
+
+def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, str]]:
+    """Read the rows of a CSV file as text; no rows if the file does not exist.
+
+    Raises UserError if it is not valid, if it lacks one of `columns`, or if a row has other cells than the header.
+    """
     if not Path(path).exists():
         return []
-    with open(path, newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    try:
+        with open(path, newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream, strict=True)
+            header, rows = reader.fieldnames or (), list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: not valid CSV in UTF-8 ({error}); {HOW_TO_FIX}") from error
+    if lacking := [name for name in columns if name not in header]:
+        raise UserError(f"{path}: has no column {lacking[0]}; {HOW_TO_FIX}")
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise UserError(f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}")
+    return rows
 
 
 def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -103,6 +128,6 @@ def verify_checksum(path: Path) -> None:
     for name in ("evaluation.json", "intervention.json", "analysis.json", "run.json"):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
-            expected = read_json(manifest).get("files", {}).get(path.name)
+            expected = read_mapping(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
                 raise UserError(f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again")

@@ -35,7 +35,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Seeds = Annotated[list[Seed], AfterValidator(require_unique)]
 SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 Pattern = Annotated[str, AfterValidator(require_pattern)]
-AtLeastOne = Annotated[int, Field(ge=1)]
+AtLeastOne = Annotated[int, Field(ge=1, le=1_000_000)]  # a larger size exhausts any memory
 NonNegative = Annotated[float, Field(ge=0)]
 Dropout = Annotated[float, Field(ge=0, le=0.99)]
 MAX_LISTED = 40  # names listed in one message

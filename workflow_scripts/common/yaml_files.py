@@ -22,6 +22,11 @@ def read_yaml(path: Path) -> Any:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run this in the root of the repository, or restore it") from error
+    return parse_yaml(content, path)
+
+
+def parse_yaml(content: bytes, path: str | Path) -> Any:
+    """Parse YAML safely. Raises UserError with `path` and the line if it is not valid."""
     try:
         text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         depth = 0

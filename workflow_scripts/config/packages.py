@@ -52,6 +52,7 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str
     problems = Problems()
     for section in ("model", "problem", "objective"):
         content, name = sections[section], sections[section].get("name")
+        name = str(name) if isinstance(name, list | dict) else name  # no name can be looked up in the caches by it
         if section in NAMED and (content or section == "model"):
             known = list_packages(NAMED[section])
             if "name" not in content:

@@ -16,7 +16,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.entries import Place
 from workflow_scripts.config.layers import list_task_blocks, locate_errors, merge_section
 from workflow_scripts.config.loading import read_catalogue
-from workflow_scripts.config.schema import DataLayer
+from workflow_scripts.config.schema import DataLayer, DataSpec
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions import settings as intervention_settings
 from workflow_scripts.interventions.settings import Intervention
@@ -30,11 +30,9 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
 
 
 def read_data_spec(file: Path) -> dict:
-    """Read the data spec in a dataset.json. Raises UserError if a key is missing."""
+    """Read the data spec of a JSON file, like `spec` in a dataset.json. Raises UserError for wrong keys and values."""
     spec = read_json(file)
-    for key in ("task", "prepare", "options", "sources", "protocol"):
-        if not isinstance(spec, dict) or key not in spec:
-            raise UserError(f"{file}: key '{key}' is missing; key 'spec' of any dataset.json shows a whole spec")
+    parse_as(DataSpec, spec, file)
     load_options(spec["prepare"], spec["task"])
     return spec
 

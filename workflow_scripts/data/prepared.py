@@ -191,6 +191,9 @@ def read_vocabularies(folder: Path) -> dict[str, list[str]]:
     content = read_json(folder / "vocabulary.json")
     if not isinstance(content, dict) or content.keys() != {"source", "target"}:
         raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
+    for side, tokens in content.items():
+        if not (isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)):
+            raise UserError(f"{folder / 'vocabulary.json'}: key '{side}' is no list of texts; make {folder} again")
     return content
 
 
@@ -216,6 +219,13 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
         raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
     if not table.num_rows:
         raise UserError(f"{path} has no rows; delete {folder} and prepare it again")
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        kind, inner = column.type, column.type.value_type if pyarrow.types.is_list(column.type) else None
+        known = pyarrow.types.is_integer(inner) if inner else str(kind) in ("string", "double")
+        if name.endswith(("ids", "groups", "sememes")) != bool(inner) or not known:
+            raise UserError(f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again")
+        if column.null_count or (inner and any(chunk.flatten().null_count for chunk in column.chunks)):
+            raise UserError(f"{path}: column {name} lacks values; delete {folder} and prepare it again")
     return table
 
 

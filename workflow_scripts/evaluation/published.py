@@ -31,10 +31,13 @@ def read_published(path: Path) -> dict[Key, Published]:
     """Read published.csv. Raises UserError with file and line of every wrong header, line, number or repeated cell."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        list(csv.reader(lines))
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; restore it from the repository") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
+    except csv.Error as error:
+        raise UserError(f"{path}: not valid CSV ({error}); correct it") from error
     found: dict[Key, Published] = {}
     problems, reader = Problems(), csv.DictReader(lines)
     if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:

@@ -33,6 +33,8 @@ from workflow_scripts.interventions.synonym_rules import (
 if TYPE_CHECKING:
     from spacy.language import Language
 
+# Columns that `read_candidates` reads.
+TYPES = {"content": "string", "positions": "list<element: int32>", "candidates": "list<element: list<element: string>>"}
 Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
 
 
@@ -119,7 +121,8 @@ def read_candidates(path: Path) -> Candidates:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
-    if b"candidates" not in (table.schema.metadata or {}):
+    types = {field.name: str(field.type).replace("item:", "element:") for field in table.schema if field.name in TYPES}
+    if b"candidates" not in (table.schema.metadata or {}) or types != TYPES:
         raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
     return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}

@@ -13,6 +13,7 @@ from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.utils import logging
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_mapping
 
 FAST_TOKENIZER = "models here need a fast tokenizer, which has offsets; save it with transformers"
 # Hide progress bars, and warnings about attention masks that models here do not need.
@@ -36,6 +37,7 @@ def read_model_config(folder: Path, family: str) -> PretrainedConfig:
     """Read config.json of a folder. Raises UserError if it is missing, or if the model is of another family."""
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder / 'config.json'} does not exist; give the folder of a trained model")
+    read_mapping(folder / "config.json")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     if config.model_type != family:
         raise UserError(f"{folder} holds a model of the family {config.model_type}, the method needs {family}")

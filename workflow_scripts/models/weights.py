@@ -35,6 +35,8 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
         lacking = "the file" if name in weights else "the model"
         raise UserError(f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again")
     for name, weight in weights.items():
+        if weight.dtype.is_floating_point != tensors[name].dtype.is_floating_point:
+            raise UserError(f"{origin}: {name} is {tensors[name].dtype}, not {weight.dtype}; train the run again")
         if weight.shape != tensors[name].shape:
             shapes = f"{list(tensors[name].shape)}, the model needs {list(weight.shape)}"
             raise UserError(f"{origin} belongs to another configuration: {name} is {shapes}; train the run again")

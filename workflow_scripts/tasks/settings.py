@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
+from workflow_scripts.evaluation.protocol import Protocol
 
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
@@ -83,7 +85,9 @@ class Training(StrictModel):
         description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "
         "encoders.",
     )
-    torch_threads: int = Field(ge=1, description="Threads of one training; part of the spec since sums depend on it.")
+    torch_threads: int = Field(
+        ge=1, le=4096, description="Threads of one training; part of the spec since sums depend on it."
+    )
 
     @model_validator(mode="after")
     def check_decay(self) -> Self:
@@ -99,7 +103,10 @@ class Training(StrictModel):
 
     @model_validator(mode="after")
     def check_kept_splits(self) -> Self:
-        """Raise ValueError if weights are to be chosen on a split without a validation."""
+        """Raise ValueError if weights are to be chosen on a split without a validation, or by a key of a wrong type."""
+        for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
+            if not isinstance(self.selection.get(key, kind()), kind):
+                raise ValueError(f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}")
         if self.kept_splits and not self.selection:
             raise ValueError("also_keep names a split, and validation none computes no metric on it")
         return self
@@ -120,10 +127,39 @@ class Training(StrictModel):
         return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
 
 
+class Chosen(StrictModel):
+    """What a search has chosen: settings of a training."""
+
+    learning_rate: float = Field(gt=0)
+    batch_sentences: int = Field(gt=0)
+    max_steps: int = Field(ge=0)
+    warmup_steps: int = Field(ge=0)
+    validate_every: int = Field(gt=0)
+
+
+class Spec(StrictModel):
+    """The resolved spec of a run, as in run.json; sections are checked by themselves."""
+
+    task: Word
+    kind: str
+    method: Word
+    variant: Word
+    seed: Seed
+    protocol: Protocol
+    data: dict[str, Any]
+    init: Annotated[dict[Literal["run", "spec", "hub", "revision"], str], Field(min_length=1)] | None
+    model: dict[str, Any]
+    problem: dict[str, Any]
+    objective: dict[str, Any]
+    training: dict[str, Any]
+    search: dict[str, Any] = {}
+    phrases: Pattern = ""
+
+
 class Evaluation(StrictModel):
     """Settings of scoring a run, of all kinds of tasks."""
 
-    splits: list[str] = Field(min_length=1)
+    splits: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(min_length=1)
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
     max_length_ratio: float = Field(

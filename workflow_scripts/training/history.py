@@ -3,6 +3,9 @@
 import csv
 from pathlib import Path
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv
+
 
 def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
     """Write training.csv (step, name, value). Values read back exactly."""
@@ -13,6 +16,9 @@ def write_history(path: Path, history: list[tuple[int, str, float]]) -> None:
 
 
 def read_history(path: Path) -> list[tuple[int, str, float]]:
-    """Read a file of `write_history`."""
-    with open(path, newline="") as stream:
-        return [(int(row["step"]), row["name"], float(row["value"])) for row in csv.DictReader(stream)]
+    """Read a file of `write_history`. Raises UserError if it is another file."""
+    rows = read_csv(path, ("step", "name", "value"))
+    try:
+        return [(int(row["step"]), row["name"], float(row["value"])) for row in rows]
+    except ValueError as error:
+        raise UserError(f"{path}: {error}; delete {path.parent} and run ./reproduce again") from error

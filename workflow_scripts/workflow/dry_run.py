@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_yaml
+from workflow_scripts.common.yaml_files import parse_yaml, read_yaml_mapping
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.schema import Config
 
@@ -51,16 +49,16 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 
 def list_overrides(args: argparse.Namespace) -> list[str]:
     """Return the words of `add_config_arguments` as Snakemake's `--config` has them: `scale=small`, `papers=[lrf]`."""
-    scale = [f"scale={args.scale}"] if args.scale else []
+    scale = [f"scale={args.scale}"] if args.scale is not None else []
     return [*args.config, *scale, *([f"papers=[{','.join(args.papers)}]"] if args.papers else [])]
 
 
 def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
-    return load_config(read_yaml(Path("config.yaml")) | read_overrides(list_overrides(args)))
+    return load_config(read_yaml_mapping(Path("config.yaml")) | read_overrides(list_overrides(args)))
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:
     """Parse Snakemake's `--config`, `key=value` with values in YAML."""
     pairs = (override.partition("=") for override in overrides)
-    return {key: yaml.safe_load(value) for key, _, value in pairs}
+    return {key: parse_yaml(value.encode(), f"--config {key}") for key, _, value in pairs}

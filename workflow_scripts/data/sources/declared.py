@@ -166,7 +166,7 @@ def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]
 def read_trusted() -> dict[str, dict[str, str]]:
     """Read the rows of trusted.csv by source name. Raises UserError for a row that is damaged or listed twice."""
     found = {}
-    for number, row in enumerate(read_csv(TRUSTED), 2):
+    for number, row in enumerate(read_csv(TRUSTED, TRUSTED_COLUMNS), 2):
         if tuple(row) != TRUSTED_COLUMNS or not SHA256.fullmatch(row["sha256"] or "") or row["source"] in found:
             expected = f"one line per source, with {', '.join(TRUSTED_COLUMNS)}"
             raise UserError(f"{TRUSTED}:{number}: expected {expected}; correct it, or delete the line")

@@ -184,7 +184,7 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
 
     A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with the failed attempts.
     """
-    path = downloads / source.name
+    path, _ = downloads / source.name, find_expected_sha256(source)  # refuses a broken trusted.csv
     path.parent.mkdir(parents=True, exist_ok=True)
     locks = downloads / ".locks"
     locks.mkdir(exist_ok=True)

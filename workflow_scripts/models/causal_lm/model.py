@@ -57,7 +57,11 @@ def load_causal_lm(folder: Path, settings: dict) -> PreTrainedModel:
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
-        return AutoModelForCausalLM.from_pretrained(folder, config=config, **FROM_FOLDER).train()
+        found = AutoModelForCausalLM.from_pretrained(folder, config=config, output_loading_info=True, **FROM_FOLDER)
+        model, report = found
+        if missing := sorted(report["missing_keys"]):
+            raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+        return model.train()
 
 
 def find_bos_id(model: nn.Module, uses_bos: bool, where: str) -> int | None:

@@ -1,6 +1,5 @@
 """The columns of claims.csv, and its output in the terminal."""
 
-import csv
 import re
 from collections import Counter
 from itertools import groupby
@@ -11,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError
+from workflow_scripts.common.files import MissingFileError, read_csv
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.tables.layout import format_effect
 
@@ -69,15 +68,10 @@ def shorten_reason(reason: str) -> str:
 
 def read_claim_table(path: Path) -> list[dict[str, str]]:
     """Read the rows of claims.csv. Raises UserError if the file is missing or incomplete."""
-    try:
-        with open(path, newline="", encoding="utf-8") as stream:
-            reader = csv.DictReader(stream)
-            header, rows = tuple(reader.fieldnames or ()), list(reader)
-    except FileNotFoundError as error:
-        raise MissingFileError(path) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text; pass a claims.csv") from error
-    if header != CLAIM_COLUMNS or any(row["verdict"] not in COLOURS for row in rows):
+    if not path.exists():
+        raise MissingFileError(path)
+    rows = read_csv(path, CLAIM_COLUMNS)
+    if any(row["verdict"] not in COLOURS for row in rows):
         raise UserError(
             f"{path}: not a complete claims.csv; if ./reproduce made it, delete it and run ./reproduce again"
         )

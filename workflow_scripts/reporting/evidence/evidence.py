@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json, write_json
+from workflow_scripts.common.files import hash_file, read_mapping, write_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import find_intervened_variants, score_files
@@ -45,7 +45,7 @@ def read_evidence(
     absent: dict[Variant, list[dict]] = {}
     for run in runs:
         if (described := results / evaluation_folder(run) / "evaluation.json").exists():
-            found = read_json(described).get("absent", [])
+            found = read_mapping(described).get("absent", [])
             absent.setdefault(run.unseeded, []).extend(row | {"seed": run.seed} for row in found)
         found = scores.setdefault(run.unseeded, [])
         for file in score_files(run, intervened):

@@ -69,12 +69,15 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     sizes = drop_name(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
-    model = build(sizes, load_tokenizer(data).get_vocab_size()).to(device)
+    vocabulary = load_tokenizer(data).get_vocab_size()
+    model = build(sizes, vocabulary).to(device)
     bos = find_bos_id(model, sizes.get("bos", False), f"{spec['task']}/{spec['method']}")
     limit = model.config.max_position_embeddings
 
     def batches(split: str) -> list[TextBatch]:
         found = read_text_pieces(data, split, bos, limit)
+        if found.ids.min() < 0 or found.ids.max() >= vocabulary:
+            raise UserError(f"{data / split}.parquet has ids outside the {vocabulary} of tokenizer.json; make it again")
         chosen = bucket_texts(found.length, max(settings.batch_tokens, limit), settings.batch_sentences)
         return [pad_texts(found, rows).to(device) for rows in chosen]
 

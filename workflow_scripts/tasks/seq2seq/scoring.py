@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from workflow_scripts.common.files import read_json
+from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import UNK, to_sequences
+from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
@@ -28,10 +29,12 @@ def score(
     """
     model, vocabulary = load_checkpoint(checkpoint)
     model.to(device)
-    groups = read_json(data / "dataset.json").get("subset_groups", {})
+    groups = read_mapping(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
     if pieces := find_pieces(run["spec"]["model"], checkpoint):
         splits = {split: pieces.tokenise(table) for split, table in splits.items()}
+    for split in () if pieces else settings.splits:
+        read_pairs(data, split)  # refuses ids outside the vocabulary
     readouts = [None, *run["spec"]["training"].get("also_keep", [])]
     total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
