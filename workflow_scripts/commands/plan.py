@@ -22,12 +22,8 @@ from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-<<<<<<< HEAD
-from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
-=======
 from workflow_scripts.tasks.settings import Spec
-from workflow_scripts.workflow.dry_run import add_config_arguments, load_chosen_config
->>>>>>> 385aff4 (Malformed input of every kind is refused with lines that name the file: 1,400 cases, and checks where it is read)
+from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
     estimate_checkpoint_bytes,
@@ -55,13 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print what the arguments ask for."""
-<<<<<<< HEAD
     catalogue, config = load_catalogue(), load_call_config(args)
-    if args.show:
-=======
-    catalogue, config = load_catalogue(), load_chosen_config(args)
     if args.show is not None:
->>>>>>> 385aff4 (Malformed input of every kind is refused with lines that name the file: 1,400 cases, and checks where it is read)
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
         record_step_times(catalogue, args.results)

@@ -209,6 +209,7 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=columns)
+        table.validate(full=True)  # texts must be UTF-8
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
     except (pyarrow.ArrowException, OSError) as error:

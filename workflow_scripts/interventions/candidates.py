@@ -119,9 +119,13 @@ def read_candidates(path: Path) -> Candidates:
         table = pq.read_table(path)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
-    types = {field.name: str(field.type).replace("item:", "element:") for field in table.schema if field.name in TYPES}
+    types = {
+        field.name: str(field.type).replace("item:", "element:").replace("int64", "int32")
+        for field in table.schema
+        if field.name in TYPES
+    }
     if b"candidates" not in (table.schema.metadata or {}) or types != TYPES:
         raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
     columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))

@@ -146,7 +146,7 @@ class Spec(StrictModel):
     variant: Word
     seed: Seed
     protocol: Protocol
-    data: dict[str, Any]
+    data: dict[str, Any] = {}
     init: Annotated[dict[Literal["run", "spec", "hub", "revision"], str], Field(min_length=1)] | None
     model: dict[str, Any]
     problem: dict[str, Any]
