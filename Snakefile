@@ -25,13 +25,13 @@ rule all:
         lambda _: TARGETS.list_displays("table", rules.table.output),
         lambda _: TARGETS.list_displays("figure", rules.figure.output),
         lambda _: TARGETS.list_analyses(rules.analyse.output),
-        lambda _: TARGETS.list_runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
+        lambda _: TARGETS.list_runs(rules.train.output, rules.evaluate.output, rules.intervene.output),
 
 
 # Trainings, evaluations and interventions only, without tables and figures.
 rule runs:
     input:
-        lambda _: TARGETS.list_runs([*rules.train.output, *rules.evaluate.output], rules.intervene.output),
+        lambda _: TARGETS.list_runs(rules.train.output, rules.evaluate.output, rules.intervene.output),
 
 
 # Source files and models of the hub only. Afterwards no job needs a network.

@@ -13,7 +13,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 from workflow_scripts.workflow.targets import Targets
-from workflow_scripts.workflow.wildcards import match_large_data, match_names
+from workflow_scripts.workflow.wildcards import match_large_data, match_names, match_variants
 
 # The jobs of a large workflow are millions of objects that live to its end: collecting garbage among them takes
 # seconds, also when Python exits.

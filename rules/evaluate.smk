@@ -1,9 +1,9 @@
 rule evaluate:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
-        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
-        checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
+        run=WORKFLOW.find_scored_manifest,
+        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/scores.csv",
@@ -27,9 +27,10 @@ rule evaluate:
         # All seeds of a variant are scored alike.
         fingerprint=WORKFLOW.fingerprint("evaluate", seed="seed-0"),
         run=RUN,
+        scored=WORKFLOW.list_scored_options,
     shell:
         "python -m workflow_scripts evaluate --device {resources.device:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " --run-dir results/{wildcards.scale:q}/runs/{params.run:q}"
+        " {params.scored:q}"
         " --out results/{wildcards.scale:q}/runs/{params.run:q}/eval"
         " > {log:q} 2>&1"

@@ -28,9 +28,9 @@ rule intervene:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         candidates="results/{scale}/candidates/{task}/candidates.json",
-        run="results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
-        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
-        checkpoint=ancient("results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors"),
+        run=WORKFLOW.find_scored_manifest,
+        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/answers.parquet",
@@ -54,8 +54,9 @@ rule intervene:
         # All seeds of a variant have the same interventions.
         fingerprint=WORKFLOW.fingerprint("intervene", seed="seed-0"),
         run=RUN,
+        scored=WORKFLOW.list_scored_options,
     shell:
         "python -m workflow_scripts intervene --device {resources.device:q} --candidates results/{wildcards.scale:q}/candidates/{wildcards.task:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " --run-dir results/{wildcards.scale:q}/runs/{params.run:q}"
+        " {params.scored:q}"
         " --out results/{wildcards.scale:q}/runs/{params.run:q}/interventions > {log:q} 2>&1"

@@ -1,5 +1,7 @@
 # Chooses learning rate and batch size by validation on one seed, for variants whose settings have a `search`.
 rule search:
+    wildcard_constraints:
+        variant=match_variants(WORKFLOW.catalogue),
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,
@@ -38,6 +40,8 @@ rule search:
 
 
 rule train:
+    wildcard_constraints:
+        variant=match_variants(WORKFLOW.catalogue),
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,

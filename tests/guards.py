@@ -12,6 +12,7 @@ which names a move has changed on purpose. Delete this module when the rebuildin
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -232,7 +233,8 @@ def kill_once(words: list[str], state: Path) -> None:
 # The explicit table of what has another name now: part -> name before -> name now.
 # Asked for by no paper.
 NEW_STAND_INS = ("demo data sst2-30pc", "demo data sst2-70pc")
-READ_WITHOUT_STEPS = ("max_steps", "validation", "precision", "torch_threads", "also_keep")
+# Of a run without steps, which is the scoring of given weights now.
+SCORED = ("task", "kind", "method", "variant", "seed", "protocol", "data", "model", "problem", "init")
 RENAMED: dict[str, dict[str, str]] = {}
 PARTS = {
     "specs": specs,
@@ -245,12 +247,41 @@ PARTS = {
 }
 
 
+def variant_now(method: str, variant: str) -> str:
+    """The name of a variant without steps now: whose weights are scored."""
+    found = re.fullmatch(r"(?:(paws|paws-qqp)-(ft|cont|comp|mix)|original(-no-.*)?)", variant)
+    if not found:
+        return variant
+    task, tuned, ablation = found.groups()
+    return f"{tuned}@{task}" if task else f"{'mix' if method == 'cat' else 'ft'}{ablation or ''}@start"
+
+
+def run_now(name: str) -> str:
+    """The name of a run, or of a file of it, now."""
+    return re.sub(r"([\w.-]+)/([\w.-]+)(?=/seed-)", lambda found: f"{found[1]}/{variant_now(*found.groups())}", name)
+
+
+def display_now(entry, key: str = ""):
+    """An entry of displays.yaml now: names of variants, and what runs say in the place of options."""
+    if isinstance(entry, list):
+        return [display_now(one, key) for one in entry]
+    if not isinstance(entry, dict):
+        return variant_now("", entry) if key == "over" and isinstance(entry, str) else entry
+    if isinstance(entry.get("variant"), str) and "method" in entry:
+        entry = entry | {"variant": variant_now(entry["method"], entry["variant"])}
+    in_runs = ("series", "readout") if key == "runs" else ("readouts", "models")
+    return {name: display_now(one, name) for name, one in entry.items() if name not in in_runs}
+
+
 def as_now(spec: dict) -> dict:
     """A run's spec under the names of now, with every default filled in. `init.spec` is a digest of another one."""
     spec = json.loads(json.dumps(spec).replace('"workflow_scripts.evaluation.', '"'))
     if spec["init"]:
         spec["init"].pop("spec", None)
-    spec |= check_sections(spec, spec["kind"], "")
+    spec |= check_sections(spec, spec["kind"], "") | {"variant": variant_now(spec["method"], spec["variant"])}
+    if "weights" in spec or not spec["training"]["max_steps"]:
+        threads = {"torch_threads": spec["training"]["torch_threads"]}
+        return {key: spec[key] for key in SCORED} | threads | {"data": as_now_data(spec["data"])}
     training = spec["training"] | {"betas": tuple(spec["training"]["betas"])}
     spec["training"] = Training.model_validate(training).model_dump(mode="json")
     spec["data"] = as_now_data(spec["data"])
@@ -264,13 +295,11 @@ def as_now_data(spec: dict) -> dict:
 
 
 def as_read(part: str, kind: str, spec: dict) -> dict:
-    """A spec without what its kind of task, or a run of zero steps, does not read."""
+    """A spec without what its kind of task does not read."""
     if part == "evaluation" and kind != "seq2seq":
         spec.pop("max_length")
     if part == "intervention" and kind != "prompt":
         spec.pop("blocks")
-    if part == "run" and not spec["training"]["max_steps"]:
-        spec["training"] = {key: spec["training"][key] for key in READ_WITHOUT_STEPS}
     return spec
 
 
@@ -280,9 +309,16 @@ AS_NOW = {"run": as_now, "data": as_now_data}
 def differences(part: str, before: dict[str, str], now: dict[str, str]) -> list[str]:
     """What is missing, new or other, under the names of now."""
     before, now = ({RENAMED.get(part, {}).get(name, name): one for name, one in side.items()} for side in (before, now))
+    prefix = r"workflow_scripts\.(?:analyses|evaluation|reporting\.figures)\.(?:bleu\.)?"  # of modules, once
+    before = {name: re.sub(prefix, "", content) for name, content in before.items()}
     if part == "requests":  # in whatever order
-        before = {name: json.dumps(sorted(json.loads(runs))) for name, runs in before.items()}
+        before = {name: json.dumps(sorted(map(run_now, json.loads(runs)))) for name, runs in before.items()}
+    if part == "specs":
+        before = {run_now(name): content for name, content in before.items()}
     if part == "displays":
+        before, now = (
+            {name: json.dumps(display_now(json.loads(one))) for name, one in side.items()} for side in (before, now)
+        )
         before, now = ({name: as_shown(json.loads(one)) for name, one in side.items()} for side in (before, now))
     if part == "specs":
         tasks = load_catalogue().tasks
@@ -324,6 +360,9 @@ def as_shown(display: dict) -> str:
                     cell = {key: value for key, value in cell.items() if key not in ("split", "subset")}
                 if isinstance(cell.get("variant"), dict):
                     cell["variant"] = cell["variant"].get(cell.get("task"))
+                weights = cell.pop("weights", None)
+                if cell.get("variant") and "method" in cell:
+                    cell["variant"] = variant_now(cell["method"], cell["variant"]) + (f"@{weights}" if weights else "")
                 display[name] = cell
     return json.dumps(display, sort_keys=True)
 

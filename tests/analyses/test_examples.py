@@ -23,7 +23,7 @@ def run(tmp_path, mirror):
     table |= {"readout": ["mix"] * 3, "prediction": [0.25, 0.5, 0.75]}
     (tmp_path / "run/eval").mkdir(parents=True)
     pq.write_table(pa.table(table), tmp_path / "run/eval/predictions.parquet")
-    return TrainedRun("bird", "cat", "paws-mix", 3, "paper", tmp_path / "run", tmp_path / "data")
+    return TrainedRun("bird", "cat", "mix@paws", 3, "paper", tmp_path / "run", tmp_path / "data")
 
 
 def test_pairs_of_table_1(run):
@@ -40,5 +40,5 @@ def test_pairs_of_table_1(run):
 
 def test_a_run_that_is_not_evaluated_is_named(run):
     (run.folder / "eval/predictions.parquet").unlink()
-    with pytest.raises(UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/paws-mix/seed-3"):
+    with pytest.raises(UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/mix@paws/seed-3"):
         analyse([run], {"items": ITEMS})

@@ -1,27 +1,29 @@
 """Means and gains against numbers that are worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from workflow_scripts.analyses.mean_scores import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.scores import write_scores
 
-MODELS = {"BERT": {"method": "bert", "readout": "last", "variant": "ft", "by_task": {"b": "b-ft"}}}
-MODELS["CAT"] = {"method": "cat", "readout": "mix", "variant": "mix"}
+MODELS = {"bert": ("BERT", "last"), "cat": ("CAT", "mix")}  # by method: series and readout
 ONE = {"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}
 MEANS = {"both": [ONE | {"subset": "swap"}, ONE | {"task": "b", "metric": "pearson"}], "one": [ONE]}
-OPTIONS = {"models": MODELS, "means": MEANS}
+OPTIONS = {"means": MEANS}
 
 
 def run(folder, task, method, variant, seed, protocol="paper", **values):
-    made = TrainedRun(task, method, variant, seed, protocol, folder / f"{task}-{method}-{seed}", folder)
+    made = TrainedRun(
+        task, method, variant, seed, protocol, folder / f"{task}-{method}-{seed}", folder, *MODELS[method]
+    )
     (made.folder / "eval").mkdir(parents=True)
     row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": protocol}
-    readout = MODELS["CAT" if method == "cat" else "BERT"]["readout"]
     rows = []
     for name, value in values.items():
         metric, subset = name.split("_")
-        rows.append(row | {"metric": metric, "subset": subset, "readout": readout, "value": value})
+        rows.append(row | {"metric": metric, "subset": subset, "readout": made.readout, "value": value})
         rows.append(row | {"metric": metric, "subset": subset, "readout": "another", "value": -1.0})
     write_scores(made.folder / "eval/scores.csv", rows)
     return made
@@ -56,12 +58,12 @@ def test_means_by_seed(runs):
 
 
 def test_models_of_one_readout_name_none(tmp_path):
-    made = run(tmp_path, "a", "bert", "ft", 1, accuracy_all=70.0)
+    made = replace(run(tmp_path, "a", "bert", "ft", 1, accuracy_all=70.0), readout=None)
     row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": "paper"}
     scores = [row | {"metric": "exact_match", "subset": subset, "value": 5.0} for subset in ("all", "NP")]
     write_scores(made.folder / "eval/scores.csv", scores)
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
-    (found,) = analyse([made], {"models": {"A": {"method": "bert", "variant": "ft"}}, "means": means}).scores
+    (found,) = analyse([made], {"means": means}).scores
     assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")
 
 

@@ -22,7 +22,7 @@ def run(request, tmp_path_factory) -> TrainedRun:
         name: {"rows": pq.read_metadata(data / f"{name}.parquet").num_rows} for name in ("train", "valid", "test")
     }
     (data / "dataset.json").write_text(json.dumps({"task": "toy-text", "protocol": "stand_in", "splits": splits}))
-    (place / "spec.json").write_text(json.dumps(causal_spec("language_modelling", request.param, max_steps=0)))
+    (place / "spec.json").write_text(json.dumps(causal_spec("language_modelling", request.param, max_steps=1)))
     paths = {"spec": "spec.json", "data": "text", "out": "run", "state": "state"}
     arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
     assert main(["train", *arguments, "--progress", "none"]) == 0

@@ -8,6 +8,7 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
 
 
 def catalogue(folder, **text_task):
@@ -44,7 +45,7 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     assert (
         str(find_search_run(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo")) == "sst/gpt2-small/ft/seed-2"
     )
-    assert "search" not in spec(found, 9, "original")  # max_steps 0
+    assert "search" not in spec(found, 9, "ft@start")
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,20 @@ def test_a_wrong_search_is_one_line(copy, grid, message):
     with pytest.raises(UserError) as caught:
         spec(catalogue(copy, search=grid), 1)
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "same"),
+    [
+        ({"training": {"learning_rate": 0.5}}, True),
+        ({"objective": {"weight": 0.5}}, True),
+        ({"model": {"template": "{content}:"}}, False),
+        ({"init": {"seed": 2}}, False),
+    ],
+)
+def test_what_decides_the_scores_of_given_weights_is_in_their_fingerprint(copy, changes, same):
+    before, now = (
+        str(fingerprint_evaluation({"measures": {}}, spec(found, 0, "ft@start")))
+        for found in (load_catalogue(), catalogue(copy, **changes))
+    )
+    assert (before == now) == same

@@ -12,7 +12,7 @@ from workflow_scripts.config.runs import Run
 
 def test_a_value_out_of_range_is_refused(copy: Path):
     add_rule(copy, SEQ2SEQ, "transformer", scale="small", training={"max_steps": -1})
-    with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than or equal to 0"):
+    with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than 0"):
         resolve_run(load_catalogue(copy), "cogs/transformer/default/seed-1", "small")
 
 

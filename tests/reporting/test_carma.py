@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from tests.config.copies import ROOT
-from workflow_scripts.config.display_schema import Claim
+from workflow_scripts.config.display_schema import Claim, name_variant
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.evaluation.published import read_published
@@ -17,7 +17,7 @@ FOLDER = ROOT / "papers/carma"
 MODELS = {"GPT2-S": "gpt2-small", "GPT2-L": "gpt2-large", "Gemma-2B": "gemma", "Llama-1B": "llama-small"}
 MODELS |= {"Llama-3B": "llama-large", "Qwen-0.5B": "qwen-small", "Qwen-3B": "qwen-large"}
 METHODS = MODELS | {"GPT2-S fine tokens": "gpt2-small-fine"}
-VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "original"}
+VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "ft@start"}
 SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 # Depths of CAP by what columns call them: block 1 is the first that is pooled.
 DEPTHS = {"first": 1, "1%": 1, "25%": "25%", "middle": "50%", "last": "100%"}
@@ -52,7 +52,7 @@ def selected(display: str, column: str) -> dict:
     if "all" in words:
         wanted["item_set"] = "all"
     if "over" in words:
-        wanted["over"] = {"Original": "original", "FT": "ft"}[words[-1]]
+        wanted["over"] = {"Original": "ft@start", "FT": "ft"}[words[-1]]
     elif display in ("table-gains", "text-5.1") or "NI" in words:
         wanted["over"] = "ft"
     if "NI" in words or ("over" in words and display != "text-5.1"):
@@ -73,7 +73,8 @@ def test_a_row_shows_the_model_and_version_of_its_name(display):
         model, _, version = row["row"].rpartition(" ")
         if version not in VARIANTS:
             model, version = row["row"], "CARMA"
-        assert row == {"row": row["row"], "method": METHODS[model], "variant": VARIANTS[version]}
+        assert name_variant(row) == VARIANTS[version] and row.keys() <= {"row", "method", "variant", "weights"}
+        assert row["method"] == METHODS[model]
 
 
 @pytest.mark.parametrize("display", ["figure2a", "figure2b", "figure3", "figure4", "figure6", "figure7"])
@@ -82,7 +83,7 @@ def test_a_series_is_of_the_model_and_version_of_its_name(display):
     task, intervention = entry["title"].rpartition(", ")[2], {"intervention": "cap"} if "CAP" in entry["title"] else {}
     for run in entry["runs"]:
         names = {"panel": run["panel"], "series": run["series"]}
-        variant = {"Original": "original"}.get(run["series"]) or VARIANTS[run["series"]]
+        variant = {"Original": "ft@start"}.get(run["series"]) or VARIANTS[run["series"]]
         model = {"task": {"IDM": "idm", "SC": "sst"}[task], "method": METHODS[run["panel"]], "variant": variant}
         assert run == names | model | intervention
     if not intervention:

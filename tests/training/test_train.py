@@ -25,7 +25,7 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.train import hash_weights
+from workflow_scripts.commands.inputs import hash_weights
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
@@ -226,7 +226,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path | dic
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"max_steps": -1}, ["training.max_steps", "greater than or equal to 0"]),
+        ({"max_steps": -1}, ["training.max_steps", "greater than 0"]),
         ({"batch_token": 3}, ["unknown key 'training.batch_token'", "did you mean 'batch_tokens'"]),
         ({"precision": "fp8"}, ["training.precision", "fp32 or bf16"]),
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),

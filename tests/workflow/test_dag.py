@@ -89,9 +89,9 @@ def test_targets_name_every_output_once_and_no_weights():
     targets = Targets(Config(scale="demo", papers=["lrf"]), load_catalogue())
     folder = "results/{scale}/runs/{task}/{method}/{variant}/{seed}"
     outputs = [f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"]
-    files = targets.list_runs(outputs, [f"{folder}/interventions"])
+    files = targets.list_runs(outputs, [f"{folder}/eval"], [f"{folder}/interventions"])
     assert "results/demo/runs/cognition/lrf/default/seed-1/run.json" in files
-    assert len(set(files)) == len(files) and all(file.endswith("run.json") for file in files)
+    assert len(set(files)) == len(files) and all(file.endswith(("run.json", "eval")) for file in files)
     tables = targets.list_displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])
     assert len(tables) == 2 * len({file.rsplit(".", 1)[0] for file in tables}) and "demo/lrf/table-cogs.md" in tables
     assert targets.list_analyses(["{paper}/{analysis}"]) and targets.list_downloads() == []

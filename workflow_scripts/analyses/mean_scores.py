@@ -14,18 +14,21 @@ from workflow_scripts.evaluation.scores import read_scores
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Compute the `mean` (percent) of each model by seed, or with `over` its `gain` (points) over other models.
 
+    A model is a `series` of the runs.
+
     options:
-        models: name -> method, variant, readout if there are several, and `by_task`: variants on other tasks.
         means: name -> scores to average, each a task, split, subset and metric.
         over: name of a model -> other models.
     A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the mean's name as item_set,
     `over <other model>` as subset, and the task of the first score.
     """
-    given = merge_options(options, models={}, means={}, over={})
+    given = merge_options(options, means={}, over={})
     found = AnalysisResult()
     pairs = [(name, [other]) for name, others in given["over"].items() for other in others]
+    models = dict.fromkeys(run.series for run in runs)
+    models |= {model: None for name, others in pairs for model in (name, *others)}
     for mean, cells in given["means"].items():
-        by_model = {name: average_by_seed(model, cells, runs) for name, model in given["models"].items()}
+        by_model = {name: average_by_seed(cells, [run for run in runs if run.series == name]) for name in models}
         for name, others in pairs or [(name, []) for name in by_model]:
             values, run = by_model[name]
             metric, subset, unit = "mean", "all", "percent"
@@ -37,7 +40,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                     run = replace(run, protocol=find_worst_protocol(run.protocol, other_run.protocol))
             if not values:
                 found.notes.append(f"{mean}: not all of its scores are there for {' and '.join([name, *others])}")
-            where = {"subset": subset, "item_set": mean, "readout": given["models"][name].get("readout")}
+            where = {"subset": subset, "item_set": mean, "readout": run and run.readout}
             for seed, value in values.items():
                 row = make_score_row(replace(run, seed=seed), metric, value, unit, len(cells), **where)
                 found.scores.append(row)
@@ -45,19 +48,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
 
 def average_by_seed(
-    model: dict[str, Any], cells: list[dict[str, str]], runs: Sequence[TrainedRun]
+    cells: list[dict[str, str]], runs: Sequence[TrainedRun]
 ) -> tuple[dict[int, float], TrainedRun | None]:
     """Return (seed -> mean of the scores in `cells`, a run of the first task with the worst protocol of all)."""
     used, columns = [], []
     for cell in cells:
-        variant = model.get("by_task", {}).get(cell["task"], model["variant"])
-        name = (cell["task"], model["method"], variant)
-        chosen = [run for run in runs if (run.task, run.method, run.variant) == name]
-        selected = {**cell, "readout": model.get("readout")}
+        chosen = [run for run in runs if run.task == cell["task"]]
         by_seed: dict[int, float] = {}
         for run in chosen:
             for row in read_scores(run.folder / "eval/scores.csv"):
-                if all(row[name] == value for name, value in selected.items()):
+                if all(row[name] == value for name, value in {**cell, "readout": run.readout}.items()):
                     by_seed.setdefault(run.seed, row["value"])
         columns.append(by_seed)
         used += chosen

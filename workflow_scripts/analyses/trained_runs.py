@@ -18,7 +18,10 @@ RUN_COLUMNS = ["task", "method", "variant", "seed"]
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A trained run: `folder` is its folder under runs/, `data` the prepared data of its task."""
+    """A trained run: `folder` is its folder under runs/, `data` the prepared data of its task.
+
+    `series` and `readout` are those of its entry of `runs`.
+    """
 
     task: str
     method: str
@@ -27,6 +30,8 @@ class TrainedRun:
     protocol: str
     folder: Path
     data: Path
+    series: str = ""
+    readout: str | None = None
 
     def __str__(self) -> str:
         return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"

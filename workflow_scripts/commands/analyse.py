@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import hash_files, write_atomically, write_json
+from workflow_scripts.common.files import hash_files, read_mapping, write_atomically, write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.displays import (
@@ -15,6 +15,7 @@ from workflow_scripts.config.displays import (
 )
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
+from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
@@ -51,10 +52,17 @@ def main(args: argparse.Namespace) -> None:
     trained, made_by = [], []
     for run in runs:
         folder = args.results / run_folder(run)
-        made_by.append(read_run(folder))
-        check_checkpoint(folder, made_by[-1])
+        if run.weights:  # its models are not read, only its scores
+            scored = read_mapping(folder / "eval/evaluation.json", "data_digest", "checkpoint_sha256")
+            files = {"checkpoint/model.safetensors": scored["checkpoint_sha256"]}
+            made_by.append(scored | {"spec": resolve_run(catalogue, run, args.scale), "files": files})
+        else:
+            made_by.append(read_run(folder))
+            check_checkpoint(folder, made_by[-1])
         protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
-        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data))
+        named = next(each for each in entry["runs"] if select_display_runs({"runs": [each]}, [run]))
+        shown = (named.get("series", ""), named.get("readout"))
+        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data, *shown))
     options = entry.get("options", {})
     sources, digests = verify_downloads(list_analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
     if numbers is None:

@@ -12,7 +12,7 @@ from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.pages.overview import make_overview_html, make_overview_rst
-from workflow_scripts.reporting.pages.training_summary import summarise_runs
+from workflow_scripts.reporting.pages.training_summary import list_trainings, summarise_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> None:
         displays,
     )
     if args.overview:
-        trained = summarise_runs(runs, args.results)
+        trained = summarise_runs(list_trainings(catalogue, runs, args.scale), args.results)
         for name, overview in (("overview.html", make_overview_html), ("overview.rst", make_overview_rst)):
             with write_atomically(args.overview / name) as temporary:
                 temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")

@@ -1,17 +1,23 @@
-"""Score a trained run on the splits of its task."""
+"""Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import infer_precision, resolve_evaluation, resolve_run
+from workflow_scripts.config.planned import hash_plans
+from workflow_scripts.config.run_specs import find_parent_run, infer_precision, resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
@@ -33,8 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_scoring_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     """Add the arguments of the commands that score a trained run."""
-    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR", help="folder that train wrote")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="data that the run was trained on")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
+    name = "<task>/<method>/<variant>@<weights>/seed-<n>"
+    what.add_argument("--run", metavar="ID", help=f"{name} of the catalogue: given weights")
+    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
+    parser.add_argument("--weights", type=Path, metavar="DIR", help="with --run: checkpoint or model of the hub")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of the catalogue's")
     add_machine_arguments(parser)
@@ -48,10 +59,9 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
-    settings = read_evaluation_settings(read_run(args.run_dir), args)
+    run = read_scored_run(args)
+    settings = read_evaluation_settings(run, args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
-
-    run = read_checked_run(args.run_dir, args.data)
 
     import pyarrow.parquet as pq
 
@@ -61,7 +71,8 @@ def main(args: argparse.Namespace) -> None:
     device, spec = choose_device(args.device), run["spec"]
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
-    predictions, scores = score(run, args.run_dir / "checkpoint", args.data, settings, device, args.progress)
+    with open_checkpoint(run, args, device) as (checkpoint, checkpoint_sha256):
+        predictions, scores = score(run, checkpoint, args.data, settings, device, args.progress)
     run_columns = {key: spec[key] for key in RUN_COLUMNS}
     kept = spec["training"].get("also_keep", [])
     with write_atomically(args.out) as out:
@@ -72,12 +83,70 @@ def main(args: argparse.Namespace) -> None:
             "kept_sha256": {name: run["files"][f"checkpoint/{name}.safetensors"] for name in kept},
             "absent": [row for row in scores if "reason" in row],  # metrics that are undefined for this run
         }
-        fingerprint = fingerprint_evaluation(settings.model_dump(), spec)
-        write_scoring_records(out, "evaluation.json", run, fingerprint, device, **content)
+        fingerprint = fingerprint_evaluation(settings.model_dump(), run["shared_spec"])
+        write_scoring_records(out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content)
+
+
+def read_scored_run(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the content of the run.json of `--run-dir`; of given weights the same keys, without `files`.
+
+    `shared_spec` is that of all seeds. Raises UserError if the weights or the data are not those of the spec.
+    """
+    from workflow_scripts.data.prepared import digest_data
+
+    if args.run_dir:
+        run = read_run(args.run_dir)
+        return run | {"shared_spec": run["spec"]}
+    if not args.scale:
+        raise UserError("--run needs --scale, e.g. --scale demo")
+    catalogue = load_catalogue()
+    run, precision = parse_run(catalogue, args.run), "auto"
+    if not run.weights:
+        raise UserError(f"{run} names no weights, <variant>@<weights>; score a training with --run-dir")
+    if args.weights and (parent := find_parent_run(catalogue, run, args.scale)):
+        folder, origin = args.weights.parent, read_run(args.weights.parent)
+        if origin["run"] != str(parent):
+            raise UserError(f"{folder} holds {origin['run']}, but the weights are those of {parent}; correct --weights")
+        precision = infer_precision(catalogue, parent, args.scale, origin["spec"]["training"]["precision"])
+        check_spec(folder / "run.json", origin, resolve_run(catalogue, parent, args.scale, precision))
+    spec, shared = (resolve_run(catalogue, each, args.scale, precision) for each in (run, replace(run, seed=0)))
+    check_init(run, spec["init"], args.weights, "--weights")
+    check_data(args.data, spec["task"], args.scale)
+    found = {"run": str(run), "scale": args.scale, "spec": spec, "shared_spec": shared}
+    return found | {"data_digest": digest_data(args.data), "weights": spec["init"]}
+
+
+@contextmanager
+def open_checkpoint(
+    run: dict[str, Any], args: argparse.Namespace, device: "torch.device"
+) -> Iterator[tuple[Path, str]]:
+    """Yield the folder with the weights that are scored, and their sha256. Random weights are drawn for the block.
+
+    Raises UserError if the checkpoint or the data of a trained run were changed.
+    """
+    if args.run_dir:
+        files = read_checked_run(args.run_dir, args.data)["files"]
+        yield args.run_dir / "checkpoint", files["checkpoint/model.safetensors"]
+    elif args.weights:
+        yield args.weights, hash_weights(args.weights)
+    else:
+        from workflow_scripts.training.run import write_initial_checkpoint
+
+        training = parse_run(load_catalogue(), args.run).training
+        with TemporaryDirectory() as folder:
+            spec = resolve_run(load_catalogue(), training, args.scale)
+            write_initial_checkpoint(Path(folder), spec, args.data, device)
+            yield Path(folder), hash_weights(Path(folder))
 
 
 def write_scoring_records(
-    out: Path, name: str, run: dict, fingerprint: Fingerprint, device: "torch.device", **content: Any
+    out: Path,
+    name: str,
+    run: dict,
+    fingerprint: Fingerprint,
+    device: "torch.device",
+    checkpoint_sha256: str,
+    **content: Any,
 ) -> None:
     """Write the manifest `name` of the files in `out`, with `content`, and record.json."""
     from workflow_scripts.training.machine import describe_device
@@ -88,12 +157,17 @@ def write_scoring_records(
         "spec": fingerprint.spec,
         "data_digest": run["data_digest"],
         "files": hash_files(out),
-        "checkpoint_sha256": run["files"]["checkpoint/model.safetensors"],
+        "checkpoint_sha256": checkpoint_sha256,
     }
+    seed, precision = run["spec"]["seed"], run["spec"]["training"].get("precision")
+    plans = {}
+    if "weights" in run:  # of a trained run, its own records have both
+        manifest["weights"] = run["weights"]
+        catalogue = load_catalogue()
+        plans = {"analysis_plans": hash_plans(catalogue, parse_run(catalogue, run["run"]), run["scale"])}
     write_json(out / name, manifest | content)
-    seed, precision = run["spec"]["seed"], run["spec"]["training"]["precision"]
     made = make_record(fingerprint, run["data_digest"], seed, precision, describe_device(device))
-    write_json(out / "record.json", made)
+    write_json(out / "record.json", made | plans)
 
 
 def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
@@ -105,15 +179,20 @@ def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> E
         return parse_as(Evaluation, read_json(args.settings), args.settings)
     check_scale(run, args)
     catalogue = load_catalogue()
-    precision = infer_precision(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
-    spec = resolve_run(catalogue, run["run"], run["scale"], precision)
+    if args.run_dir:
+        precision = infer_precision(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
+        check_spec(args.run_dir / "run.json", run, resolve_run(catalogue, run["run"], run["scale"], precision))
+    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
+
+
+def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:
+    """Raise UserError unless the run of a run.json was trained with `spec`."""
     if digest(spec) != run["spec_digest"]:
         key, before, now = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))
         raise UserError(
-            f"{args.run_dir / 'run.json'} has another configuration than the catalogue: {key} was {before!r} and is "
-            f"{now!r}; train the run again"
+            f"{file} has another configuration than the catalogue: {key} was {before!r} and is {now!r}; "
+            "train the run again"
         )
-    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
 def check_scale(run: dict[str, Any], args: argparse.Namespace) -> None:

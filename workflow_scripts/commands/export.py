@@ -20,7 +20,7 @@ from workflow_scripts.training.history import read_history
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
-    *("run", "scale", "protocol", "spec_digest", "data_digest", "code_digest"),
+    *("run", "scale", "protocol", "weights", "spec_digest", "data_digest", "code_digest"),
     *("steps", "best_step", "best_validation", "parameters", "seconds", "seconds_per_step", "resumed"),
     *("device", "device_name", "cpu", "threads", "precision", "commit", "versions", "analysis_plans"),
 )
@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     weights = [str(parse_run(catalogue, run)) for run in args.weights]
     source, target = args.results / args.scale, args.out / args.scale
     folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
-    runs = [read_mapping(folder / "run.json", "run") | read_mapping(folder / "record.json") for folder in folders]
+    runs = [_read_run(folder) for folder in folders]
     if not runs:
         raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {args.scale}")
     check_replaceable(target, EXPORTED)
@@ -64,7 +64,10 @@ def main(args: argparse.Namespace) -> None:
         scores = [row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))]
         _merge_rows("scores.csv", scores, target, out, _run_of)
         curves = [
-            row for run, folder in zip(runs, folders, strict=True) for row in reduce_curve(run, folder / "training.csv")
+            row
+            for run, folder in zip(runs, folders, strict=True)
+            if (folder / "run.json").exists()  # given weights have no curve
+            for row in reduce_curve(run, folder / "training.csv")
         ]
         _merge_rows("curves.csv", curves, target, out, _run_of, lambda row: (row["name"], int(row["step"])))
         analyses = [
@@ -83,6 +86,13 @@ def main(args: argparse.Namespace) -> None:
         known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
         write_json(out / "provenance.json", [known[name] for name in sorted(known)])
     print(f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}")
+
+
+def _read_run(folder: Path) -> dict[str, Any]:
+    """Read manifest and record of a training, or of the evaluation of given weights."""
+    manifest = folder / "run.json"
+    manifest = manifest if manifest.exists() else folder / "eval/evaluation.json"
+    return read_mapping(manifest, "run") | read_mapping(manifest.with_name("record.json"))
 
 
 def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:

@@ -4,7 +4,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.commands.evaluate import RUN_COLUMNS, add_scoring_arguments, check_scale, write_scoring_records
+from workflow_scripts.commands.evaluate import (
+    RUN_COLUMNS,
+    add_scoring_arguments,
+    check_scale,
+    open_checkpoint,
+    read_scored_run,
+    write_scoring_records,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_atomically
 from workflow_scripts.common.output_folder import check_replaceable
@@ -15,7 +22,6 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_intervention
-from workflow_scripts.tasks.trained_run import read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
-    run = read_run(args.run_dir)
+    run = read_scored_run(args)
     spec, settings = run["spec"], read_intervention_settings(run, args)
     if spec["kind"] != "prompt":
-        raise UserError(f"{args.run_dir}: interventions need a task of kind prompt; {spec['task']} is {spec['kind']}")
+        raise UserError(f"{run['run']}: interventions need a task of kind prompt; {spec['task']} is {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names are reported first.
@@ -43,16 +49,19 @@ def main(args: argparse.Namespace) -> None:
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
     total = 1 + len(settings.rates) * len(settings.seeds)
-    with Reporter(run["run"], total, args.progress, unit="interventions") as reporter:
-        answers, scores = intervene(args.run_dir, args.data, settings, match, candidates, device, reporter)
+    with (
+        open_checkpoint(run, args, device) as (checkpoint, sha256),
+        Reporter(run["run"], total, args.progress, unit="interventions") as reporter,
+    ):
+        answers, scores = intervene(spec, checkpoint, args.data, settings, match, candidates, device, reporter)
     columns = {key: spec[key] for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
-    fingerprint = fingerprint_intervention(settings.model_dump(), spec)
+    fingerprint = fingerprint_intervention(settings.model_dump(), run["shared_spec"])
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
         digest = hash_file(candidates)
-        write_scoring_records(out, "intervention.json", run, fingerprint, device, candidates_sha256=digest)
+        write_scoring_records(out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest)
 
 
 def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:

@@ -68,11 +68,15 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
     spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
     for section, entries in given.items():
+        if "weights" in spec and section in ("objective", "training", "init", "search"):
+            continue
         values = spec[section] if section in ("model", "problem", "objective", "training") else {}
         values = {key: value for key, (value, _) in entries.items()} | values
         places = {key: str(place) for key, (_, place) in entries.items()}
         rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
-    if precision != "auto":
+    if "weights" in spec:
+        rows.append(("init", spec["init"], f"weights: {spec['weights']}"))
+    elif precision != "auto":
         rows = [row for row in rows if row[0] != "training.precision"]
         rows.append(("training.precision", precision, "config.yaml precision"))
     if "phrases" in spec:
@@ -125,26 +129,27 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
         }
         searches = list(dict.fromkeys(filter(None, (find_search_run(catalogue, run, *settings) for run in own))))
         jobs = count_jobs(catalogue, config, paper, own, searches)
+        trained = [run for run in own if not run.weights]
         jobs = +Counter({"fetch": len(missing), "prepare": len(tasks), "fetch_model": len(models), **jobs})
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
-        print(f"  runs       {len(own)}")
+        scored = f", and {len(own) - len(trained)} evaluations of given weights" if len(own) > len(trained) else ""
+        print(f"  runs       {len(trained)}{scored}")
         print(f"  jobs       {jobs.total()}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
         print(f"  download   {format_size(missing)} in {len(missing)} files", end="")
         print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
             print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
-        trained = own.copy()
+        checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in trained])
         for run in searches:
             search = resolve_run(catalogue, run, *settings)["search"]
             trained += [run] * len(search["learning_rate"]) * len(search["batch_sentences"])
         cpu, gpu = (format_hours(*estimate_hours(catalogue, trained, *settings, device)) for device in ("cpu", "cuda"))
         print(f"  training   hours of CPU threads: {cpu}; or of GPU: {gpu}")
-        checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in own])
         real = [task for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]]
         disk = sum(catalogue.tasks[task].disk or 0 for task in real)
         large = f", about {disk} GB to make large data sets" if disk else ""
         print(f"  disk       {checkpoints} of checkpoints{large}")
-        if measured := list(filter(None, (find_gpu_bytes(times, run, config.scale) for run in own))):
+        if measured := list(filter(None, (find_gpu_bytes(times, run, config.scale) for run in trained))):
             print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
     print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
 
@@ -158,7 +163,7 @@ def count_jobs(
     changed = select_intervened_runs(catalogue, paper, runs)
     displays = select_shown_displays(catalogue.papers[paper], runs).values()
     return {
-        "train": len(runs) + len(before),
+        "train": sum(not run.weights for run in runs) + len(before),
         "evaluate": len(runs),
         "search": len(searches),
         "candidates": len({run.task for run in changed}),

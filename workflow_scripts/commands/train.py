@@ -1,15 +1,15 @@
 """Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
-import hashlib
 import statistics
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
+from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, hash_files, read_json, read_mapping, write_atomically, write_json
+from workflow_scripts.common.files import hash_files, read_mapping, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable, make_writable
 from workflow_scripts.common.validation import parse_as, suggest_name
@@ -18,11 +18,9 @@ from workflow_scripts.config.packages import check_sections, list_packages, load
 from workflow_scripts.config.planned import hash_plans
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Chosen, Spec, Training
-from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 
 if TYPE_CHECKING:
     import torch
@@ -83,11 +81,11 @@ def main(args: argparse.Namespace) -> None:
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
     # Read before the first step: a plan that changes during the training is not the plan of this run.
     plans = hash_plans(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
-    chosen = read_json(args.search)["chosen"] if args.search else None
+    chosen = read_mapping(args.search, "chosen")["chosen"] if args.search else None
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.lock(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
-        if settings.warmup >= settings.max_steps > 0:
+        if settings.warmup >= settings.max_steps:
             steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
             reporter.print_line(
                 f"warning: the warm-up of {steps}, so the learning rate does not reach its peak; "
@@ -126,11 +124,7 @@ def check_folders(args: argparse.Namespace, spec: dict, outputs: set[str]) -> No
     args.state = args.state or args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    found, task = read_mapping(args.data / "dataset.json"), spec["task"]
-    if found.get("task") != task:
-        raise UserError(f"{args.data} contains the task {found.get('task')}, but the run needs {task}; correct --data")
-    if args.run and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, args.scale):
-        raise UserError(f"{args.data} is not the data of {task} at scale {args.scale}; correct --data, or prepare it")
+    check_data(args.data, spec["task"], args.scale if args.run else None)
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -194,39 +188,14 @@ def apply_search_result(spec: dict, settings: Training, file: Path | None) -> Tr
     return settings.model_copy(update=found["chosen"])
 
 
-def hash_weights(folder: Path) -> str:
-    """Return the sha256 of model.safetensors; of a model in several files, over their names and contents."""
-    whole = folder / "model.safetensors"
-    files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model with --init")
-    digests = [hash_file(file) for file in files]
-    if len(files) == 1:
-        return digests[0]
-    lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
-    return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
-    """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
-    from workflow_scripts.data.sources.fetch_model import find_changed_files
-
-    found = read_mapping(folder / "model.json")
-    if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
-        raise UserError(
-            f"{folder} contains {found.get('name')} at {found.get('revision')}, but the run starts from "
-            f"{origin['hub']} at {origin['revision']}; download it with fetch-model"
-        )
-    if broken := find_changed_files(folder, found):
-        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model")
-
-
 def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     """Read the resolved spec and check its training settings. Raises UserError naming file and key."""
     if args.run is not None:
         if not args.scale:
             raise UserError("--run needs --scale, e.g. --scale demo")
         spec, origin = resolve_run(load_catalogue(), args.run, args.scale, args.precision), args.run
+        if "weights" in spec:
+            raise UserError(f"{origin} has given weights and no training; score them with evaluate --run")
     else:
         spec, origin = read_mapping(args.spec), args.spec
         parse_as(Spec, spec, origin)
@@ -246,13 +215,7 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
     computed = chosen.get("metric") in metrics or (of_kind.decoding and "decoding" in chosen)
     if settings.validation != "none" and not (computed and {"split", "metric"} <= chosen.keys()):
         raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
-    if bool(args.init) != bool(spec["init"]):
-        what = f"the run starts from {spec['init']}" if spec["init"] else "the run starts from random weights"
-        raise UserError(f"{origin}: {what}; {'pass its folder with' if spec['init'] else 'remove'} --init")
     if settings.also_keep and not of_kind.decoding:
         raise UserError(f"{origin}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it")
-    if args.init and "hub" in spec["init"]:
-        check_hub_model(args.init, spec["init"])
-    elif args.init and (args.init.parent / "run.json").exists():
-        check_checkpoint(args.init.parent, read_run(args.init.parent))
+    check_init(origin, spec["init"], args.init, "--init")
     return spec, settings

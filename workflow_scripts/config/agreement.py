@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.validation import locate, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import SIDES, list_cells, list_display_analyses, match_stars
 from workflow_scripts.config.packages import list_packages
 from workflow_scripts.config.schema import Condition, list_names
@@ -157,8 +157,11 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
             yield from known(method, catalogue.methods, file, *keys, "method")
             variants = part.get("variant") or []
             for variant in [variants] if isinstance(variants, str) else dict(variants).values():
+                name, _, weights = variant.partition("@")
                 if method in catalogue.methods:
-                    yield from known(variant, catalogue.methods[method].variants, file, *keys, "variant")
+                    yield from known(name, catalogue.methods[method].variants, file, *keys, "variant")
+                if weights := weights or part.get("weights"):
+                    yield from known(weights, (START, *catalogue.tasks), file, *keys, "weights")
 
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
@@ -184,6 +187,8 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
             for number, experiment in enumerate(getattr(entry.experiments, part)):
                 for task in list_names(experiment.task):
                     yield from known(task, catalogue.tasks, file, part, number, "task")
+                if experiment.weights:
+                    yield from known(experiment.weights, (START, *catalogue.tasks), file, part, number, "weights")
                 for method, variants in experiment.methods.items():
                     yield from known(method, catalogue.methods, file, part, number, "methods", method)
                     for variant in variants if method in catalogue.methods else ():

@@ -12,7 +12,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.display_schema import SIDES, AnalysedRuns, Claim, list_cells
+from workflow_scripts.config.display_schema import SIDES, AnalysedRuns, Claim, list_cells, name_variant
 from workflow_scripts.config.schema import list_names
 
 Axes = dict[str, dict[str, dict[str, Any]]]
@@ -86,12 +86,12 @@ def expand_cells(axes: Axes, entries: dict | list[dict], label: str | None, wher
     """Yield rows (`label` is "row"), columns or runs (`label` is None) without `each`.
 
     Where `each` is a mapping, it also names the key that has the label of each member: `{panel: model}`. Of
-    a member, runs take what describes runs, and no readout.
+    a member, runs take what describes runs.
     """
     for entry in [entries] if isinstance(entries, dict) else entries:
         rest = {key: value for key, value in entry.items() if key != "each"}
         if "each" not in entry:
-            yield rest
+            yield rest if label else name_weights(rest)
             continue
         each = entry["each"]
         keys = list(each) if isinstance(each, dict) else [None] * len(each)
@@ -102,7 +102,16 @@ def expand_cells(axes: Axes, entries: dict | list[dict], label: str | None, wher
                 cell[label] = " ".join(filter(None, labels.values()))
             for key, (_, one, values) in zip(keys, members, strict=True):
                 cell |= values | ({key: one} if key else {})
-            yield cell if label else {key: value for key, value in cell.items() if key in AnalysedRuns.model_fields}
+            if not label:
+                cell = name_weights({key: value for key, value in cell.items() if key in AnalysedRuns.model_fields})
+            yield cell
+
+
+def name_weights(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry of `runs` with its `weights` in the name of its variant."""
+    if "weights" not in entry:
+        return entry
+    return {key: value for key, value in entry.items() if key != "weights"} | {"variant": name_variant(entry)}
 
 
 def add_unit(cell: dict[str, Any], units: Units | None, where: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.entries import Method, Task
 from workflow_scripts.config.schema import Experiments, Scale
 
+START = "start"  # in the place of a task whose weights are scored: those that a training begins with
+
 
 @dataclass(frozen=True)
 class Paper:

@@ -9,7 +9,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.validation import locate, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
@@ -17,7 +17,7 @@ from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.runs import Run, Variant
-from workflow_scripts.config.schema import Config, list_names
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.interventions.settings import METRICS
 
@@ -112,15 +112,15 @@ def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]
 def is_known(catalogue: Catalogue, variant: Variant) -> bool:
     """Whether a task, method and variant are in the catalogue."""
     task, method, name = variant
-    return task in catalogue.tasks and method in catalogue.methods and name in catalogue.methods[method].variants
+    name, _, weights = name.partition("@")
+    known = task in catalogue.tasks and method in catalogue.methods and name in catalogue.methods[method].variants
+    return known and weights in ("", START, *catalogue.tasks)
 
 
 def _list_first_seeds(paper: Paper, scale: str) -> Iterator[Run]:
     """Yield one run of each variant that a paper asks for at a scale."""
     for experiment in paper.experiments.list_at(scale):
-        for task in list_names(experiment.task):
-            for method, variants in experiment.methods.items():
-                yield from (Run(task, method, variant, 1) for variant in variants)
+        yield from (Run(*variant, 1) for variant in experiment.list_variants())
 
 
 def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
@@ -128,7 +128,11 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
     spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
     if intervened:
         resolve_intervention(catalogue, run, scale)
-    traits, validation, where = load_traits(spec["kind"]), spec["training"]["validation"], "/".join(run.unseeded)
+    traits, validation, where = (
+        load_traits(spec["kind"]),
+        spec["training"].get("validation", "none"),
+        "/".join(run.unseeded),
+    )
     with locate_errors(merge_settings(catalogue, run, scale)):
         modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
         for name in evaluation["measures"].keys() - set(modules):

@@ -33,11 +33,16 @@ class Selection(StrictModel):
     task: str | None = None
     method: str | None = None
     variant: str | dict[str, str] | None = Field(None, description="One variant, or one for each task.")
+    weights: str | None = Field(None, description="Given weights, as in experiments.yaml: a task, or `start`.")
     metric: str | None = None
     unit: str | None = None
     decimals: int = Field(2, ge=0, le=6, description="Digits after the point of our numbers.")
     analysis: str | None = Field(None, description="Take the score from this analysis, not from the runs.")
-    over: str | None = Field(None, description="Show the gain over this variant of the same method and task, by seed.")
+    over: str | None = Field(
+        None,
+        description="Show the gain over this variant of the same method and task, by seed; `<variant>@<weights>` has "
+        "given weights.",
+    )
     relative: bool = Field(False, description="With `over`: the gain in percent of that variant's score.")
     split: str | None = None
     subset: str | None = None
@@ -90,9 +95,11 @@ class VariantRuns(StrictModel):
 
     method: str
     variant: str
+    weights: str | None = Field(None, description="Given weights, as in experiments.yaml: a task, or `start`.")
     intervention: str | None = Field(None, description="Scores of this intervention on these runs are shown.")
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
-    series: str | None = Field(None, description="Name of these runs in a legend.")
+    series: str | None = Field(None, description="Name of these runs in a legend, or of a model in an analysis.")
+    readout: str | None = Field(None, description="Readout of the scores that are shown.")
     published: str | dict[str, str] | None = Field(
         None, description="Cell `<display>/<row>/<column>/<metric>` drawn next to these runs."
     )
@@ -211,6 +218,13 @@ def match_stars(pattern: str, cell: str) -> list[str] | None:
     return [name for part, name in zip(parts, names, strict=True) if part == "*"]
 
 
+def name_variant(cell: dict[str, Any]) -> str | None:
+    """Return the variant of a cell or an entry of `runs`, with `@<weights>` if it names given weights."""
+    variant = cell.get("variant")
+    variant = variant.get(cell.get("task")) if isinstance(variant, dict) else variant
+    return f"{variant}@{cell['weights']}" if variant and cell.get("weights") else variant
+
+
 def list_cell_variants(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the (task, method, variant) whose runs a cell (column | row) reads: its own, and the baseline of a gain.
 
@@ -218,8 +232,7 @@ def list_cell_variants(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
     """
     if "method" not in cell or "task" not in cell:
         return []
-    variant = cell.get("variant")
-    variant = variant.get(cell["task"]) if isinstance(variant, dict) else variant
+    variant = name_variant(cell)
     names = [name for name in (variant, cell.get("over")) if name] if variant else []
     return [(cell["task"], cell["method"], name) for name in names]
 

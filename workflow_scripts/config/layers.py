@@ -39,7 +39,7 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
 def run_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
     """Return the settings that apply to a run, in their order."""
     method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
-    later = (*method.blocks, *method.variants[run.variant].blocks)
+    later = (*method.blocks, *method.variants[run.training.variant].blocks)
     applied = [block for block in later if block.applies(run.task, kind, scale)]
     return [*list_task_blocks(catalogue, run.task, scale), *applied]
 

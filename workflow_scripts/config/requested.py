@@ -4,7 +4,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.planned import check_requested
 from workflow_scripts.config.run_specs import find_parent_run
 from workflow_scripts.config.runs import Run
-from workflow_scripts.config.schema import Config, list_names
+from workflow_scripts.config.schema import Config
 
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
@@ -19,13 +19,11 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
         for experiment in catalogue.papers[paper].experiments.list_at(config.scale):
             if experiment.extra and not extra:
                 continue
-            for task in list_names(experiment.task):
-                for method, variants in experiment.methods.items():
-                    for variant in variants:
-                        for seed in config.seeds or experiment.seeds[config.scale]:
-                            for asked in list_lineage(catalogue, Run(task, method, variant, seed), config):
-                                askers = runs.setdefault(asked, [])
-                                askers += [paper] if paper not in askers else []
+            for variant in experiment.list_variants():
+                for seed in config.seeds or experiment.seeds[config.scale]:
+                    for asked in list_lineage(catalogue, Run(*variant, seed), config):
+                        askers = runs.setdefault(asked, [])
+                        askers += [paper] if paper not in askers else []
     check_requested(catalogue, config, runs)
     return runs
 

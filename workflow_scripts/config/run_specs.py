@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import START, Catalogue
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.packages import (
@@ -25,24 +25,35 @@ from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
+# Keys of a spec that scoring reads.
+SCORED = ("task", "kind", "method", "seed", "protocol", "data", "model", "problem", "init")
+
 
 def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
     """Return the spec of a run: everything but the code that can change its result.
 
-    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own.
+    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own. Where
+    given weights are scored, the spec has only what scoring reads, and `init` is the source of the weights.
     """
     run = parse_run(catalogue, run) if isinstance(run, str) else run
     # Resolved once for all seeds of a variant.
-    spec = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision))
-    if spec["init"] and "seed" in spec["init"]:
+    spec = json.loads(_resolved(catalogue.root, replace(run.training, seed=0), scale, precision)) | {"seed": run.seed}
+    parent = None
+    if run.weights not in (None, START):
+        parent = replace(run.training, task=run.weights)
+    elif spec["init"] and "seed" in spec["init"]:
         parent = replace(parse_run(catalogue, spec["init"]["run"]), seed=run.seed)
+    if parent:
         spec["init"] = {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
-    return spec | {"seed": run.seed}
+    if run.weights is None:
+        return spec
+    scored = {key: spec[key] for key in SCORED} | {"variant": run.variant, "weights": run.weights}
+    return scored | {"objective": {}, "training": {"torch_threads": spec["training"]["torch_threads"]}}
 
 
 def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run of the hyperparameter search before `run`; None if there is no search."""
-    search = json.loads(_resolved(catalogue.root, replace(run, seed=0), scale, precision)).get("search")
+    search = resolve_run(catalogue, replace(run, seed=0), scale, precision).get("search")
     return replace(run, seed=search["seed"]) if search else None
 
 
@@ -177,7 +188,7 @@ def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
     search = parse_as(Search, given, _where(run), "search")
     if search.learning_rate and not training.selection:
         raise UserError(f"{_where(run)}: a search needs a validation, and training.validation is none")
-    return {"search": search.model_dump()} if search.learning_rate and training.max_steps else {}
+    return {"search": search.model_dump()} if search.learning_rate else {}
 
 
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:

@@ -1,17 +1,21 @@
 """Names of runs. A run belongs to no paper; several papers may request it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import START, Catalogue
 
 Variant = tuple[str, str, str]  # task, method, variant
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training, the same for every paper that requests it."""
+    """One training, the same for every paper that requests it.
+
+    The variant `<variant>@<task>` is no training: it scores the weights that the variant has after its training on that
+    task, `<variant>@start` those that it would begin with.
+    """
 
     task: str
     method: str
@@ -26,9 +30,19 @@ class Run:
         """The name without the seed."""
         return self.task, self.method, self.variant
 
+    @property
+    def weights(self) -> str | None:
+        """Whose weights are scored, a task or START; None for a training."""
+        return self.variant.partition("@")[2] or None
+
+    @property
+    def training(self) -> "Run":
+        """The training of the variant on this task."""
+        return replace(self, variant=self.variant.partition("@")[0])
+
 
 def parse_run(catalogue: Catalogue, run_id: str) -> Run:
-    """Parse `<task>/<method>/<variant>/seed-<n>`. Raises UserError with the nearest known name."""
+    """Parse `<task>/<method>/<variant>[@<weights>]/seed-<n>`. Raises UserError with the nearest known name."""
     parts = run_id.strip("/").split("/")
     if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
         raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")
@@ -36,7 +50,10 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
     for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
         if name not in among:
             raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {suggest_name(name, among)}")
-    if variant not in catalogue.methods[method].variants:
+    trained, at, weights = variant.partition("@")
+    if trained not in catalogue.methods[method].variants:
         known = catalogue.methods[method].variants
-        raise UserError(f"run '{run_id}': {method} has no variant '{variant}'; {suggest_name(variant, known)}")
+        raise UserError(f"run '{run_id}': {method} has no variant '{trained}'; {suggest_name(trained, known)}")
+    if at and weights not in (known := (START, *catalogue.tasks)):
+        raise UserError(f"run '{run_id}': no weights '{weights}'; {suggest_name(weights, known)}")
     return Run(task, method, variant, int(seed.removeprefix("seed-")))

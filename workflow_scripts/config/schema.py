@@ -201,9 +201,20 @@ class Experiment(StrictModel):
 
     task: Names
     methods: dict[str, list[str]] = Field(min_length=1, description="Variants by method.")
+    weights: str | None = Field(
+        None,
+        description="Nothing is trained: score on `task` the weights that each variant has after its training on this "
+        "task, or `start`, those that it would begin with.",
+    )
     at: Names | None = Field(None, description="Scales; none: all but the demo, which has a list of its own.")
     seeds: dict[str, Seeds] = Field({}, description="By scale, where they differ from the file's.")
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
+
+    def list_variants(self) -> list[tuple[str, str, str]]:
+        """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
+        given = f"@{self.weights}" if self.weights else ""
+        names = [(method, variant) for method, variants in self.methods.items() for variant in variants]
+        return [(task, method, variant + given) for task in list_names(self.task) for method, variant in names]
 
 
 class Experiments(StrictModel):

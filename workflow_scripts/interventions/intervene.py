@@ -25,7 +25,6 @@ from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.prompt.batches import Prompts, encode_prompts
 from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
-from workflow_scripts.tasks.trained_run import read_checked_run
 
 BATCH_TOKENS = 8192
 # By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
@@ -54,17 +53,18 @@ class AnsweredPrompts:
     tokenizer: Tokenizer
 
     @classmethod
-    def read(cls, run_dir: Path, data: Path, split: str, match: str, device: torch.device) -> "AnsweredPrompts":
-        """Load the model of a run, and read its prompts."""
-        run, folder = read_checked_run(run_dir, data), run_dir / "checkpoint"
-        model = load_model(run["spec"], folder, device)
-        prompts = read_prompts(run["spec"], model, folder, data, split)
+    def read(
+        cls, spec: dict[str, Any], folder: Path, data: Path, split: str, match: str, device: torch.device
+    ) -> "AnsweredPrompts":
+        """Load the model of a checkpoint, and read its prompts."""
+        model = load_model(spec, folder, device)
+        prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
         columns = (table[name].to_pylist() for name in ("content", "label", "item"))
         texts, distinct = decode_vocabulary(folder, model), np.unique(prompts.label)
         labels = torch.from_numpy(distinct) if len(distinct) <= FEW_ANSWERS else None
         tokenizer = load_tokenizer(folder)
-        return cls(model, folder, run["spec"], device, prompts, *columns, texts, match, labels, tokenizer)
+        return cls(model, folder, spec, device, prompts, *columns, texts, match, labels, tokenizer)
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
@@ -101,7 +101,8 @@ class AnsweredPrompts:
 
 
 def intervene(
-    run_dir: Path,
+    spec: dict[str, Any],
+    checkpoint: Path,
     data: Path,
     settings: Intervention,
     match: str,
@@ -109,11 +110,11 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, score rows) of the run in `run_dir` under CAP and with synonyms from `candidates`.
+    """Return (answers, score rows) of a checkpoint under CAP and with synonyms from `candidates`.
 
     `match` is the rule for right answers; see `tasks.settings.Evaluation`.
     """
-    subject = AnsweredPrompts.read(run_dir, data, settings.split, match, device)
+    subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")
     tables, scores = evaluate_cap(subject, settings)
     reporter.advance()

@@ -43,9 +43,14 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
         weight.copy_(tensors[name])
 
 
-def load_weight_file(model: nn.Module, file: Path) -> None:
-    """Copy the weights of a file into the model. Raises UserError if it is missing, broken or of another model."""
-    load_weights(model, read_weights(file), file)
+def load_weight_file(model: nn.Module, file: Path, shared: bool = False) -> None:
+    """Copy the weights of a file into the model. Raises UserError if it is missing, broken or of another model.
+
+    With `shared` only the weights that both have count: a task may lack the head of another, or have one of its own.
+    """
+    tensors, own = read_weights(file), list_weights(model)
+    found = own | {name: tensor for name, tensor in tensors.items() if name in own} if shared else tensors
+    load_weights(model, found, file)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ Snakemake reruns the job when it changes. The record of each result holds the sh
 import csv
 import re
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -77,8 +77,17 @@ def fingerprint_search(spec: dict) -> Fingerprint:
 
 def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
-    modules = (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec))
-    return Fingerprint(settings, (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in settings["measures"])))
+    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec)]
+    if "weights" in spec and not spec["init"]:  # random weights, drawn for the evaluation
+        modules.append(f"{PACKAGE}.tasks.{spec['kind']}.problem")
+    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings["measures"]]
+    return Fingerprint(_add_scored(settings, spec), tuple(modules))
+
+
+def _add_scored(settings: dict, spec: dict) -> dict:
+    """Add to the settings of scoring what no run.json holds: the spec of given weights, that of all seeds."""
+    keys = ("kind", "protocol", "model", "problem", "training", "init")
+    return settings | ({"scored": {key: spec[key] for key in keys}} if "weights" in spec else {})
 
 
 def fingerprint_candidates(spec: dict) -> Fingerprint:
@@ -100,7 +109,7 @@ def fingerprint_candidates(spec: dict) -> Fingerprint:
 
 def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
     """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
-    return Fingerprint(settings, (f"{PACKAGE}.interventions.intervene", name_model_module(spec)))
+    return Fingerprint(_add_scored(settings, spec), (f"{PACKAGE}.interventions.intervene", name_model_module(spec)))
 
 
 def fingerprint_analysis(
@@ -188,6 +197,7 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
         return fingerprint_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
+        run = run if rule == "train" else replace(run, seed=0)  # all seeds of a variant are scored alike
         spec = resolve_run(catalogue, run, scale, config.precision)
         if rule == "train":
             return fingerprint_training(spec)

@@ -44,7 +44,7 @@ class CrossEntropySettings(StrictModel):
 class Training(StrictModel):
     """Settings of the training loop. Every value is part of the digest of a run."""
 
-    max_steps: int = Field(ge=0, description="Optimiser steps; 0 scores a model as it starts.")
+    max_steps: int = Field(gt=0, description="Optimiser steps.")
     batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
     batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
     shuffle_rows: bool = Field(

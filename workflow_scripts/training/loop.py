@@ -142,8 +142,6 @@ def train(
     if stop := stop or (received[0] if received else 0):
         folder.log(f"stopped by signal {stop} at step {state.step}")
         raise StopRequested(stop, state.step)
-    if not settings.max_steps:  # a model that is scored as it starts
-        validate(problem, settings, folder, state)
     if "last_step" not in call:  # no step was left to make
         call |= {"last_step": state.step, "seconds": 0.0, **measure_usage(cpu_start)}
     return state

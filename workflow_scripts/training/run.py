@@ -43,6 +43,18 @@ def train_run(
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
 
+def write_initial_checkpoint(out: Path, spec: dict[str, Any], data: Path, device: torch.device) -> None:
+    """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
+    settings = Training.model_construct(**spec["training"] | {"validation": "none"})
+    set_seed_and_threads(spec["seed"], settings.torch_threads, device)
+    problem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem(
+        spec, settings, data, None, device
+    )
+    write_tensors(list_weights(problem.model), out / "model.safetensors")
+    if problem.save_extra_files:
+        problem.save_extra_files(out)
+
+
 def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
     """Build the objective of the section `objective` of a spec around the task's `loss`, if there is one."""
     if not section:

@@ -25,6 +25,7 @@ from workflow_scripts.config.paths import (
     analysis_folder,
     data_folder,
     intervention_folder,
+    manifest_file,
     run_folder,
     search_folder,
 )
@@ -124,13 +125,11 @@ class Workflow:
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the initial weights."""
-        found = self._init_of(wildcards)
-        return [found[0]] if found else []
+        return _manifest(self._init_of(wildcards))
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
-        found = self._init_of(wildcards)
-        return [f"{found[1]}/model.safetensors"] if found and found[0].endswith("run.json") else []
+        return _checkpoint(self._init_of(wildcards))
 
     def format_init_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` and `search` for initial weights."""
@@ -168,6 +167,30 @@ class Workflow:
     def _data_fingerprint(self, wildcards: Wildcards) -> str:
         return self._fingerprint("prepare", scale=wildcards.scale, task=wildcards.task)
 
+    # evaluate, intervene
+
+    def _scored(self, wildcards: Wildcards) -> tuple[str, str] | None:
+        """Return (manifest, folder) of the weights that a job scores; None if they are random."""
+        if "@" in wildcards.variant:
+            return self._init_of(wildcards)
+        folder = _run_folder(wildcards)
+        return f"{folder}/run.json", f"{folder}/checkpoint"
+
+    def find_scored_manifest(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifest with the sha256 of the weights that a job scores."""
+        return _manifest(self._scored(wildcards))
+
+    def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
+        """Return the weights that a job scores, if a run of the workflow made them."""
+        return _checkpoint(self._scored(wildcards))
+
+    def list_scored_options(self, wildcards: Wildcards) -> list[str]:
+        """Return the options of `evaluate` and `intervene` for the weights that they score."""
+        if "@" not in wildcards.variant:
+            return ["--run-dir", _run_folder(wildcards)]
+        found, run = self._scored(wildcards), "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
+        return ["--run", run, "--scale", wildcards.scale, *(["--weights", found[1]] if found else ())]
+
     # analyse
 
     def _analysis(self, wildcards: Wildcards) -> dict[str, Any]:
@@ -187,7 +210,7 @@ class Workflow:
         tuned = {run.unseeded for run in runs if entry.get("searched")}
         searches = [found for found in tuned if self._search_seed(*found, wildcards.scale)]
         return [
-            *(f"{root}/{run_folder(run)}/run.json" for run in runs),
+            *(f"{root}/{manifest_file(run)}" for run in runs),
             *(f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs if entry.get("scored")),
             *sorted(f"{root}/{search_folder(found)}/chosen.json" for found in searches),
             *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
@@ -203,7 +226,8 @@ class Workflow:
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
-        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in self._analysis_runs(wildcards)]
+        runs = [run for run in self._analysis_runs(wildcards) if not run.weights]
+        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in runs]
 
     # table, figure, claims
 
@@ -266,7 +290,8 @@ class Workflow:
             paper = self.catalogue.papers[name]
             displays = select_claimed_displays(paper, select_shown_displays(paper, self._asked(name, scale)))
             files += self._score_inputs(name, displays.values(), scale)
-        files += [f"results/{scale}/{run_folder(run)}/run.json" for run in self.list_claims_runs(wildcards)]
+        asked = (run for name in self.config.papers for run in self._asked(name, scale))
+        files += [f"results/{scale}/{manifest_file(run)}" for run in asked]
         return list(dict.fromkeys(files))
 
     def list_claims_runs(self, wildcards: Wildcards) -> list[str]:
@@ -294,6 +319,19 @@ class Workflow:
     def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
         """Return a function that gives a resource of a rule whose jobs all request the same."""
         return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
+
+
+def _manifest(weights: tuple[str, str] | None) -> list[str]:
+    return [weights[0]] if weights else []
+
+
+def _checkpoint(weights: tuple[str, str] | None) -> list[str]:
+    return [f"{weights[1]}/model.safetensors"] if weights and weights[0].endswith("run.json") else []
+
+
+def _run_folder(wildcards: Wildcards) -> str:
+    run = "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
+    return f"results/{wildcards.scale}/{run_folder(run)}"
 
 
 def _state_folder(wildcards: Wildcards) -> str:

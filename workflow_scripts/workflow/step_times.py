@@ -26,7 +26,7 @@ def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision:
         steps = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"]
         if seconds is not None:
             total += seconds * steps / 3600
-        elif steps:
+        else:
             unknown += 1
     return total, unknown
 

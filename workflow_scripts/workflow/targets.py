@@ -43,15 +43,16 @@ class Targets:
         )
         return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
 
-    def list_runs(self, outputs: Iterable[str], intervention_outputs: Iterable[str]) -> list[str]:
-        """Return the outputs of every run, except its weights, which may be deleted after scoring."""
+    def list_runs(self, train: Iterable[str], evaluate: Iterable[str], intervene: Iterable[str]) -> list[str]:
+        """Return the outputs of these rules for every run, except its weights, which may be deleted after scoring."""
         changed: dict[Run, None] = {}
         for paper in self.config.papers:
             changed |= dict.fromkeys(select_intervened_runs(self.catalogue, paper, self._asked(paper)))
-        files = []
+        asked, files = list_requested_runs(self.catalogue, self.config), []
         for runs, made in (
-            (list_requested_runs(self.catalogue, self.config), outputs),
-            (changed, intervention_outputs),
+            ([run for run in asked if not run.weights], train),
+            (asked, evaluate),
+            (changed, intervene),
         ):
             files += self._formatted(made, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs])
         return [file for file in files if not file.endswith(".safetensors")]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import START, Catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 
@@ -26,13 +26,18 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
         "model": match_any(name for name, entry in load_repositories().items() if entry.kind == "model"),
         "task": match_any(catalogue.tasks),
         "method": match_any(catalogue.methods),
-        "variant": match_any({variant for method in catalogue.methods.values() for variant in method.variants}),
+        "variant": f"(?:{match_variants(catalogue)})(?:@(?:{match_any([START, *catalogue.tasks])}))?",
         "paper": match_any(catalogue.papers),
         "display": match_any({name for paper in catalogue.papers.values() for name in paper.displays}),
         "analysis": match_any({name for paper in catalogue.papers.values() for name in paper.analyses}),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }
+
+
+def match_variants(catalogue: Catalogue) -> str:
+    """Return a regular expression that matches the variants that can be trained."""
+    return match_any({variant for method in catalogue.methods.values() for variant in method.variants})
 
 
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:

@@ -22,7 +22,7 @@ def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
         return get_initial_weights(load_catalogue(ROOT), variant, scale)
 
     ours = weights("idm", "gpt2-small", "ft")
-    assert weights("idm", "gpt2-small", "carma") == ours == weights("idm", "gpt2-small", "original")
+    assert weights("idm", "gpt2-small", "carma") == ours == weights("idm", "gpt2-small", "ft@start")
     assert len({ours, weights("idm", "llama-small", "ft"), weights("idm", "gpt2-large", "ft")}) == 3
     # Random weights: equal for the same runs only.
     plain = weights("scan-jump-x2", "transformer", "default")

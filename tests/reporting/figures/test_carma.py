@@ -18,7 +18,7 @@ from workflow_scripts.reporting.figures import cap_by_layer, consistency, publis
 from workflow_scripts.reporting.figures.figure import Inputs
 
 PAPER = load_catalogue(ROOT).papers["carma"]
-VARIANTS = {"original": 20.0, "ft": 50.0, "carma": 60.0}
+VARIANTS = {"ft@start": 20.0, "ft": 50.0, "carma": 60.0}
 LAYERS = {"gpt2-small": (1, 2, 4), "llama-large": (1, 4, 8)}
 
 
@@ -58,7 +58,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     for task in ("idm", "sst"):
         for method, shift in (("gpt2-small", 0), ("llama-large", 12)):
             for variant, base in VARIANTS.items():
-                for seed in (1,) if variant == "original" else (1, 2, 3):
+                for seed in (1,) if variant == "ft@start" else (1, 2, 3):
                     found.append(Run(task, method, variant, seed))
                     write_run(tmp_path, found[-1], base + shift)
     return found

@@ -18,8 +18,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
 
     A bar is the mean over seeds, a dot a seed, a diamond the published number. options:
-        panels: each a title, a metric, a label for its axis, and other selectors of the score: rate, item_set, split;
-            readouts, by series. Scores under an intervention are averaged over its repetitions.
+        panels: each a title, a metric, a label for its axis, and other selectors of the score: rate, item_set, split.
+            Scores under an intervention are averaged over its repetitions.
         published: the cell of the published number, with {panel}, {series} and the entries of the panel; none if empty.
         series_names: the names of the series in `published`, if they differ.
     """
@@ -61,8 +61,8 @@ def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pan
     for entry in entries:
         scores = inputs.select_scores(panel["metric"], entry.get("intervention"), panel.get("split", "test"))
         table = select_entry(scores, entry)
-        if "readouts" in panel:
-            table = table[table["readout"] == panel["readouts"][entry["series"]]]
+        if "readout" in entry:
+            table = table[table["readout"] == entry["readout"]]
         if "intervention" in entry:
             item_set = panel.get("item_set", "own_correct")
             table = table[(table["rate"] == panel["rate"]) & (table["item_set"] == item_set)]

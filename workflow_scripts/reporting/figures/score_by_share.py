@@ -15,9 +15,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
 
     The axis has the range of the values, since models differ by little. A share that some seeds of a model lack has no
-    mean. options: metric, a label for its axis, split, readouts by series.
+    mean. options: metric, a label for its axis, split.
     """
-    options = inputs.read_options(metric="", label="", split="test", readouts={})
+    options = inputs.read_options(metric="", label="", split="test")
     values = select_panel_scores(inputs, options, inputs.display["runs"])
     shares = list(dict.fromkeys(entry["panel"] for entry in inputs.display["runs"]))
     series = list(dict.fromkeys(entry["series"] for entry in inputs.display["runs"]))

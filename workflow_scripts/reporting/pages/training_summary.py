@@ -7,6 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
+from workflow_scripts.config.run_specs import find_parent_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -28,6 +29,12 @@ class TrainingSummary:
     def example(self) -> str:
         """Return one of the runs, for a command."""
         return f"{self.name}/seed-{self.seeds[0]}"
+
+
+def list_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str) -> list[Run]:
+    """Return the runs, and in the place of given weights the runs that trained them; models of the hub have none."""
+    found = (find_parent_run(catalogue, run, scale) if run.weights else run for run in runs)
+    return list(dict.fromkeys(filter(None, found)))
 
 
 def summarise_runs(runs: Iterable[Run], results: Path) -> list[TrainingSummary]:

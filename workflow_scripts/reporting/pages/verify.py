@@ -81,7 +81,8 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
     for run in list_requested_runs(catalogue, config):
         yield from (f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
-        yield from (f"{paths.run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
+        if not run.weights:
+            yield from (f"{paths.run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
         scored = paths.evaluation_folder(run)
         yield from (f"{scored}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import SELECTORS, TableDisplay
+from workflow_scripts.config.display_schema import SELECTORS, TableDisplay, name_variant
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
@@ -85,8 +85,7 @@ def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cel
 def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     """Make the cell of `spec`, the union of a row and a column of the display `name`."""
     key = (name, spec["row"], spec["column"], spec["metric"])
-    task, method, variant = spec.get("task"), spec.get("method"), spec.get("variant")
-    variant = variant.get(task) if isinstance(variant, dict) else variant
+    task, method, variant = spec.get("task"), spec.get("method"), name_variant(spec)
     number, decimals = evidence.published.get(key), spec.get("decimals", 2)
     cell = Cell(evidence.paper, *key, spec["unit"], decimals, PUBLISHED_ONLY, published=number)
     analysis = spec.get("analysis")

@@ -10,7 +10,12 @@ from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.pages.page import format_html_table, make_page
-from workflow_scripts.reporting.pages.training_summary import describe_precision, describe_reduced_data, summarise_runs
+from workflow_scripts.reporting.pages.training_summary import (
+    describe_precision,
+    describe_reduced_data,
+    list_trainings,
+    summarise_runs,
+)
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
@@ -46,7 +51,8 @@ def make_table(
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
     measured = [cell for cell in cells if cell.status == MEASURED]
     seeds = [(cell.selection, seed) for cell in measured for seed in cell.seeds]
-    shown = list(dict.fromkeys(Run(of["task"], of["method"], of["variant"], seed) for of, seed in seeds))
+    measured_runs = (Run(of["task"], of["method"], of["variant"], seed) for of, seed in seeds)
+    shown = list_trainings(catalogue, measured_runs, scale)
     data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(shown, results)]
     notes = explain_table(display, cells, tests, scale, data)
     grid, setting = build_grid(display, cells, tests), f"scale {scale}"

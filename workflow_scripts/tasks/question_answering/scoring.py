@@ -29,7 +29,7 @@ def score(
     """
     spec = run["spec"]
     model = build(load_spec_encoder(checkpoint, spec["model"]), spec["model"]).to(device).eval()
-    load_weight_file(model, checkpoint / "model.safetensors")
+    load_weight_file(model, checkpoint / "model.safetensors", shared="weights" in spec)
     splits = {split: read_windows(spec, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
     total = sum(len(windows.contexts) for windows in splits.values())

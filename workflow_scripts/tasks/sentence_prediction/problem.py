@@ -1,6 +1,5 @@
 """Fine-tuning of an encoder on sentences."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +38,9 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     def read(split: str) -> Sentences:
         return read_sentences(spec, model.positions, init, data, split)
 
-    train: Sequence[SentenceBatch | StateBatch] = []
-    if settings.max_steps:
-        if not (data / "train.parquet").exists():
-            raise UserError(f"{spec['task']} has no training set; set training.max_steps to 0")
-        train = make_batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
+    if not (data / "train.parquet").exists():
+        raise UserError(f"{spec['task']} has no training set; score on it what was trained on another task (`weights`)")
+    train = make_batches(model, read("train"), settings.batch_tokens, settings.batch_sentences, device)
     split = settings.selection.get("split")
     valid = make_batches(model, read(split), max(settings.batch_tokens, STATES_TOKENS), None, device) if split else []
 

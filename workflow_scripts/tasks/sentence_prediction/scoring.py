@@ -31,7 +31,7 @@ def score(
     """
     spec, names = run["spec"], read_json(data / "dataset.json")["labels"]
     model = build(load_spec_encoder(checkpoint, spec["model"]), spec, len(names) if names else 1).to(device).eval()
-    load_weight_file(model, checkpoint / "model.safetensors")
+    load_weight_file(model, checkpoint / "model.safetensors", shared="weights" in spec)
     splits = {split: read_sentences(spec, model.positions, checkpoint, data, split) for split in settings.splits}
     predictions, scores = [], []
     with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="items") as reporter:
