@@ -1,7 +1,5 @@
 # Chooses learning rate and batch size by validation on one seed, for variants whose settings have a `search`.
 rule search:
-    wildcard_constraints:
-        variant=match_variants(WORKFLOW.catalogue),
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,
@@ -12,6 +10,8 @@ rule search:
         "results/{scale}/search/{task}/{method}/{variant}/search.csv",
     log:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
+    wildcard_constraints:
+        variant=match_variants(WORKFLOW.catalogue),
     conda:
         "../envs/environment.yaml"
     threads: WORKFLOW.get_run_resource("threads")
@@ -40,8 +40,6 @@ rule search:
 
 
 rule train:
-    wildcard_constraints:
-        variant=match_variants(WORKFLOW.catalogue),
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,
@@ -54,6 +52,8 @@ rule train:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
     log:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
+    wildcard_constraints:
+        variant=match_variants(WORKFLOW.catalogue),
     conda:
         "../envs/environment.yaml"
     threads: WORKFLOW.get_run_resource("threads")
