@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.workflow.projects import Project
-from tests.workflow.test_rerun import intervened, made, named, of_rule, searched
+from tests.workflow.test_rerun import intervened, made, named, of_rule, searched, weighed
 from workflow_scripts.config.loading import load_catalogue
 
 OF_A_RUN = ("train", "evaluate")
@@ -19,7 +19,11 @@ def of_methods(*methods: str) -> Callable[[Project], set[str]]:
 
 
 def of_tasks(*tasks: str) -> Callable[[Project], set[str]]:
-    return lambda project: {run for task in tasks for run in made(project, f"{task}/") if run.startswith(f"{task}/")}
+    def found(project: Project) -> set[str]:
+        runs = made(project, "/") | weighed(project, "@")
+        return {run for task in tasks for run in runs if run.startswith(f"{task}/")}
+
+    return found
 
 
 def analyses_of(module: str) -> Callable[[Project], set[str]]:

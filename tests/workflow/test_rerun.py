@@ -111,6 +111,13 @@ def made(project: Project, part: str) -> set[str]:
     return {run for run in runs if part in f"{run}/"}
 
 
+def weighed(project: Project, part: str) -> set[str]:
+    """The evaluations of given weights, `<variant>@<weights>`, whose name holds `part`."""
+    folder = project.root / "results/demo/runs"
+    names = {str(file.parents[1].relative_to(folder)) for file in folder.glob("*/*/*@*/*/eval/evaluation.json")}
+    return {name for name in names if part in f"{name}/"}
+
+
 def test_nothing_changed(demo):
     """A second call has nothing to do, and takes seconds: not time on the clock, which other work lengthens."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -192,6 +199,7 @@ def test_code_of_the_loop_reruns_every_training_but_no_data(demo):
     # It shows runs that others start from, which no request names.
     beside = {("intervene", run) for run in intervened(demo)} | {("table", "carma/table-pretrained")}
     beside |= {("search", variant) for variant in searched(demo)}
+    beside |= {("evaluate", run) for run in weighed(demo, "@")}
     assert planned == retrained(demo, runs) | beside
 
 
@@ -357,8 +365,9 @@ def test_pre_training_reruns_what_starts_from_it(demo):
     planned = named(demo.planned())
     methods = ("gpt2-small", "llama-small", "gemma", "qwen-small")
     causal = {run for method in methods for run in made(demo, f"/{method}/")}
-    assert of_rule(planned, "train") == of_rule(planned, "evaluate") == causal
-    assert of_rule(planned, "intervene") == {run for run in causal if "/pretrain/" not in run}
+    given = {run for method in methods for run in weighed(demo, f"/{method}/")}
+    assert of_rule(planned, "train") == causal and of_rule(planned, "evaluate") == causal | given
+    assert of_rule(planned, "intervene") == {run for run in causal | given if "/pretrain/" not in run}
     assert of_rule(planned, "prepare", "candidates") == set()
 
 

@@ -159,7 +159,7 @@ def write_scoring_records(
         "files": hash_files(out),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    seed, precision = run["spec"]["seed"], run["spec"]["training"].get("precision")
+    seed, precision = run["spec"]["seed"], run["spec"]["training"].get("precision", "fp32")
     plans = {}
     if "weights" in run:  # of a trained run, its own records have both
         manifest["weights"] = run["weights"]

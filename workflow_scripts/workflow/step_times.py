@@ -20,7 +20,7 @@ def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision:
     The second value is the number of runs without a recorded step time; the estimate leaves them out.
     """
     times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
-    for run in runs:
+    for run in (run for run in runs if not run.weights):
         seconds = find_seconds_per_step(times, run, scale, device)
         training = resolve_run(catalogue, run, scale, precision)["training"]
         steps = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from urllib.parse import unquote
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
@@ -56,7 +57,7 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
     """Read the sha256 of each file from the crate's metadata."""
     try:
         graph = read_json(folder / METADATA)["@graph"]
-        return {str(entity["@id"]): entity["sha256"] for entity in graph if "sha256" in entity}
+        return {unquote(str(entity["@id"])): entity["sha256"] for entity in graph if "sha256" in entity}
     except (UserError, OSError, KeyError, TypeError) as error:
         advice = "write a crate with `python -m workflow_scripts crate`"
         raise UserError(f"{crate}: no readable {METADATA} in it; {advice}") from error
