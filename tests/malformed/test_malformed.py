@@ -86,10 +86,8 @@ def test_an_odd_name_is_refused(place: Place, command: str, name: str):
 REAL = [
     *(("toy.json", "train", "json", name) for name in ("empty", "a folder", "latin-1", "half", "twice", "deep lists")),
     *(("data.json", "prepare", "json", name) for name in ("noise", "zeros", "utf-16", "many digits", "null")),
-    *(
-        ("crate.zip", "verify-zip", "zip", name)
-        for name in ("half", "encrypted", "outside", "a drive", "an absolute path", "twice")
-    ),
+    *(("crate.zip", "verify-zip", "zip", name) for name in ("encrypted", "outside")),
+    *(("cter/lexicon", "cter", "text", name) for name in ("empty", "latin-1", "zeros", "a folder")),
     *(("config.yaml", "check", "yaml", name) for name in ("a date", "odd keys", "aliases", "a tag", "deep by indent")),
     *(("trusted.csv", "trusted", "csv", name) for name in ("no header", "a cell more", "a NUL", "a large cell")),
     *(("cter/source", "cter", "text", name) for name in ("empty", "latin-1", "zeros", "a folder")),
@@ -161,7 +159,7 @@ def check_mutations(place: Place, files: dict[str, str], count: int) -> None:
 
 
 def test_a_mutated_file_is_refused_or_read(place: Place):
-    check_mutations(place, QUICK, 60)
+    check_mutations(place, QUICK, 40)
 
 
 @pytest.mark.many
