@@ -225,6 +225,8 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
         known = pyarrow.types.is_integer(inner) if inner else str(kind) in ("string", "double")
         if name.endswith(("ids", "groups", "sememes")) != bool(inner) or not known:
             raise UserError(f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again")
+        if name == "second" and column.null_count == len(column):  # single sentences
+            continue
         if column.null_count or (inner and any(chunk.flatten().null_count for chunk in column.chunks)):
             raise UserError(f"{path}: column {name} lacks values; delete {folder} and prepare it again")
     return table
