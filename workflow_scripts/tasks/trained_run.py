@@ -12,7 +12,10 @@ def read_run(run_dir: Path) -> dict[str, Any]:
     """Read run.json of a trained run. Raises UserError if it is missing or not a run.json."""
     run = read_json(run_dir / "run.json")
     needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
-    if not isinstance(run, dict) or not needed <= run.keys() or not isinstance(run["files"], dict):
+    of_spec = {"task", "kind", "method", "variant", "seed", "protocol", "training"}
+    if not (isinstance(run, dict) and needed <= run.keys() and isinstance(run["files"], dict)) or not (
+        isinstance(run["spec"], dict) and of_spec <= run["spec"].keys()
+    ):
         raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
     return run
 
