@@ -135,7 +135,7 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, file: Path, data:
 
 
 def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: Path):
-    """In a process of its own, so that what it imports is seen."""
+    """In a separate process, so that its imports can be listed."""
     file = copy / SEQ2SEQ
     file.write_text(file.read_text().replace("width: 128", "widht: 128", 1).replace("name: lrf", "name: lfr", 1))
     code = (

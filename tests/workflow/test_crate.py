@@ -160,7 +160,7 @@ with CachedSession(cache, expire_after=-1) as session:
 
 @pytest.fixture(scope="module")
 def validate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], subprocess.CompletedProcess[str]]:
-    """The public validator, in an environment of its own and without any network."""
+    """The public validator, in a separate environment and without any network."""
     folder = tmp_path_factory.mktemp("validator")
     venv.create(folder, with_pip=True)
     lock = Path(__file__).with_name("validator.lock")

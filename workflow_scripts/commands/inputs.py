@@ -49,7 +49,7 @@ def hash_weights(folder: Path) -> str:
     whole = folder / "model.safetensors"
     files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
     if not files:
-        raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model with --init")
+        raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model")
     digests = [hash_file(file) for file in files]
     if len(files) == 1:
         return digests[0]

@@ -171,7 +171,7 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
         for name, display in entry.displays.items():
             for analysis in list_display_analyses(display):
                 yield from known(analysis, entry.analyses, file, "displays", name)
-            # An analysis may give its scores names of its own.
+            # Scores of an analysis may have names that the catalogue does not have.
             cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
             for part in (*(cell for cell in cells if "analysis" not in cell), *display.get("runs", ())):
                 yield from named(part, file, "displays", name)

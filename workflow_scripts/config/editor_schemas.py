@@ -51,7 +51,7 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
         "hub": [*load_repositories()],
     }
     units = read_yaml(catalogue.root / "catalogue/metrics.yaml")
-    # Cells of analyses have names of their own.
+    # Cells of analyses may have names that the catalogue does not have.
     shown = {"metric": [name for unit in units for name in unit["metrics"]]}
     sections = make_sections()
     for name, schema in schemas.items():
