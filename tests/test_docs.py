@@ -1,6 +1,7 @@
 """What the documents name is there."""
 
 import ast
+import doctest
 import re
 import shutil
 from pathlib import Path
@@ -102,3 +103,13 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
     rates = {name: resolve_run(catalogue, f"cogs/{name}/seed-1", "small")["training"]["learning_rate"]
              for name in ("transformer/default", "mine/default", "mine/slow")}  # fmt: skip
     assert list(rates.values()) == [0.001, 0.002, 0.0001]
+
+
+def test_the_examples_of_python_md_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
+    monkeypatch.chdir(tmp_path)
+    failed, attempted = doctest.testfile(
+        str(ROOT / "docs/python.md"), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+    assert not failed and attempted > 5

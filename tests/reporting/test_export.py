@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.export import PROVENANCE
+from workflow_scripts.results import PROVENANCE
 
 RUN = "cogs/transformer/default/seed-1"
 

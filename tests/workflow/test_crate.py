@@ -13,12 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
+import pandas as pd
 import pytest
 from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.pages.verify import find_row_faults
+from workflow_scripts.results import Results
 
 METADATA = "ro-crate-metadata.json"
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -68,6 +71,17 @@ def correct_checksum(crate: Path, name: str) -> None:
     (entity,) = (entity for entity in metadata["@graph"] if entity["@id"] == name)
     entity["sha256"] = sha256((crate / name).read_bytes()).hexdigest()
     (crate / METADATA).write_text(json.dumps(metadata))
+
+
+def test_results_of_an_unpacked_crate_are_those_of_the_scale(crate: Path, finished_demo: Path):
+    packed, own = Results(crate), Results(finished_demo / "results/demo")
+    assert packed.tables() == own.tables() and packed.folder == crate / "results/demo"
+    for found in (lambda r: r.scores(), lambda r: r.claims(), lambda r: r.runs(), lambda r: r.wide("cat/table2")):
+        pd.testing.assert_frame_equal(found(packed), found(own))
+    run = "scan-jump-x2/transformer/default/seed-1"
+    pd.testing.assert_frame_equal(packed.curves(run), own.curves(run))
+    with pytest.raises(UserError, match=r"has no .*predictions\.parquet: only the results/<scale>"):
+        packed.predictions(run)
 
 
 @pytest.fixture

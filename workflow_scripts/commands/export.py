@@ -10,20 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json, read_mapping, write_atomically, write_csv, write_json
+from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
 from workflow_scripts.training.history import read_history
 
-# Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
-PROVENANCE = (
-    *("run", "scale", "protocol", "weights", "spec_digest", "data_digest", "code_digest"),
-    *("steps", "best_step", "best_validation", "parameters", "seconds", "seconds_per_step", "resumed"),
-    *("device", "device_name", "cpu", "threads", "precision", "commit", "versions", "analysis_plans"),
-)
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
 EXPORTED |= {"provenance.json", "predictions", "weights"}
 # Ids and outputs. The texts of the data stay out.
@@ -49,8 +44,8 @@ def main(args: argparse.Namespace) -> None:
     find_scale(catalogue, args.scale)
     weights = [str(parse_run(catalogue, run)) for run in args.weights]
     source, target = args.results / args.scale, args.out / args.scale
-    folders = [file.parents[1] for file in sorted(source.glob("runs/*/*/*/*/eval/evaluation.json"))]
-    runs = [_read_run(folder) for folder in folders]
+    folders = list_scored_runs(source)
+    runs = [read_run_files(folder) for folder in folders]
     if not runs:
         raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {args.scale}")
     check_replaceable(target, EXPORTED)
@@ -83,16 +78,9 @@ def main(args: argparse.Namespace) -> None:
         copy_weights(weights, source, out)
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
-        known |= {run["run"]: {key: run[key] for key in PROVENANCE if key in run} for run in runs}
+        known |= {run["run"]: select_provenance(run) for run in runs}
         write_json(out / "provenance.json", [known[name] for name in sorted(known)])
     print(f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}")
-
-
-def _read_run(folder: Path) -> dict[str, Any]:
-    """Read manifest and record of a training, or of the evaluation of given weights."""
-    manifest = folder / "run.json"
-    manifest = manifest if manifest.exists() else folder / "eval/evaluation.json"
-    return read_mapping(manifest, "run") | read_mapping(manifest.with_name("record.json"))
 
 
 def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:

@@ -1,0 +1,181 @@
+"""Results in Python equal the files, in each kind of folder. That of a crate is in tests/workflow/test_crate.py."""
+
+import csv
+import json
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.analyses.small_runs import add_run
+from tests.reporting.reference import REFERENCE, rows_of
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import write_json
+from workflow_scripts.results import Results
+
+ROOT = Path(__file__).parents[1]
+RUN = "scan-jump-x2/transformer/default/seed-1"
+
+
+@pytest.fixture(scope="module")
+def committed() -> Results:
+    return Results(REFERENCE)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Results:
+    """results/<scale> of one trained and scored run."""
+    folder = add_run(tmp_path / "demo", RUN).folder
+    pd.DataFrame({"row": [0], "prediction": ["I_WALK"]}).to_parquet(folder / "eval/predictions.parquet")
+    write_json(folder / "eval/evaluation.json", {"run": RUN, "files": {}})
+    write_json(folder / "record.json", {"commit": "abc", "seconds": 1.5, "host": "here"})
+    return Results(tmp_path / "demo")
+
+
+def as_texts(frame: pd.DataFrame, like: list[dict[str, str]]) -> list[dict[str, str | float]]:
+    """Rows in which missing values are empty, and numbers are numbers in `like` too."""
+    found = frame.astype(object).where(frame.notna(), "").to_dict("records")
+    numbers = {name for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
+    assert numbers
+    wanted = [{k: float(v) if k in numbers and v else v for k, v in row.items()} for row in like]
+    assert found == wanted
+    return found
+
+
+def test_scores_and_claims_are_those_of_the_files(committed: Results):
+    as_texts(committed.scores(), rows_of("scores.csv"))
+    as_texts(committed.claims(), rows_of("claims.csv"))
+    assert committed.scores()["seed"].dtype == committed.claims()["n_seeds"].dtype == "Int64"
+
+
+def test_every_table_is_that_of_its_file(committed: Results):
+    assert len(committed.tables()) > 20
+    for name in committed.tables():
+        with open(REFERENCE / f"tables/{name}.csv", newline="") as stream:
+            as_texts(committed.table(name).reset_index(), list(csv.DictReader(stream)))
+
+
+def test_wide_has_the_rows_and_columns_of_the_paper(committed: Results):
+    table, wide = committed.table("cat/table2"), committed.wide("cat/table2", "published")
+    assert wide.loc["CAT_mix", ("BiRD", "pearson")] == table.loc[("CAT_mix", "BiRD", "pearson"), "published"] == 27.72
+    assert list(wide.index) == list(dict.fromkeys(table.index.get_level_values("row")))
+    assert list(wide) == list(dict.fromkeys(table.droplevel("row").index))
+
+
+def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
+    rows = rows_of("scores.csv")
+    chosen = committed.scores(task="idm", seed=[21, 23], intervention=None)
+    assert len(chosen) == sum(
+        row["task"] == "idm" and row["seed"] in ("21", "23") and not row["intervention"] for row in rows
+    )
+    assert set(chosen["seed"]) == {21, 23} and chosen["layer"].isna().all()
+    assert len(committed.claims(paper=("cat", "lrf"))) == sum(
+        row["paper"] in ("cat", "lrf") for row in rows_of("claims.csv")
+    )
+    assert committed.scores(task="no such task").empty
+
+
+def test_provenance_curves_and_predictions_of_committed_runs(committed: Results):
+    found = json.loads((REFERENCE / "provenance.json").read_text())
+    assert list(committed.runs().index) == [run["run"] for run in found]
+    run = "cognition/lrf/default/seed-101"
+    (one,) = (each for each in found if each["run"] == run)
+    assert committed.runs().loc[run, ["steps", "commit"]].tolist() == [one["steps"], one["commit"]]
+    curve = committed.curves(run)
+    wanted = [
+        row
+        for row in rows_of("curves.csv")
+        if (row["method"], row["variant"], row["seed"]) == tuple(run.replace("seed-", "").split("/")[1:])
+    ]
+    assert int(curve.notna().sum().sum()) == len(wanted) > 20
+    assert all(curve.loc[int(row["step"]), row["name"]] == float(row["value"]) for row in wanted)
+    predictions, scores = (
+        committed.predictions(run),
+        committed.scores(task="cognition", method="lrf", variant="default"),
+    )
+    assert list(predictions) == ["split", "readout", "row", "subset", "prediction"]
+    examples = scores[(scores["metric"] == "exact_match") & (scores["subset"] == "all") & (scores["seed"] == 101)]
+    assert predictions["split"].value_counts().to_dict() == dict(zip(examples["split"], examples["n"], strict=True))
+
+
+def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
+    (score,) = own.scores().to_dict("records")
+    assert (score["task"], score["seed"], score["value"]) == ("scan-jump-x2", 1, 12.5) and math.isnan(score["rate"])
+    made = own.runs()
+    assert list(made.index) == [RUN] and made.loc[RUN, "seconds"] == 1.5 and "host" not in made
+    assert own.curves(RUN)["valid_exact_match"].to_dict() == {20: 2.5, 40: 5, 60: 7.5, 80: 10, 100: 12.5}
+    assert own.predictions(RUN).to_dict("records") == [{"row": 0, "prediction": "I_WALK"}]
+    assert own.tables() == []
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: r.scores(tsk="paws"), "there is no column tsk; did you mean 'task'?"),
+        (lambda r: r.claims(verdcit="x"), "there is no column verdcit; did you mean 'verdict'?"),
+        (lambda r: r.table("cat/tabel2"), "has no table cat/tabel2; did you mean 'cat/table2'?"),
+        (lambda r: r.wide("cat/table2", "publishd"), "there is no column publishd; did you mean 'published'?"),
+        (lambda r: r.curves("cognition/lrf/defalt/seed-101"), "did you mean 'cognition/lrf/default/seed-101'?"),
+        (lambda r: r.predictions("paws/cat/mix/seed-21"), "/paws/cat/mix/seed-21/eval/predictions.parquet: only"),
+    ],
+)  # fmt: skip
+def test_what_a_folder_lacks_is_one_line(committed: Results, call, message: str):
+    with pytest.raises(UserError) as error:
+        call(committed)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_given_weights_have_no_curve(own: Results):
+    shutil.copytree(own.folder / "runs" / RUN, own.folder / "runs/bird/bert/ft@paws/seed-1")
+    for name in ("run.json", "training.csv"):
+        (own.folder / "runs/bird/bert/ft@paws/seed-1" / name).unlink()
+    for name in ("evaluation.json", "record.json"):
+        write_json(own.folder / "runs/bird/bert/ft@paws/seed-1/eval" / name, {"run": "bird/bert/ft@paws/seed-1"})
+    with pytest.raises(UserError, match=r"training\.csv: this run scores given weights and trains nothing"):
+        own.curves("bird/bert/ft@paws/seed-1")
+
+
+def test_another_folder_and_broken_files_are_one_line(own: Results, tmp_path: Path):
+    with pytest.raises(UserError, match="holds no results of a scale; give results/<scale>, "):
+        Results(tmp_path)
+    with pytest.raises(UserError, match=r"has no claims\.csv; \./reproduce writes it at its end"):
+        own.claims()
+    (own.folder / "claims.csv").write_text("paper,claim,verdict,effect\ncat,one,reproduced,many\n")
+    with pytest.raises(UserError, match=r"claims\.csv: could not convert string to float: 'many'"):
+        own.claims()
+    (own.folder / f"runs/{RUN}/eval/predictions.parquet").write_text("no table")
+    with pytest.raises(UserError, match=r"predictions\.parquet is no Parquet file"):
+        own.predictions(RUN)
+    (own.folder / "provenance.json").write_text("{}")
+    with pytest.raises(UserError, match=r"provenance\.json is not what export writes"):
+        Results(own.folder).runs()
+
+
+def test_the_distribution_is_installed_with_its_data_and_imports_no_torch(tmp_path: Path):
+    """Takes five seconds: pip builds the wheel and installs it."""
+    shutil.copytree(
+        ROOT / "workflow_scripts", tmp_path / "source/workflow_scripts", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / "source")
+    install = ["install", "-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", tmp_path / "site"]
+    subprocess.run([sys.executable, "-m", "pip", *install, tmp_path / "source"], check=True)
+    assert [file.name.split("-")[0] for file in (tmp_path / "site").glob("*.dist-info")] == ["recompose"]
+    program = f"""
+import sys
+from workflow_scripts.results import Results
+print(len(Results({str(REFERENCE)!r}).tables()), "torch" in sys.modules, sys.modules["workflow_scripts"].__path__[0])
+from workflow_scripts.data.sources.declared import load_sources
+print(load_sources()["scan/LICENSE"].licence)
+"""
+    where = {"cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path / "site")}, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", program], **where)
+    assert done.returncode == 0, done.stderr
+    tables = len(Results(REFERENCE).tables())
+    assert done.stdout == f"{tables} False {tmp_path / 'site/workflow_scripts'}\nBSD\n"
+    plan = subprocess.run([sys.executable, "-m", "workflow_scripts", "plan"], **where)
+    assert plan.returncode == 1 and "does not exist; run this in the root of the repository" in plan.stderr
