@@ -19,7 +19,7 @@ def run(results, variant, seed, chosen=True) -> TrainedRun:
     write_json(made.folder / "run.json", {"run": str(made), "chosen": picked if chosen else None})
     if chosen:
         folder = results / f"search/paws/cat/{variant}"
-        spec = {"seed": 1, "protocol": "paper", "model": {"readout": variant}}
+        spec = {"seed": 1, "protocol": "paper", "model": {"name": "cat", "readout": variant}}
         best = {"value": 70.0, "metric": "accuracy"}
         write_json(folder / "chosen.json", {"spec": spec, "chosen": picked, "best": best})
         TRIED.to_csv(folder / "search.csv", index=False)

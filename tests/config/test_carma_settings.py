@@ -7,8 +7,8 @@ import math
 import pytest
 
 from tests.config.copies import ROOT
+from tests.config.filled import resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.settings import Options
 

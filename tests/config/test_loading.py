@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 
 from tests.config.copies import ROOT, SEQ2SEQ, edit
+from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,15 @@ from pathlib import Path
 import pytest
 
 from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
+from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config import run_specs
 from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.packages import find_settings_class
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import infer_precision, resolve_evaluation, resolve_run
+from workflow_scripts.config.run_specs import infer_precision
 from workflow_scripts.config.runs import Run
+from workflow_scripts.tasks.settings import Training
 
 
 def test_a_value_out_of_range_is_refused(copy: Path):
@@ -105,3 +109,18 @@ def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
         catalogue, config.model_copy(update={"scale": "full", "papers": ["sq_transformer", "lrf"]})
     )
     assert {resolve_run(catalogue, run, "full")["training"]["precision"] for run in asked} == {"fp32"}
+
+
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
+def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no_digest(scale):
+    catalogue = load_catalogue(ROOT)
+    runs = {run.unseeded: run for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))}
+    for run in runs.values():
+        spec = run_specs.resolve_run(catalogue, run, scale)
+        sections = {"training": Training} if run.weights is None else {}
+        for section in ("model", "problem", "objective"):
+            sections[section] = find_settings_class(section, spec[section].get("name"), spec["kind"])
+        for section, described in sections.items():
+            fields = described.model_fields if described else {}
+            same = [key for key, value in spec[section].items() if key in fields and value == fields[key].default]
+            assert not same, (run, section)

@@ -6,8 +6,8 @@ name says and nothing else.
 import pytest
 
 from tests.config.copies import ROOT
+from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
 

@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.workflow.changes import MOST_CHANGES, compare_code, find_differences, join_first, shorten_value
+from workflow_scripts.workflow.changes import (
+    MOST_CHANGES,
+    UNSET,
+    compare_code,
+    find_differences,
+    join_first,
+    shorten_value,
+)
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),
@@ -29,8 +36,8 @@ def test_a_difference_is_named_by_its_path():
         ("a.b", 1, 2),
         ("a.c", [1, 2], [1, 2, 3]),
         ("rows.1.x", 2, 5),
-        ("gone", 3, None),
-        ("new", None, 4),
+        ("gone", 3, UNSET),
+        ("new", UNSET, 4),
     ]
 
 

@@ -67,7 +67,7 @@ def test_what_differs_is_named_and_nothing_is_touched(made: Project):
 
 def test_settings_of_the_command_line_count(made: Project):
     train, error = check(made, "--config", "precision=bf16")
-    assert train.startswith(f'{RECORD}: training.precision was "fp32" and is "bf16"')
+    assert train.startswith(f'{RECORD}: training.precision was unset and is "bf16"')
     assert error.startswith("error: 1 of 3 results differ")
 
 

@@ -10,6 +10,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.options import merge_options
+from workflow_scripts.models.importing import read_settings
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
@@ -34,7 +35,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             "best": (search["best"]["value"], "percent", len(tried)),
             "range": (tried["value"].max() - tried["value"].min(), "points", len(tried)),
         }
-        found.scores += make_score_rows(of_search, values, readout=search["spec"]["model"]["readout"])
+        found.scores += make_score_rows(of_search, values, readout=read_settings(search["spec"]["model"]).readout)
         tables.append(pandas.DataFrame(of_search.columns, index=tried.index).join(tried))
     if tables:
         found.files["pairs"] = pandas.concat(tables, ignore_index=True)

@@ -17,14 +17,20 @@ from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.planned import hash_plans
-from workflow_scripts.config.run_specs import find_parent_run, infer_precision, resolve_evaluation, resolve_run
+from workflow_scripts.config.run_specs import (
+    find_parent_run,
+    infer_precision,
+    read_precision,
+    resolve_evaluation,
+    resolve_run,
+)
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.tasks.trained_run import read_checked_run, read_run
-from workflow_scripts.workflow.changes import find_differences
+from workflow_scripts.workflow.changes import find_differences, shorten_value
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +89,7 @@ def main(args: argparse.Namespace) -> None:
             "kept_sha256": {name: run["files"][f"checkpoint/{name}.safetensors"] for name in kept},
             "absent": [row for row in scores if "reason" in row],  # metrics that are undefined for this run
         }
-        fingerprint = fingerprint_evaluation(settings.model_dump(), run["shared_spec"])
+        fingerprint = fingerprint_evaluation(settings.model_dump(exclude_defaults=True), run["shared_spec"])
         write_scoring_records(out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content)
 
 
@@ -107,7 +113,7 @@ def read_scored_run(args: argparse.Namespace) -> dict[str, Any]:
         folder, origin = args.weights.parent, read_run(args.weights.parent)
         if origin["run"] != str(parent):
             raise UserError(f"{folder} holds {origin['run']}, but the weights are those of {parent}; correct --weights")
-        precision = infer_precision(catalogue, parent, args.scale, origin["spec"]["training"]["precision"])
+        precision = infer_precision(catalogue, parent, args.scale, read_precision(origin["spec"]))
         check_spec(folder / "run.json", origin, resolve_run(catalogue, parent, args.scale, precision))
     spec, shared = (resolve_run(catalogue, each, args.scale, precision) for each in (run, replace(run, seed=0)))
     check_init(run, spec["init"], args.weights, "--weights")
@@ -159,7 +165,7 @@ def write_scoring_records(
         "files": hash_files(out),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    seed, precision = run["spec"]["seed"], run["spec"]["training"].get("precision", "fp32")
+    seed, precision = run["spec"]["seed"], read_precision(run["spec"])
     plans = {}
     if "weights" in run:  # of a trained run, its own records have both
         manifest["weights"] = run["weights"]
@@ -180,7 +186,7 @@ def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> E
     check_scale(run, args)
     catalogue = load_catalogue()
     if args.run_dir:
-        precision = infer_precision(catalogue, run["run"], run["scale"], run["spec"]["training"]["precision"])
+        precision = infer_precision(catalogue, run["run"], run["scale"], read_precision(run["spec"]))
         check_spec(args.run_dir / "run.json", run, resolve_run(catalogue, run["run"], run["scale"], precision))
     return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
@@ -188,11 +194,10 @@ def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> E
 def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:
     """Raise UserError unless the run of a run.json was trained with `spec`."""
     if digest(spec) != run["spec_digest"]:
-        key, before, now = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))
-        raise UserError(
-            f"{file} has another configuration than the catalogue: {key} was {before!r} and is {now!r}; "
-            "train the run again"
-        )
+        key, *values = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))
+        before, now = map(shorten_value, values)
+        what = f"another configuration than the catalogue: {key} was {before} and is {now}"
+        raise UserError(f"{file} has {what}; train the run again")
 
 
 def check_scale(run: dict[str, Any], args: argparse.Namespace) -> None:

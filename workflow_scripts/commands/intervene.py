@@ -22,6 +22,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_intervention
+from workflow_scripts.tasks.settings import Evaluation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
     ):
         answers, scores = intervene(spec, checkpoint, args.data, settings, match, candidates, device, reporter)
     columns = {key: spec[key] for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
-    fingerprint = fingerprint_intervention(settings.model_dump(), run["shared_spec"])
+    fingerprint = fingerprint_intervention(settings.model_dump(exclude_defaults=True), run["shared_spec"])
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
@@ -78,4 +79,4 @@ def find_match_rule(run: dict[str, Any]) -> str:
     if run["scale"] is None:
         return "token"
     catalogue = load_catalogue()
-    return resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])["match"]
+    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])).match

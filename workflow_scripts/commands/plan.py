@@ -17,7 +17,7 @@ from workflow_scripts.config.displays import select_intervened_runs, select_show
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
+from workflow_scripts.config.run_specs import add_defaults, find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
@@ -67,10 +67,11 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     data = merge_data(catalogue, run.task, scale)
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
     spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
+    filled = add_defaults(spec)
     for section, entries in given.items():
         if "weights" in spec and section in ("objective", "training", "init", "search"):
             continue
-        values = spec[section] if section in ("model", "problem", "objective", "training") else {}
+        values = filled[section] if section in ("model", "problem", "objective", "training") else {}
         values = {key: value for key, (value, _) in entries.items()} | values
         places = {key: str(place) for key, (_, place) in entries.items()}
         rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]

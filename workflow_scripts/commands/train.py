@@ -16,7 +16,7 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.packages import check_sections, list_packages, load_traits
 from workflow_scripts.config.planned import hash_plans
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.run_specs import parse_training, read_precision, resolve_run
 from workflow_scripts.config.runs import parse_run
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
@@ -139,7 +139,7 @@ def make_training_record(
     """Return the fields of record.json for a training or a search."""
     from workflow_scripts.training.machine import describe_device
 
-    return make_record(fingerprint, data_digest, spec["seed"], spec["training"]["precision"], describe_device(device))
+    return make_record(fingerprint, data_digest, spec["seed"], read_precision(spec), describe_device(device))
 
 
 def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
@@ -204,12 +204,7 @@ def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
             f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], list_packages('tasks'))}"
         )
     check_sections(spec, spec["kind"], str(origin))
-    content = dict(spec["training"])
-    if content.get("precision") not in ("fp32", "bf16"):
-        raise UserError(f"{origin}: key 'training.precision' must be fp32 or bf16")
-    if isinstance(content.get("betas"), list):  # JSON has no tuples
-        content["betas"] = tuple(content["betas"])
-    settings = parse_as(Training, content, origin, "training")
+    settings = parse_training(spec["training"], origin)
     of_kind, chosen = load_traits(spec["kind"]), settings.selection
     metrics = of_kind.validation_metrics
     computed = chosen.get("metric") in metrics or (of_kind.decoding and "decoding" in chosen)

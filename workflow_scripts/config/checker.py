@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
@@ -20,6 +21,7 @@ from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.interventions.settings import METRICS
+from workflow_scripts.tasks.settings import LAST
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
@@ -135,9 +137,16 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
     )
     with locate_errors(merge_settings(catalogue, run, scale)):
         modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
-        for name in evaluation["measures"].keys() - set(modules):
+        for name in evaluation.get("measures", {}).keys() - set(modules):
             what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
             raise UserError(f"{what}; {suggest_name(name, modules)}")
+        chosen = () if validation == "none" else (validation.get("split"),)
+        also = [name for name in spec["training"].get("also_keep", ()) if name != LAST]
+        named = {"evaluation.splits": evaluation["splits"], "training.validation": chosen, "training.also_keep": also}
+        made = _list_strings(spec["data"]["prepare"])
+        for key, name in ((key, name) for key, names in named.items() for name in names if name not in made):
+            what = f"settings of {where}: key '{key}' names the split '{name}', which is not in the code of"
+            raise UserError(f"{what} {spec['data']['prepare']}; {suggest_name(str(name), made)}")
         if validation == "none":
             return
         known = list(traits.validation_metrics)
@@ -146,6 +155,18 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
         if (metric := validation.get("metric")) not in known:
             what = f"settings of {where}: key 'training.validation' has the metric '{metric}'"
             raise UserError(f"{what}; {suggest_name(str(metric), known)}")
+
+
+@cache
+def _list_strings(module: str) -> frozenset[str]:
+    """Return the words in the code of a data module, and of what it imports from data/, that may name its splits."""
+    file = PACKAGE.parent / f"{module.replace('.', '/')}.py"
+    nodes = list(ast.walk(ast.parse(file.read_text() if file.exists() else "")))
+    found = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found += [node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg]
+    imported = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    data = (name for name in imported if name.startswith("workflow_scripts.data."))
+    return frozenset(filter(str.isidentifier, found)).union(*map(_list_strings, data))
 
 
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
@@ -193,7 +214,7 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
             task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
             if not cell.get("intervention"):
                 scored = list(_list_evaluations(catalogue, Run(*variant, 1)))
-                measures = {name: options for one in scored for name, options in one["measures"].items()}
+                measures = {name: options for one in scored for name, options in one.get("measures", {}).items()}
                 known = {
                     "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
                     "split": tuple(split for one in scored for split in one["splits"]),

@@ -46,9 +46,9 @@ def load_traits(kind: str) -> Traits:
     return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
 
 
-def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str, dict]:
-    """Check the settings of model, problem and objective, and return them with their defaults. Raises UserError."""
-    found: dict[str, dict] = {}
+def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str, StrictModel | None]:
+    """Check and return the settings of model, problem and objective; None without a class. Raises UserError."""
+    found: dict[str, StrictModel | None] = {}
     problems = Problems()
     for section in ("model", "problem", "objective"):
         content, name = sections[section], sections[section].get("name")
@@ -59,9 +59,8 @@ def check_sections(sections: dict[str, dict], kind: str, where: str) -> dict[str
                 problems.add(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
             elif name not in known:
                 problems.add(f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}")
-        found[section] = dict(content)
-        if described := find_settings_class(section, name, kind):
-            with problems.collect():
-                found[section] |= parse_as(described, drop_name(content), where, section).model_dump(mode="json")
+        described = find_settings_class(section, name, kind)
+        with problems.collect():
+            found[section] = parse_as(described, drop_name(content), where, section) if described else None
     problems.check_empty()
     return found

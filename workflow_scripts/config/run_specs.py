@@ -1,4 +1,7 @@
-"""Resolve the spec of a run: everything but the code that can change its result."""
+"""Resolve the spec of a run: everything but the code that can change its result.
+
+Settings that have the default of their class are left out, so that a new setting changes no digest.
+"""
 
 import json
 from dataclasses import replace
@@ -7,16 +10,11 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.hashing import digest, format_canonical_json
-from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import read_catalogue
-from workflow_scripts.config.packages import (
-    ReadsBlocks,
-    check_sections,
-    find_settings_class,
-)
+from workflow_scripts.config.packages import ReadsBlocks, check_sections
 from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
@@ -51,15 +49,28 @@ def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str
     return scored | {"objective": {}, "training": {"torch_threads": spec["training"]["torch_threads"]}}
 
 
+def add_defaults(spec: dict) -> dict:
+    """Return a spec with every setting of model, problem and objective, and of a training."""
+    settings = check_sections(spec, spec["kind"], "spec")
+    if "weights" not in spec:
+        settings["training"] = parse_training(spec["training"], "spec")
+    return spec | {key: spec[key] | found.model_dump(mode="json") for key, found in settings.items() if found}
+
+
 def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run of the hyperparameter search before `run`; None if there is no search."""
     search = resolve_run(catalogue, replace(run, seed=0), scale, precision).get("search")
-    return replace(run, seed=search["seed"]) if search else None
+    return replace(run, seed=Search(**search).seed) if search else None
 
 
 def infer_precision(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
     """Return the `precision` of config.yaml that resolves to the precision `made` of a trained run."""
-    return "auto" if resolve_run(catalogue, run, scale)["training"]["precision"] == made else made
+    return "auto" if read_precision(resolve_run(catalogue, run, scale)) == made else made
+
+
+def read_precision(spec: dict) -> str:
+    """Return the precision of a spec, which leaves the default out."""
+    return spec["training"].get("precision", Training.model_fields["precision"].default)
 
 
 def find_parent_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
@@ -87,7 +98,7 @@ def _section(root: Path, run: Run, scale: str, kind: type[StrictModel]) -> dict:
         settings = parse_as(kind, section, _where(run), name)
         if isinstance(settings, Intervention):
             _check_intervention(settings, entries, _where(run))
-        return settings.model_dump()
+        return settings.model_dump(exclude_defaults=True)
 
 
 def _check_intervention(settings: Intervention, entries: dict[str, dict], where: str) -> None:
@@ -122,14 +133,14 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
     kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
     if kind not in kinds:
         raise UserError(f"{_where(run)}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
-    training = sections["training"]
+    training = sections["training"] | ({} if precision == "auto" else {"precision": precision})
     problems = Problems()
     with problems.collect():
-        settings = parse_as(Training, training | _tuples(training), _where(run), "training")
+        settings = parse_training(training, _where(run))
     with problems.collect():
-        filled = check_sections(sections, kind, _where(run))
+        parsed = check_sections(sections, kind, _where(run))
     problems.check_empty()
-    _check_read_blocks(filled, _where(run))
+    _check_read_blocks(parsed["objective"], getattr(parsed["model"], "layers", 0), _where(run))
     data = resolve_data(catalogue, run.task, scale)
     return format_canonical_json(
         {
@@ -140,20 +151,23 @@ def _checked_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, en
             "seed": run.seed,
             "protocol": find_worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
             "data": data,
-            **filled,
-            "training": settings.model_dump(mode="json") | ({} if precision == "auto" else {"precision": precision}),
+            **{section: _drop_defaults(sections[section], given) for section, given in parsed.items()},
+            "training": settings.model_dump(mode="json", exclude_defaults=True),
             "init": _origin(catalogue, run, sections["init"], scale, precision),
-            **_phrases(catalogue, run, filled["objective"]),
+            **_phrases(catalogue, run, parsed["objective"]),
             **_search(run, sections["search"], settings),
         }
     )
 
 
-def _check_read_blocks(sections: dict[str, dict], where: str) -> None:
+def _drop_defaults(section: dict, settings: StrictModel | None) -> dict:
+    """Return a section without the keys that have the default of its class."""
+    named = {"name": section["name"]} if "name" in section else {}
+    return section if settings is None else named | settings.model_dump(mode="json", exclude_defaults=True)
+
+
+def _check_read_blocks(settings: StrictModel | None, layers: int, where: str) -> None:
     """Check that the model has the blocks that an objective reads. The training checks it again on the real model."""
-    objective, layers = sections["objective"], sections["model"].get("layers")
-    described = find_settings_class("objective", objective.get("name"), "")
-    settings = described(**drop_name(objective)) if described else None
     if layers and isinstance(settings, ReadsBlocks):
         try:
             settings.check_blocks(layers)
@@ -165,19 +179,20 @@ def _where(run: Run) -> str:
     return f"settings of {'/'.join(run.unseeded)}"
 
 
-def _tuples(section: dict) -> dict:
-    """Make a tuple of the two betas: strict validation requires one, and YAML has none."""
-    return {key: tuple(value) for key, value in section.items() if key == "betas" and isinstance(value, list)}
+def parse_training(section: dict, where: str | Path) -> Training:
+    """Check the section `training` of a spec. YAML and JSON have no tuples, which strict validation requires."""
+    tuples = {key: tuple(value) for key, value in section.items() if key == "betas" and isinstance(value, list)}
+    return parse_as(Training, section | tuples, where, "training")
 
 
-def _phrases(catalogue: Catalogue, run: Run, objective: dict) -> dict[str, str]:
+def _phrases(catalogue: Catalogue, run: Run, objective: StrictModel | None) -> dict[str, str]:
     """Return the task's phrase pattern if the objective reads phrases, so that no other run depends on it."""
     task = catalogue.tasks[run.task]
-    if task.kind != "seq2seq" or not (objective.get("weight") and objective.get("mi")):
+    if task.kind != "seq2seq" or not (getattr(objective, "weight", 0) and (mi := getattr(objective, "mi", 0))):
         return {}
     if task.phrases is None:
         raise UserError(
-            f"{_where(run)}: objective.mi is {objective['mi']}, but catalogue/tasks gives "
+            f"{_where(run)}: objective.mi is {mi}, but catalogue/tasks gives "
             f"{run.task} no phrases; add them, or set mi to 0"
         )
     return {"phrases": task.phrases}
@@ -188,7 +203,7 @@ def _search(run: Run, given: dict, training: Training) -> dict[str, dict]:
     search = parse_as(Search, given, _where(run), "search")
     if search.learning_rate and not training.selection:
         raise UserError(f"{_where(run)}: a search needs a validation, and training.validation is none")
-    return {"search": search.model_dump()} if search.learning_rate else {}
+    return {"search": search.model_dump(exclude_defaults=True)} if search.learning_rate else {}
 
 
 def _origin(catalogue: Catalogue, run: Run, given: dict, scale: str, precision: str) -> dict[str, str] | None:

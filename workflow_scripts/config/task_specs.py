@@ -75,6 +75,10 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
         raise UserError(
             f"task {task}: `prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
         ) from error
+    except (ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"task {task}: {prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
+        ) from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
             raise UserError(

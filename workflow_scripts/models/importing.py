@@ -5,6 +5,8 @@ from types import ModuleType
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.validation import StrictModel, parse_as
 
 
 def import_model(section: dict[str, Any]) -> ModuleType:
@@ -13,3 +15,8 @@ def import_model(section: dict[str, Any]) -> ModuleType:
         return importlib.import_module(f"workflow_scripts.models.{section['name']}.model")
     except ModuleNotFoundError as error:
         raise UserError(f"model.name is '{section['name']}', but there is no module {error.name}") from error
+
+
+def read_settings(section: dict[str, Any]) -> StrictModel:
+    """Return the settings of the section `model` of a spec, with the defaults, which a spec leaves out."""
+    return parse_as(import_model(section).Settings, drop_name(section), "model")

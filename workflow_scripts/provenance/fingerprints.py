@@ -80,7 +80,7 @@ def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
     modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec)]
     if "weights" in spec and not spec["init"]:  # random weights, drawn for the evaluation
         modules.append(f"{PACKAGE}.tasks.{spec['kind']}.problem")
-    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings["measures"]]
+    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.get("measures", {})]
     return Fingerprint(_add_scored(settings, spec), tuple(modules))
 
 

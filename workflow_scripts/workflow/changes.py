@@ -11,6 +11,7 @@ from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Finger
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
+UNSET = object()  # in the place of the value of a key that only the other side has
 
 
 def describe_changes(record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: "") -> list[str]:
@@ -56,7 +57,7 @@ def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, A
             if name in old and name in new:
                 yield from find_differences(old[name], new[name], inner)
             else:
-                yield inner, old.get(name), new.get(name)
+                yield inner, old.get(name, UNSET), new.get(name, UNSET)
     elif old != new:
         yield key, old, new
 
@@ -83,5 +84,7 @@ def join_first(texts: list[str], separator: str) -> str:
 
 def shorten_value(value: Any) -> str:
     """Format a value as JSON, cut if it is long."""
+    if value is UNSET:
+        return "unset"
     text = format_canonical_json(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"

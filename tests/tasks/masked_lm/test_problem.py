@@ -14,7 +14,7 @@ from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.importing import import_model, read_settings
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.masked_lm.scoring import load_model
@@ -64,7 +64,7 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
     assert names == {"config.json", "model.safetensors", "tokenizer.json"}
     model = {key: value for key, value in run["spec"]["model"].items() if key != "name"}
     loaded = import_model(run["spec"]["model"]).load_model(trained / "out/checkpoint", model)
-    assert loaded.config.model_type == model["family"]
+    assert loaded.config.model_type == read_settings(run["spec"]["model"]).family
     nsp = {name for name in history["name"] if name.startswith("nsp")}
     assert bool(nsp) == (run["spec"]["method"] not in WITHOUT_NEXT_SENTENCE)
 

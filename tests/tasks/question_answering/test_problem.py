@@ -57,7 +57,7 @@ def place(tmp_path_factory):
 
 def windows(place, split="train", **changes):
     problem = {"longest": 48, "stride": 8, "longest_question": 16} | changes
-    spec = {"task": "squad", "method": "bert", "problem": problem, "model": {"positions": 48}}
+    spec = {"task": "squad", "method": "bert", "problem": problem, "model": {"name": "encoder", "positions": 48}}
     return read_windows(spec, place / "init", place / "data", split)
 
 

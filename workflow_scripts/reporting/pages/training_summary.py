@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
-from workflow_scripts.config.run_specs import find_parent_run
+from workflow_scripts.config.run_specs import find_parent_run, read_precision
 from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -68,7 +68,7 @@ def describe_precision(runs: Iterable[Run], results: Path) -> list[str]:
     """Format `Trained in bf16.`, or the runs of each precision; empty without trainings."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        precision = read_json(results / run_folder(run) / "run.json")["spec"]["training"]["precision"]
+        precision = read_precision(read_json(results / run_folder(run) / "run.json")["spec"])
         found.setdefault(precision, []).append("/".join(run.unseeded))
     if len(found) < 2:
         return [f"Trained in {precision}." for precision in found]

@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer, use_gradient_checkpointing
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
     SentencePairs,
@@ -61,10 +62,11 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     options: dict = {"next_sentence": settings.next_sentence}
     if settings.sememes:
         options["lexicon"], count = read_sememe_lexicon(data, tokenizer)
-        if count != spec["model"]["last_codes"]:
+        codes = read_settings(spec["model"]).last_codes
+        if count != codes:
             raise UserError(
-                f"{spec['task']}/{spec['method']}: model.last_codes is {spec['model']['last_codes']}, but {data} has "
-                f"{count} sememes; set it to {count}"
+                f"{spec['task']}/{spec['method']}: model.last_codes is {codes}, but {data} has {count} sememes; set it "
+                f"to {count}"
             )
         options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
     vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")

@@ -13,6 +13,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
 from workflow_scripts.tasks.question_answering.settings import Settings
 
@@ -74,7 +75,7 @@ def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> 
     """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
     from tokenizers.processors import BertProcessing
 
-    settings, positions = parse_as(Settings, spec["problem"], "problem"), spec["model"]["positions"]
+    settings, positions = parse_as(Settings, spec["problem"], "problem"), read_settings(spec["model"]).positions
     if settings.longest > positions:
         found = f"problem.longest is {settings.longest}, more than the model's {positions} positions"
         raise UserError(f"{spec['task']}/{spec['method']}: {found}")

@@ -6,10 +6,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from workflow_scripts.common.options import drop_name
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.question_answering.batches import SpanBatch
 
 
@@ -31,8 +29,7 @@ class SpanModel(EncoderWithHeads):
 
 def build(inner: PreTrainedModel, section: dict[str, Any]) -> SpanModel:
     """Build a trained encoder with a random head, in training mode. `section` is `model` of a spec."""
-    module = import_model(section)
-    s = parse_as(module.Settings, drop_name(section), "model")
+    s = read_settings(section)
     return SpanModel(inner, s.readout, s.frozen, s.dropout).train()
 
 

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, StateBatch
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 
@@ -63,6 +62,5 @@ class SentenceModel(EncoderWithHeads):
 
 def build(inner: PreTrainedModel, spec: dict[str, Any], outputs: int) -> SentenceModel:
     """Build a trained encoder with a random head, in training mode."""
-    module, problem = import_model(spec["model"]), parse_as(Settings, spec["problem"], "problem")
-    s = parse_as(module.Settings, drop_name(spec["model"]), "model")
+    s, problem = read_settings(spec["model"]), parse_as(Settings, spec["problem"], "problem")
     return SentenceModel(inner, s.readout, s.frozen, outputs, s.dropout, problem).train()
