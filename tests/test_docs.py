@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.analyses.small_runs import add_run
 from workflow_scripts.__main__ import COMMANDS
+from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 
@@ -106,7 +108,9 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
 
 
 def test_the_examples_of_python_md_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "results").mkdir()
+    run = add_run(tmp_path / "results/demo", "scan-jump-x2/transformer/default/seed-1").folder
+    settings = {"splits": ["test"], "batch_tokens": 512}
+    write_json(run / "eval/evaluation.json", {"run": "scan-jump-x2/transformer/default/seed-1", "spec": settings})
     (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
     monkeypatch.chdir(tmp_path)
     failed, attempted = doctest.testfile(

@@ -31,11 +31,11 @@ NOUNS = {"main"}
 # Classes whose methods are called by what they return, as pandas' are.
 NOUN_METHODS = {"Results"}
 # Names that several modules have, each in its role.
-ENTRY_POINTS = {"add_arguments", "analyse", "build", "draw", "load_model", "main", "make_problem", "prepare"}
+ENTRY_POINTS = {"add_arguments", "analyse", "build", "draw", "load_model", "main", "make_problem", "predict", "prepare"}
 ENTRY_POINTS |= {"score", "score_outputs", "score_split"}
 CLASSES_BY_ROLE = {"Settings", "Options", "Batch"}
 ROLES = {"__init__", "__main__", "settings", "model", "problem", "scoring", "batches", "loss", "decoding"}
-ROLES |= {"objective", "vocabulary", "checkpoint"}
+ROLES |= {"objective", "vocabulary", "checkpoint", "prediction"}
 
 
 def public_definitions(module: Path) -> Iterator[tuple[str, ast.AST, ast.ClassDef | None]]:

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from tests.analyses.small_runs import add_run
 from tests.reporting.reference import REFERENCE, rows_of
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.hashing import digest
 from workflow_scripts.results import Results
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +34,7 @@ def own(tmp_path: Path) -> Results:
     """results/<scale> of one trained and scored run."""
     folder = add_run(tmp_path / "demo", RUN).folder
     pd.DataFrame({"row": [0], "prediction": ["I_WALK"]}).to_parquet(folder / "eval/predictions.parquet")
-    write_json(folder / "eval/evaluation.json", {"run": RUN, "files": {}})
+    write_json(folder / "eval/evaluation.json", {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}})
     write_json(folder / "record.json", {"commit": "abc", "seconds": 1.5, "host": "here"})
     return Results(tmp_path / "demo")
 
@@ -153,6 +156,51 @@ def test_another_folder_and_broken_files_are_one_line(own: Results, tmp_path: Pa
     (own.folder / "provenance.json").write_text("{}")
     with pytest.raises(UserError, match=r"provenance\.json is not what export writes"):
         Results(own.folder).runs()
+
+
+def test_a_model_has_the_weights_of_its_file_and_predicts_from_texts(own: Results):
+    checkpoint, model = own.checkpoint(RUN), own.load_model(RUN)
+    weights = load_file(own.folder / f"runs/{RUN}/checkpoint/model.safetensors")
+    assert not model.training and all(torch.equal(model.state_dict()[name], weights[name]) for name in weights)
+    once, twice = checkpoint.predict(model, ["jump left"]), checkpoint.predict(model, ["walk", "jump left", "unknown"])
+    assert once == twice[1:2] and len(twice) == 3 and checkpoint.predict(model, []) == []
+    assert set(once[0].split(" ")) <= {"", "I_WALK"}
+    with pytest.raises(UserError, match="the inputs are a text, 'jump left'; give a list of texts"):
+        checkpoint.predict(model, "jump left")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder, run: flip_bit(folder / "checkpoint/model.safetensors"), "model.safetensors is not the file of"),
+        (lambda folder, run: (folder / "checkpoint/vocabulary.json").unlink(), "vocabulary.json is not the file of"),
+        (lambda folder, run: run["spec"].update(seed=2), "run.json was changed after training"),
+        (lambda folder, run: name_code(run, "kind", "os"), "run.json was changed after training"),
+        (lambda folder, run: name_code(run, "task", "../../x"), "run.json: key 'spec.task'"),
+        (lambda folder, run: name_code(run, "model", {"name": "..os"}), "key 'model.name' is '..os'; known: "),
+        (lambda folder, run: (folder / "eval/evaluation.json").unlink(), "evaluation.json does not exist"),
+    ],
+)  # fmt: skip
+def test_a_changed_checkpoint_is_refused_and_names_no_code(own: Results, damage, message: str):
+    folder = own.folder / "runs" / RUN
+    run = json.loads((folder / "run.json").read_text())
+    damage(folder, run)
+    write_json(folder / "run.json", run)
+    with pytest.raises(UserError) as error:
+        own.load_model(RUN)
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def flip_bit(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+
+
+def name_code(run: dict, key: str, value: object) -> None:
+    """Change the spec and its digest, as whoever writes a hostile file would."""
+    run["spec"][key] = value
+    run["spec_digest"] = digest(run["spec"])
 
 
 def test_the_distribution_is_installed_with_its_data_and_imports_no_torch(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""Results of one scale in Python: scores, claims, tables, provenance, predictions and learning curves.
+"""Results of one scale in Python: scores, claims, tables, provenance, predictions, curves and trained models.
 
     from workflow_scripts.results import Results
     Results("results/reference/small").scores(task="paws", metric="accuracy")
@@ -9,18 +9,26 @@ docs/python.md has more examples, docs/results.md the meaning of the columns.
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json, read_mapping, verify_checksum
-from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.paths import evaluation_folder, run_folder
+from workflow_scripts.common.files import hash_file, read_csv, read_json, read_mapping, verify_checksum
+from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.config.packages import check_sections, list_packages
+from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
+from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.settings import Evaluation, Spec
+from workflow_scripts.tasks.trained_run import read_run
 from workflow_scripts.training.history import read_history
+
+if TYPE_CHECKING:
+    import torch
 
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
@@ -141,6 +149,17 @@ class Results:
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
+    def checkpoint(self, run: str) -> Checkpoint:
+        """Return the checkpoint of a run, checked against run.json; only `results/<scale>` has any.
+
+        See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were changed.
+        """
+        return read_checkpoint(self._find_file(run, f"{run_folder(run)}/checkpoint/model.safetensors").parents[1])
+
+    def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
+        """Load the model of a run with the weights of its best validation, in eval mode, like `checkpoint`."""
+        return self.checkpoint(run).load_model(device)
+
     def _read_table(self, name: str, *columns: str) -> pd.DataFrame:
         if not (self.folder / name).exists():
             raise UserError(f"{self.folder} has no {name}; ./reproduce writes it at its end")
@@ -162,6 +181,33 @@ class Results:
         if "@" in run and not names[0].startswith(evaluation_folder(run)):
             why = "this run scores given weights and trains nothing"
         raise UserError(f"{self.folder} has no {names[0]}: {why}")
+
+
+def read_checkpoint(folder: str | Path) -> Checkpoint:
+    """Return the checkpoint of a folder of results/<scale>/runs, or of one that `export --checkpoints` wrote.
+
+    Raises UserError if a file is missing, or if a spec or a file differs from its digest in run.json.
+    """
+    folder = Path(folder)
+    where, run = folder / "run.json", read_run(folder)
+    spec = run["spec"]
+    parse_as(Spec, spec, where, "spec")
+    recorded = {name.removeprefix("checkpoint/"): sha for name, sha in run["files"].items() if "/" in name}
+    known = "model.safetensors" in recorded and spec["kind"] in list_packages("tasks")
+    if not known or digest(spec) != run["spec_digest"]:
+        raise UserError(f"{where} was changed after training; get the folder again, or train the run again")
+    check_sections(spec, spec["kind"], str(where))
+    own = (folder / "checkpoint").is_dir()
+    weights, evaluation = (folder / "checkpoint", folder / "eval") if own else (folder, folder)
+    for name, sha in recorded.items():
+        if not (weights / name).is_file() or hash_file(weights / name) != sha:
+            raise UserError(
+                f"{weights / name} is not the file of {where}; get the folder again, or train the run again"
+            )
+    settings = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
+    settings = parse_as(Evaluation, settings, evaluation / "evaluation.json", "spec")
+    data = folder.absolute().parents[4] / data_folder(spec["task"]) if own else folder
+    return Checkpoint(weights, spec, settings, read_mapping(data / "dataset.json").get("labels"))
 
 
 def list_scored_runs(folder: Path) -> list[Path]:

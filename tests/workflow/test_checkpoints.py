@@ -1,0 +1,74 @@
+"""Each run of the demo loads, and predicts from texts what its evaluation predicted."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.models.weights import list_weights
+from workflow_scripts.results import Results
+from workflow_scripts.tasks.checkpoints import Checkpoint
+
+KINDS = ("seq2seq", "prompt", "sentence_prediction", "language_modelling", "masked_lm")  # of the demo
+ROWS = 16
+
+
+@pytest.fixture(scope="module")
+def results(finished_demo: Path) -> Results:
+    return Results(finished_demo / "results/demo")
+
+
+def read_inputs(data: Path, kind: str, split: str) -> list:
+    """The texts of a split that the model reads, in the order of the predictions."""
+    table = pq.read_table(data / f"{split}.parquet").to_pydict()
+    if kind == "sentence_prediction" and None not in table["second"]:
+        return list(zip(table["first"], table["second"], strict=True))
+    return table[{"seq2seq": "source", "prompt": "content", "sentence_prediction": "first"}[kind]]
+
+
+def read_predictions(results: Results, run: str, checkpoint: Checkpoint) -> list:
+    """The predictions of the best checkpoint on the first split; classes by their names."""
+    table = results.predictions(run)
+    table = table[table["split"] == checkpoint.settings.splits[0]]
+    if checkpoint.spec["kind"] == "seq2seq":
+        table = table[table["readout"].isna()]
+    if checkpoint.labels:
+        return [checkpoint.labels[int(number)] for number in table["prediction"]]
+    return table["prediction"].tolist()
+
+
+def assert_equal_predictions(results: Results, run: str, checkpoint: Checkpoint, model: torch.nn.Module) -> None:
+    kind, task = checkpoint.spec["kind"], checkpoint.spec["task"]
+    inputs = read_inputs(results.folder / "data" / task, kind, checkpoint.settings.splits[0])
+    wanted = read_predictions(results, run, checkpoint)
+    assert len(inputs) == len(wanted) > 0
+    found = checkpoint.predict(model, inputs[:ROWS])
+    if checkpoint.labels is None and kind == "sentence_prediction":
+        wanted = pytest.approx(wanted[:ROWS], abs=1e-5)  # another batch
+        assert found == wanted
+    else:
+        assert found == wanted[:ROWS]
+
+
+def test_every_run_loads_and_predicts_what_its_evaluation_did(results: Results):
+    seen = Counter()
+    for run in results.runs().index:
+        if "@" in run:
+            with pytest.raises(UserError, match="this run scores given weights and trains nothing"):
+                results.load_model(run)
+            continue
+        checkpoint = results.checkpoint(run)
+        model, weights = checkpoint.load_model(), load_file(checkpoint.folder / "model.safetensors")
+        own = list_weights(model)
+        assert own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own), run
+        seen[checkpoint.spec["kind"]] += 1
+        if checkpoint.spec["kind"] in ("language_modelling", "masked_lm"):
+            with pytest.raises(UserError, match="predicts no text; use its model"):
+                checkpoint.predict(model, ["a text"])
+        else:
+            assert_equal_predictions(results, run, checkpoint, model)
+    assert set(seen) == set(KINDS)
