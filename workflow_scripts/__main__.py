@@ -1,48 +1,13 @@
 """Run a command of a rule: `python -m workflow_scripts COMMAND --help`."""
 
 import argparse
-import importlib
 import os
 import signal
 import sys
 
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
+from workflow_scripts.commands import COMMANDS, build_parser
 from workflow_scripts.common.errors import UserError
-
-COMMANDS = {
-    "lint": (
-        "workflow_scripts.commands.lint",
-        "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
-    ),
-    "fetch": ("workflow_scripts.commands.fetch", "download source files, checked against their pinned sha256"),
-    "fetch-model": ("workflow_scripts.commands.fetch_model", "get a model of the hub at its pinned commit"),
-    "prepare": ("workflow_scripts.commands.prepare", "make a task's Parquet files from its sources"),
-    "search": ("workflow_scripts.commands.search", "choose a variant's learning rate and batch size on one seed"),
-    "train": ("workflow_scripts.commands.train", "train one run; resumes where it was stopped"),
-    "evaluate": ("workflow_scripts.commands.evaluate", "decode and score one trained run"),
-    "candidates": ("workflow_scripts.commands.candidates", "find replacements for the words of a task"),
-    "intervene": ("workflow_scripts.commands.intervene", "change a trained model or its prompts, and score it"),
-    "analyse": ("workflow_scripts.commands.analyse", "compute one analysis from trained runs"),
-    "table": ("workflow_scripts.commands.table", "write one table, published next to reproduced"),
-    "figure": ("workflow_scripts.commands.figure", "draw one figure"),
-    "checks": (
-        "workflow_scripts.commands.checks",
-        "compare SCAN's grammar with the official files, and the papers' numbers",
-    ),
-    "claims": ("workflow_scripts.commands.claims", "give a verdict on every claim"),
-    "readme": ("workflow_scripts.commands.readme", "print README's tables of claims, or write them into it"),
-    "export": (
-        "workflow_scripts.commands.export",
-        "copy measured tables, figures, claims, scores and provenance to results/reference",
-    ),
-    "why": ("workflow_scripts.commands.why", "print why each job would run: the change, before and after"),
-    "check": ("workflow_scripts.commands.check", "list the results that differ from the current configuration"),
-    "crate": ("workflow_scripts.commands.crate", "pack results and provenance as a Workflow Run RO-Crate"),
-    "verify": ("workflow_scripts.commands.verify", "check a crate's files, and its numbers against its scores"),
-    "cter": ("workflow_scripts.commands.cter", "score any translations of CoGnition's new compounds"),
-    "new-paper": ("workflow_scripts.commands.new_paper", "write the folder of a new paper, which runs at once"),
-    "plan": ("workflow_scripts.commands.plan", "print the runs of a configuration and their cost"),
-}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -56,9 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
     arguments = sys.argv[1:] if arguments is None else arguments
     command = parser.parse_args(arguments[:1]).command
-    module = importlib.import_module(COMMANDS[command][0])
-    options = argparse.ArgumentParser(prog=f"python -m workflow_scripts {command}", description=module.__doc__)
-    module.add_arguments(options)
+    module, options = build_parser(command)
     given = options.parse_args(arguments[1:])
     try:
         module.main(given)

@@ -12,7 +12,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
 from workflow_scripts.common.output_folder import check_replaceable
-from workflow_scripts.config.catalogue import find_scale
+from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.runs import parse_run
@@ -36,18 +36,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Copy `<results>/<scale>` to `<out>/<scale>`, where papers and runs without new results stay unchanged.
+    """Copy `<results>/<scale>` to `<out>/<scale>`, and say what was copied."""
+    catalogue = load_catalogue()
+    find_scale(catalogue, args.scale)
+    print(copy_results(catalogue, args.scale, args.results, args.out, args.weights))
+
+
+def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Path, weights: Iterable[str] = ()) -> str:
+    """Copy `<results>/<scale>` to `<out_folder>/<scale>`, where papers and runs without new results stay unchanged.
 
     A run is copied when it is complete, even before a table can be made of it. Raises UserError if no run is complete.
     """
-    catalogue = load_catalogue()
-    find_scale(catalogue, args.scale)
-    weights = [str(parse_run(catalogue, run)) for run in args.weights]
-    source, target = args.results / args.scale, args.out / args.scale
+    weights = [str(parse_run(catalogue, run)) for run in weights]
+    source, target = results / scale, out_folder / scale
     folders = list_scored_runs(source)
     runs = [read_run_files(folder) for folder in folders]
     if not runs:
-        raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {args.scale}")
+        raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {scale}")
     check_replaceable(target, EXPORTED)
     with write_atomically(target) as out:
         out.mkdir()
@@ -80,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: select_provenance(run) for run in runs}
         write_json(out / "provenance.json", [known[name] for name in sorted(known)])
-    print(f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}")
+    return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
 
 
 def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:

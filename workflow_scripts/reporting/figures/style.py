@@ -112,4 +112,6 @@ def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
     figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
     for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
         with write_atomically(out / f"{name}{suffix}") as temporary:
-            figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03)
+            # Without a ground, a page can show an SVG in dark mode.
+            transparent = suffix == ".svg"
+            figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03, transparent=transparent)

@@ -1,0 +1,191 @@
+"""What the site shows of a claim: its row of claims.csv, both sides by seed, its trainings and their learning curves.
+
+Everything is read from exported files. Nothing is judged again.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import MissingFileError, read_csv, read_json
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.display_schema import list_cell_variants
+from workflow_scripts.reporting.claims.claim_table import read_claim_table
+from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
+
+Curves = dict[str, dict[str, list[tuple[int, float]]]]  # name of a value -> run -> (step, value)
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One cell of a side. `values`: by seed; that of a number without seeds has the seed `""`."""
+
+    side: str
+    key: str
+    label: str
+    published: float | None = None
+    values: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the seeds; None without a value."""
+        return sum(self.values.values()) / len(self.values) if self.values else None
+
+
+@dataclass(frozen=True)
+class MeasuredClaim:
+    """A claim with its numbers, in the claimed direction. `plan` is that of a primary claim."""
+
+    row: dict[str, str]
+    effect: float | None
+    low: float | None
+    high: float | None
+    margin: float
+    smallest: float | None
+    published: float | None
+    cells: list[ComparedCell]
+    trainings: list[dict[str, Any]]
+    curves: Curves
+    plan: AnalysisPlan | None = None
+    planned: PrimaryClaim | None = None
+
+    @property
+    def slug(self) -> str:
+        """Name of the claim's page."""
+        return make_slug(f"{self.row['paper']}-{self.row['claim']}")
+
+    @property
+    def kind(self) -> str:
+        """The verdict as a class of the style sheet."""
+        return make_slug(self.row["verdict"])
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether the paper's analysis plan names the claim."""
+        return self.row["role"] == PRIMARY
+
+    @property
+    def seeds(self) -> str:
+        """Number of seeds per side: `5`, or `1 of 9` of a primary claim."""
+        planned = self.row["n_planned"]
+        return f"{self.row['n_seeds'] or 0} of {planned}" if planned else self.row["n_seeds"]
+
+    @property
+    def table(self) -> str:
+        """Name of the first table that the claim is about."""
+        return self.row["left"].split("/")[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it has this verdict, as a sentence."""
+        if self.is_primary and re.fullmatch(r"\d+ of \d+ seeds", self.row["reason"]):
+            return f"{self.seeds} planned seeds are run. No effect is shown before the last one is."
+        reason = self.row["reason"]
+        return f"{reason[0].upper()}{reason[1:]}." if reason else ""
+
+
+def make_slug(text: str) -> str:
+    """Return the text as an id or a file name."""
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
+
+
+def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredClaim]:
+    """Read all claims of a folder that `export` wrote, by paper, primary claims first, then by verdict.
+
+    Raises UserError for a missing file, and for a paper that papers/ does not have.
+    """
+    rows = read_claim_table(results / "claims.csv")
+    if unknown := {row["paper"] for row in rows} - catalogue.papers.keys():
+        raise UserError(f"{results / 'claims.csv'}: no folder papers/{min(unknown)}; export the results again")
+    if not (results / "claim_sides.csv").exists():
+        raise MissingFileError(results / "claim_sides.csv")
+    sides, runs, curves = defaultdict(list), {}, defaultdict(list)
+    for line in read_csv(results / "claim_sides.csv", ("paper", "claim", "side", "cell", "published", "seed", "value")):
+        sides[line["paper"], line["claim"]].append(line)
+    if (results / "provenance.json").exists():
+        runs = {run["run"]: run for run in read_json(results / "provenance.json")}
+    for line in read_csv(results / "curves.csv"):
+        curves["/".join(line[name] for name in ("task", "method", "variant", "seed"))].append(line)
+    order = (list(catalogue.papers), (PRIMARY,), VERDICTS)
+    found = [_make_claim(row, catalogue.papers[row["paper"]], sides, runs, curves) for row in rows]
+    return sorted(
+        found,
+        key=lambda one: (order[0].index(one.row["paper"]), not one.is_primary, order[2].index(one.row["verdict"])),
+    )
+
+
+def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict) -> MeasuredClaim:
+    plan = planned = None
+    if row["role"] == PRIMARY and paper.plan:
+        plan, planned = paper.plan, next((one for one in paper.plan.primary if one.claim == row["claim"]), None)
+    cells = _make_cells(row, sides[row["paper"], row["claim"]])
+    seeds = {seed for cell in cells for seed in cell.values}
+    if planned:  # trainings of other seeds do not belong to a primary claim
+        seeds = set(map(str, plan.select_seeds(planned)))
+    variants = dict.fromkeys(variant for cell in cells for variant in _list_variants(paper, cell.key))
+    names = [(*variant, seed) for variant in variants for seed in sorted(seeds - {""}, key=int)]
+    trainings = [runs[name] for *variant, seed in names if (name := "/".join([*variant, f"seed-{seed}"])) in runs]
+    of_claim: Curves = defaultdict(dict)
+    for name in map("/".join, names):
+        for line in curves.get(name, ()):
+            of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
+    numbers = {name: float(row[column]) if row[column] else None for name, column in (
+        ("effect", "effect"), ("low", "ci_low"), ("high", "ci_high"), ("smallest", "smallest_effect"),
+        ("published", "published_effect"),
+    )}  # fmt: skip
+    margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"]) + 0.0
+    return MeasuredClaim(
+        row, **numbers, margin=margin, cells=cells, trainings=trainings, curves=of_claim, plan=plan, planned=planned
+    )
+
+
+def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[ComparedCell]:
+    """Make the cells of both sides in pairs; those of a claim that is not measured have no values."""
+    values: dict[tuple[str, str], dict] = {}
+    for side in ("left", "right"):
+        for key in row[side].split(" + "):
+            if "*" not in key and "/" in key:
+                values[side, key] = {}
+    published = {}
+    for line in lines:
+        place = line["side"], line["cell"]
+        published[place] = float(line["published"]) if line["published"] else None
+        found = values.setdefault(place, {})
+        if line["value"]:
+            found[line["seed"]] = float(line["value"])
+    labels = _shorten_keys([key for _, key in values])
+    cells = [
+        # The right side of a comparison with a number has the key of the left.
+        ComparedCell(side, key, row[side] if "/" not in row[side] else labels[key], published.get((side, key)), seeds)
+        for (side, key), seeds in values.items()
+    ]
+    left, right = ([cell for cell in cells if cell.side == side] for side in ("left", "right"))
+    paired = [cell for pair in zip(left, right, strict=False) for cell in pair]
+    return paired if len(paired) == len(cells) else cells
+
+
+def _shorten_keys(keys: list[str]) -> dict[str, str]:
+    """Return key -> its parts that differ between the keys."""
+    parts = {key: key.split("/") for key in keys}
+    differing = [i for i in range(4) if len({part[i] for part in parts.values() if len(part) == 4}) > 1]
+    return {key: ", ".join(part[i] for i in differing or (1, 2)) for key, part in parts.items()}
+
+
+def _list_variants(paper: Paper, key: str) -> list[tuple[str, str, str]]:
+    """List the (task, method, variant) whose runs a cell reads."""
+    name, row, column, _ = key.split("/")
+    display = paper.displays.get(name, {})
+    pairs = [
+        column_entry | row_entry
+        for row_entry in display.get("rows", ())
+        for column_entry in display.get("columns", ())
+        if (row_entry["row"], column_entry["column"]) == (row, column)
+    ]
+    found = [variant for cell in pairs for variant in list_cell_variants(cell)]
+    # `ft@paws` has no training of its own: its weights are those of `ft` on the task `paws`.
+    given = [(task, method, name) for _, method, variant in found for name, _, task in [variant.partition("@")] if task]
+    return found + given
