@@ -1,20 +1,24 @@
 """Each run of the demo loads, and predicts from texts what its evaluation predicted."""
 
 from collections import Counter
+from hashlib import sha256
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
+from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.weights import list_weights
-from workflow_scripts.results import Results
+from workflow_scripts.results import Results, read_checkpoint
 from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.trained_run import read_run
 
 KINDS = ("seq2seq", "prompt", "sentence_prediction", "language_modelling", "masked_lm")  # of the demo
-ROWS = 16
+ROWS = 8
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +76,34 @@ def test_every_run_loads_and_predicts_what_its_evaluation_did(results: Results):
         else:
             assert_equal_predictions(results, run, checkpoint, model)
     assert set(seen) == set(KINDS)
+
+
+def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(results: Results, tmp_path: Path):
+    command = ["export", "--scale", "demo", "--results", str(results.folder.parent), "--checkpoints"]
+    assert main([*command, str(tmp_path / "models")]) == 0
+    (tmp_path / "models").rename(tmp_path / "elsewhere")
+    exported = sorted((tmp_path / "elsewhere").glob("*/*/*/*"))
+    names = ["/".join(folder.parts[-4:]) for folder in exported]
+    assert sorted(names) == [run for run in sorted(results.runs().index) if "@" not in run]
+    seen = {}
+    for name, folder in zip(names, exported, strict=True):
+        files = {name.removeprefix("checkpoint/"): sha for name, sha in read_run(folder)["files"].items()}
+        for file in folder.iterdir():
+            if file.name in files:
+                assert sha256(file.read_bytes()).hexdigest() == files[file.name]
+        others = {file.name for file in folder.iterdir()} - files.keys()
+        assert others == {"README.md", "run.json", "evaluation.json", "dataset.json"}
+        seen.setdefault(read_run(folder)["spec"]["kind"], (name, folder))
+    assert set(seen) == set(KINDS)
+    for kind, (name, folder) in seen.items():
+        checkpoint = read_checkpoint(folder)
+        model = checkpoint.load_model()
+        if kind in ("prompt", "language_modelling"):
+            found = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True).state_dict()
+            assert all(torch.equal(found[key], weight) for key, weight in model.state_dict().items())
+        if kind not in ("masked_lm", "language_modelling"):
+            assert_equal_predictions(results, name, checkpoint, model)
+    card = (tmp_path / "elsewhere/paws/cat/mix/seed-1/README.md").read_text()
+    (score,) = results.scores(task="paws", variant="mix", metric="accuracy", subset="swap")["value"]
+    assert f"| test | swap | accuracy | mix | {score:.2f} percent | 89.32 (cat: Table 2, CAT_mix, PAWS (SO)" in card
+    assert "pairs-wordpiece: no source files; stand-in data" in card  # the pre-training, too

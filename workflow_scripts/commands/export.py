@@ -14,9 +14,11 @@ from workflow_scripts.common.files import read_csv, read_json, write_atomically,
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import run_folder
+from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
 from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
+from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
@@ -33,13 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")
     parser.add_argument("--weights", nargs="*", default=[], metavar="RUN", help="also copy the weights of these runs")
+    parser.add_argument(
+        "--checkpoints", type=Path, metavar="DIR", help="write only trained models: DIR/<run>, each loads on its own"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
     """Copy `<results>/<scale>` to `<out>/<scale>`, and say what was copied."""
     catalogue = load_catalogue()
     find_scale(catalogue, args.scale)
-    print(copy_results(catalogue, args.scale, args.results, args.out, args.weights))
+    if args.checkpoints:
+        print(copy_checkpoints(catalogue, args.results / args.scale, args.checkpoints))
+    else:
+        print(copy_results(catalogue, args.scale, args.results, args.out, args.weights))
 
 
 def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Path, weights: Iterable[str] = ()) -> str:
@@ -86,6 +94,29 @@ def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Pa
         known |= {run["run"]: select_provenance(run) for run in runs}
         write_json(out / "provenance.json", [known[name] for name in sorted(known)])
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
+
+
+def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
+    """Write each finished training to `out`/<run>, with a model card, and say what was written.
+
+    Raises UserError if there is none, or if a file of one was changed.
+    """
+    folders = [folder for folder in list_scored_runs(results) if (folder / "run.json").exists()]
+    if not folders:
+        raise UserError(f"{results} has no finished training; make one with ./reproduce --scale {results.name}")
+    published = collect_published_cells(catalogue)
+    for folder in folders:
+        name, run = "/".join(folder.parts[-4:]), read_run(folder)
+        check_checkpoint(folder, run)
+        manifests = [folder / "run.json", folder / "eval/evaluation.json"]
+        manifests.append(results / data_folder(run["spec"]["task"]) / "dataset.json")
+        check_replaceable(out / name, {"*.safetensors", "*.json", "README.md"}, "run.json")
+        with write_atomically(out / name) as temporary:
+            shutil.copytree(folder / "checkpoint", temporary)
+            for file in manifests:
+                shutil.copyfile(file, temporary / file.name)
+            (temporary / "README.md").write_text(make_model_card(catalogue, published, results, name))
+    return f"{len(folders)} trained models written to {out}"
 
 
 def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:
