@@ -155,20 +155,14 @@ def test_it_does_what_the_specifications_demand(crate: Path):
 # Puts a file into the validator's cache of web pages, as the answer to the request of a URL.
 FILL_CACHE = """
 import sys
-from requests import adapters
-from requests_cache import CachedSession
-from urllib3 import HTTPResponse
+from pathlib import Path
+from requests import Request
+from requests_cache import CachedResponse, CachedSession
 file, url, cache = sys.argv[1:]
-class Shipped(adapters.BaseAdapter):
-    def send(self, request, **options):
-        head = {"Content-Type": "application/ld+json"}
-        content = HTTPResponse(open(file, "rb"), head, status=200, preload_content=False)
-        return adapters.HTTPAdapter().build_response(request, content)
-    def close(self):
-        pass
-with CachedSession(cache, expire_after=-1) as session:
-    session.mount(url, Shipped())
-    session.get(url)
+with CachedSession(cache) as session:
+    key = session.cache.create_key(session.prepare_request(Request("GET", url)))
+    answer = {"content": Path(file).read_bytes(), "headers": {"Content-Type": "application/ld+json"}}
+    session.cache.responses[key] = CachedResponse(url=url, status_code=200, **answer)
 """
 
 

@@ -14,7 +14,7 @@ from tests.workflow.projects import ROOT
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project that is nothing but make_venv and a lock of two packages and torch."""
+    """A project of make_venv, a lock of two packages, and torch."""
     (tmp_path / "envs").mkdir()
     shutil.copy2(ROOT / "envs/make_venv", tmp_path / "envs/make_venv")
     (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==0.0.0"]\n')
@@ -28,15 +28,11 @@ def make_wheel(folder: Path, name: str) -> str:
     """Make a package of one module; torch's needs the toy. Returns its sha256."""
     wheel, info = folder / f"{name}-0.0.0-py3-none-any.whl", f"{name}-0.0.0.dist-info"
     needs = "Requires-Dist: toy\n" if name == "torch" else ""
-    files = {
-        f"{name}.py": "",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.0\n{needs}",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
     with zipfile.ZipFile(wheel, "w") as archive:
-        for path, content in files.items():
-            archive.writestr(path, content)
-        archive.writestr(f"{info}/RECORD", "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"]))
+        archive.writestr(f"{name}.py", "")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.0\n{needs}")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", f"{name}.py,,\n")
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
 
