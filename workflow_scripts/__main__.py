@@ -2,12 +2,15 @@
 
 import argparse
 import os
+import re
 import signal
 import sys
 
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.commands import COMMANDS, build_parser
 from workflow_scripts.common.errors import UserError
+
+OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.IGNORECASE)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,6 +45,12 @@ def main(arguments: list[str] | None = None) -> int:
             error.filename2 or error.filename or getattr(given, "out", None) or getattr(given, "downloads", "output")
         )
         print(f"error: {where}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
+        return 1
+    except (MemoryError, RuntimeError) as error:
+        # torch raises RuntimeError, and its subclass OutOfMemoryError on a GPU.
+        if isinstance(error, RuntimeError) and not OUT_OF_MEMORY.search(str(error)):
+            raise
+        print("error: out of memory; give the job more, or lower training.batch_tokens", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)

@@ -121,8 +121,8 @@ def assert_refused(
     assert read_tree(place.root) == before
 
 
-@pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Place:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     root = tmp_path_factory.mktemp("malformed")
     for name in ("catalogue", "papers/sq_transformer"):
         shutil.copytree(ROOT / name, root / name)
@@ -137,7 +137,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Place:
         make_results(root)
         make_brought_files(root)
     names = read_tree(root)
-    return Place(root, {name: (root / name).read_bytes() for name in names})
+    yield Place(root, {name: (root / name).read_bytes() for name in names})
+    clear_caches()  # other tests have another project as their current folder
 
 
 def make_toy_runs(root: Path) -> None:
@@ -149,6 +150,8 @@ def make_toy_runs(root: Path) -> None:
         "ft": causal_spec("prompt", "llama", max_steps=2, validate_every=2),
     }.items():
         write_json(root / f"{name}.json", spec)
+    for name in ("pairs-wordpiece/bert/pretrain", "paws/cat/mix", "squad/bert/ft"):
+        write_json(root / f"{name.split('/')[0]}.json", resolve_run(load_catalogue(), f"{name}/seed-1", "full"))
     write_data(root / "toy/data")
     write_text(root / "causal/text")
     write_prompts(root / "causal/prompts")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 
@@ -70,6 +71,11 @@ CSV: dict[str, Damage] = TEXT | {
     "a large cell": lambda old: old + b"x" * 200_000 + b"," * old.splitlines()[0].count(b",") + b"\n",
     "a row twice": lambda old: old + old.splitlines()[-1] + b"\n",
     "a NUL": lambda old: old + b"\0\n",
+    "numbers are texts": lambda old: re.sub(rb"(?<=,)-?[0-9.]+(?=[,\r\n])", b"x", old),
+    "numbers are no numbers": lambda old: re.sub(rb"(?<=,)-?[0-9.]+(?=[,\r\n])", b"nan", old),
+    "numbers are infinite": lambda old: re.sub(rb"(?<=,)-?[0-9.]+(?=[,\r\n])", b"1e999", old),
+    "numbers are negative": lambda old: re.sub(rb"(?<=,)-?([0-9.]+)(?=[,\r\n])", rb"-\1", old),
+    "cells are empty": lambda old: re.sub(rb"(?<=,)[^,\r\n]+(?=[,\r\n])", b"", old),
 }
 
 
@@ -132,6 +138,7 @@ SAFETENSORS: dict[str, Damage] = ANY | {
     "one less": change_tensors(lambda tensors: dict(list(tensors.items())[1:])),
     "other shapes": change_tensors(lambda tensors: {name: tensor[..., :1].clone() for name, tensor in tensors.items()}),
     "scalars": change_tensors(lambda tensors: {name: torch.zeros(()) for name in tensors}),
+    "not a number": change_tensors(lambda tensors: {n: torch.full_like(t, torch.nan) for n, t in tensors.items()}),
     "whole numbers": change_tensors(lambda tensors: {name: tensor.long() for name, tensor in tensors.items()}),
 }
 

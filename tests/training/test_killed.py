@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +14,16 @@ import pytest
 from tests.training.toy import ROOT, assert_one_line_error, call, command, environment, toy_spec, write_data
 
 STEPS = 220
+# Imports everything, then allows hardly more memory than the process has.
+LIMITED = """
+import resource, sys
+import workflow_scripts.training.run, workflow_scripts.tasks.seq2seq.problem
+import workflow_scripts.models.sq_transformer.model
+from workflow_scripts.__main__ import main
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**29, used + 2**29))
+sys.exit(main())
+"""
 LINE_START = "toy/transformer/default/seed-3: "
 EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 500}
 
@@ -53,9 +64,12 @@ class Runs:
         assert process.returncode == 0, said
         return said
 
-    def evaluate(self, place: Path) -> None:
+    def evaluation(self, place: Path) -> list[str]:
         options = ("--run-dir", place / "out", "--data", self.folder / "data", "--out", place / "out/eval")
-        result = call("evaluate", *options, "--settings", self.folder / "evaluation.json")
+        return [*map(str, options), "--settings", str(self.folder / "evaluation.json")]
+
+    def evaluate(self, place: Path) -> None:
+        result = call("evaluate", *self.evaluation(place))
         assert result.returncode == 0, result.stderr
 
     def assert_same_files(self, place: Path) -> None:
@@ -133,6 +147,45 @@ def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(ru
     runs.finish(tmp_path)
     runs.evaluate(tmp_path)
     runs.assert_same_as_whole(tmp_path)
+
+
+@pytest.mark.faults
+def test_a_killed_evaluation_leaves_nothing_or_all(runs, tmp_path):
+    shutil.copytree(runs.whole / "out", tmp_path / "out", ignore=shutil.ignore_patterns("eval"))
+    seed = random.randrange(2**32)
+    print(f"moments drawn with seed {seed}")
+    draw, began = random.Random(seed), time.monotonic()
+    runs.evaluate(tmp_path)
+    seconds = time.monotonic() - began
+    for _ in range(6):
+        shutil.rmtree(tmp_path / "out/eval", ignore_errors=True)
+        line = command("evaluate", *runs.evaluation(tmp_path))
+        process = subprocess.Popen(line, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL)
+        time.sleep(draw.uniform(0.5, 1.1) * seconds)
+        process.kill()
+        process.wait()
+        if (tmp_path / "out/eval").exists():
+            runs.assert_same_files(tmp_path)
+    runs.evaluate(tmp_path)
+    runs.assert_same_files(tmp_path)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        path.name for path in (runs.whole / "out").iterdir()
+    }
+
+
+@pytest.mark.faults
+def test_out_of_memory_is_one_line(runs, tmp_path):
+    """The process may have little more than it needs to start: a limit of its own, as of a job or a container."""
+    spec = json.loads((runs.folder / "spec.json").read_text())
+    spec["model"] |= {"width": 4096, "feed_forward": 32768}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    arguments = [
+        text.replace(str(runs.folder / "spec.json"), str(tmp_path / "spec.json")) for text in runs.arguments(tmp_path)
+    ]
+    line = [sys.executable, "-c", LIMITED, "train", *arguments]
+    done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert_one_line_error(done, "memory")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.quick_faults

@@ -1,13 +1,16 @@
 """Faults during a run: one line reports them, earlier results stay, and the next call repairs them."""
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.disks import mounted
-from tests.workflow.projects import Project, add_demo, copied, plain_environment
+from tests.workflow.projects import SCORES, TRAINED, Project, add_demo, copied, plain_environment
 
+FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 FIRST, SECOND = (f"scan-jump-x2/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
 
 
@@ -147,3 +150,18 @@ def test_a_broken_checkpoint(damaged: Damaged):
     """It is refused by its scoring; deleted, the run is trained again to the same scores."""
     assert any("error: " in line and "model.safetensors" in line for line in damaged.refused.stderr.splitlines())
     damaged.assert_as_before(damaged.root / CHECKPOINT, damaged.root / scores(DAMAGED))
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not FAKETIME.exists(), reason="libfaketime, which sets the clock of a process, is not installed")
+def test_a_clock_that_was_set_back(project: Project):
+    """The job whose inputs are from the future fails and says so; by a right clock the next call makes the results."""
+    project.make(SCORES)
+    with project.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["transformer"]["variants"]["default"]["training"] = {"learning_rate": 0.00123}
+    done = project.reproduce(SCORES, env=os.environ | {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "-1d"})
+    assert done.returncode == 1
+    assert "could indicate a clock skew" in done.stderr and "Traceback" not in done.stderr
+    project.make(SCORES)
+    assert json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"] == 0.00123
+    assert "Nothing to be done" in project.make(SCORES).stderr

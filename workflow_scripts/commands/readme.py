@@ -6,15 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, read_csv, write_atomically
+from workflow_scripts.common.files import MissingFileError, write_atomically
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.claims.claim_table import read_claim_table
+from workflow_scripts.reporting.claims.verdicts import VERDICTS
 from workflow_scripts.reporting.tables.layout import choose_decimals, format_effect, format_number
 
-COLUMNS = (
-    *("paper", "kind", "role", "statement", "published_effect", "effect", "unit", "quantile", "ci_low", "ci_high"),
-    *("n_seeds", "n_planned", "verdict", "reason"),
-)
-VERDICTS = ("reproduced", "not reproduced", "inconclusive", "no verdict", "not run")
 BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
 END = "<!-- end claims -->"
 
@@ -28,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print the tables, or write them into a file. Raises UserError for a claims.csv without the columns."""
     papers = load_catalogue().papers
-    rows = read_claims(args.claims)
+    rows = read_claim_table(args.claims)
     if unknown := {row["paper"] for row in rows} - set(papers):
         raise UserError(f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce")
     text = format_tables(rows, list(papers), args.claims.absolute().parent.name)
@@ -40,13 +37,6 @@ def main(args: argparse.Namespace) -> None:
     changed = replace_tables(args.write.read_text(encoding="utf-8"), text, str(args.write))
     with write_atomically(args.write) as temporary:
         temporary.write_text(changed, encoding="utf-8")
-
-
-def read_claims(path: Path) -> list[dict[str, str]]:
-    """Read the rows of a claims.csv. Raises UserError where it is missing or lacks a column."""
-    if not path.is_file():
-        raise MissingFileError(path)
-    return read_csv(path, COLUMNS)
 
 
 def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> str:

@@ -44,6 +44,15 @@ def read_model_config(folder: Path, family: str) -> PretrainedConfig:
     return config
 
 
+def check_loaded(model: PreTrainedModel, report: dict[str, Any], folder: Path) -> None:
+    """Raise UserError if the file of weights lacked one, by the loader's report, or has one that is not finite."""
+    if missing := sorted(report["missing_keys"]):
+        raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise UserError(f"{folder / 'model.safetensors'}: {name} is not finite everywhere; make or fetch it again")
+
+
 def load_tokenizer(folder: Path) -> Tokenizer:
     """Read tokenizer.json of a folder. Raises UserError if it is missing or broken."""
     file = folder / "tokenizer.json"

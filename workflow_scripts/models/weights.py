@@ -40,6 +40,8 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
         if weight.shape != tensors[name].shape:
             shapes = f"{list(tensors[name].shape)}, the model needs {list(weight.shape)}"
             raise UserError(f"{origin} belongs to another configuration: {name} is {shapes}; train the run again")
+        if not tensors[name].isfinite().all():
+            raise UserError(f"{origin}: {name} is not finite everywhere; train the run again")
         weight.copy_(tensors[name])
 
 

@@ -1,6 +1,7 @@
 """Read and write training.csv: one line per step and logged value."""
 
 import csv
+import math
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -19,6 +20,9 @@ def read_history(path: Path) -> list[tuple[int, str, float]]:
     """Read a file of `write_history`. Raises UserError if it is another file."""
     rows = read_csv(path, ("step", "name", "value"))
     try:
-        return [(int(row["step"]), row["name"], float(row["value"])) for row in rows]
+        found = [(int(row["step"]), row["name"], float(row["value"])) for row in rows]
+        if odd := [value for _, _, value in found if not math.isfinite(value)]:
+            raise ValueError(f"a value is {odd[0]}")
+        return found
     except ValueError as error:
         raise UserError(f"{path}: {error}; delete {path.parent} and run ./reproduce again") from error

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -247,6 +248,37 @@ def test_the_mirror_comes_first(server, tmp_path):
     get(toy(f"{server.url}/toy/file.bin"), tmp_path / "downloads", tmp_path / "mirror")
     assert kept(tmp_path / "downloads") == {"toy/file.bin": CONTENT}
     assert server.requests == []
+
+
+@pytest.mark.quick_faults
+def test_a_mirror_that_changes_during_the_copy_gives_the_whole_file_or_none(tmp_path):
+    file, contents = tmp_path / "mirror/toy/file.bin", (CONTENT * 8, CONTENT[::-1] * 8)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(contents[0])
+    source = toy(sha256=hashlib.sha256(contents[0]).hexdigest(), size=len(contents[0]))
+    done = threading.Event()
+
+    def change() -> None:
+        with open(file, "r+b") as stream:
+            while not done.is_set():
+                for content in contents:
+                    stream.seek(0)
+                    stream.write(content)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    refused = 0
+    for trial in range(20):
+        try:
+            get(source, tmp_path / f"downloads-{trial}", tmp_path / "mirror")
+        except UserError as error:
+            assert "has the wrong sha256" in str(error)
+            refused += 1
+        found = kept(tmp_path / f"downloads-{trial}")
+        assert found in ({}, {"toy/file.bin": contents[0]})
+    done.set()
+    thread.join()
+    assert refused
 
 
 @pytest.mark.parametrize("wrong", [b"not this", CONTENT[::-1]])

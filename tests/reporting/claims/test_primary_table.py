@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.readme import BEGIN, COLUMNS, END, format_tables, read_claims, replace_tables
+from workflow_scripts.commands.readme import BEGIN, END, format_tables, replace_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS, read_claim_table
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = "results/reference/small/claims.csv"
@@ -21,7 +22,7 @@ def row(**cells: str) -> dict[str, str]:
     return usual | cells
 
 
-def write(folder: Path, *rows: dict[str, str], columns: tuple[str, ...] = COLUMNS) -> Path:
+def write(folder: Path, *rows: dict[str, str], columns: tuple[str, ...] = CLAIM_COLUMNS) -> Path:
     file = folder / "small/claims.csv"
     file.parent.mkdir()
     with open(file, "w", newline="") as stream:
@@ -78,14 +79,14 @@ def test_a_file_without_markers_or_columns_is_refused(tmp_path):
     with pytest.raises(UserError, match="once each"):
         replace_tables("# Title\n", "table", "README.md")
     with pytest.raises(UserError, match="has no column role"):
-        read_claims(write(tmp_path, row(), columns=tuple(name for name in COLUMNS if name != "role")))
+        read_claim_table(write(tmp_path, row(), columns=tuple(name for name in CLAIM_COLUMNS if name != "role")))
     with pytest.raises(UserError, match="does not exist"):
-        read_claims(tmp_path / "other.csv")
+        read_claim_table(tmp_path / "other.csv")
 
 
 def test_readme_has_the_tables_of_the_committed_claims():
     """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts them there."""
-    tables = format_tables(read_claims(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
+    tables = format_tables(read_claim_table(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert replace_tables(readme, tables, "README.md") == readme
 

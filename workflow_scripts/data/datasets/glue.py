@@ -44,6 +44,7 @@ DIGITS, ENTAILMENT = ("0", "1"), ("entailment", "not_entailment")
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
 MNLI_FILES = {"train": "train.tsv", "test": "dev_matched.tsv", "mismatched": "dev_mismatched.tsv"}
 MRPC_COLUMNS = ("#1 String", "#2 String", "Quality")
+MRPC_IDS = ("#1 ID", "#2 ID")
 MRPC_FILES = {split: f"msr_paraphrase_{split}.txt" for split in ("train", "test")}
 COLA_LABELS, COLA_HEADER = ("unacceptable", "acceptable"), ("source", "label", "mark", "sentence")
 QQP_COLUMNS = ("question1", "question2", "is_duplicate")
@@ -98,7 +99,8 @@ def read_glue(
     *texts, label = layout.columns
     found = []
     # Upstream's file of QQP has broken lines.
-    for line, row in read_tsv(path, file, layout.columns, layout.header, skip_broken=task == "qqp"):
+    needed = (*layout.columns, *(MRPC_IDS if task == "mrpc" else ()))
+    for line, row in read_tsv(path, file, needed, layout.header, skip_broken=task == "qqp"):
         if genre is None or row.get("genre") == genre:
             item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
             first, second = [row[name].strip() for name in texts] + [None] * (2 - len(texts))

@@ -12,6 +12,7 @@ from workflow_scripts.models.causal_lm.settings import Settings
 from workflow_scripts.models.hugging_face import (
     FAST_TOKENIZER,
     FROM_FOLDER,
+    check_loaded,
     map_sizes,
     read_model_config,
     report_read_errors,
@@ -59,9 +60,8 @@ def load_causal_lm(folder: Path, settings: dict) -> PreTrainedModel:
             config.activation_function = FUSED_GELU
         found = AutoModelForCausalLM.from_pretrained(folder, config=config, output_loading_info=True, **FROM_FOLDER)
         model, report = found
-        if missing := sorted(report["missing_keys"]):
-            raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
-        return model.train()
+    check_loaded(model, report, folder)
+    return model.train()
 
 
 def find_bos_id(model: nn.Module, uses_bos: bool, where: str) -> int | None:

@@ -16,7 +16,13 @@ from transformers import AutoModel, BertConfig, DistilBertConfig, PretrainedConf
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.settings import Settings
-from workflow_scripts.models.hugging_face import FROM_FOLDER, map_sizes, read_model_config, report_read_errors
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    check_loaded,
+    map_sizes,
+    read_model_config,
+    report_read_errors,
+)
 
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
@@ -80,8 +86,7 @@ def load_with_config(
         model, report = AutoModel.from_pretrained(
             folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(config)
         )
-    if missing := sorted(report["missing_keys"]):
-        raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+    check_loaded(model, report, folder)
     return model.train()
 
 

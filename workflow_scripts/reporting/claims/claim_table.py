@@ -19,6 +19,21 @@ CLAIM_COLUMNS = (
     "printed", "effect", "unit", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "p_value", "q_value",
     "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
 )  # fmt: skip
+COUNTS = ("n_seeds", "n_planned")
+NUMBERS = (
+    *(
+        "published_effect",
+        "effect",
+        "at_least",
+        "smallest_effect",
+        "quantile",
+        "ci_low",
+        "ci_high",
+        "p_value",
+        "q_value",
+    ),
+)
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 LOG_WIDTH = 120  # columns, if the output is no terminal
 COLOURS = dict(zip(verdicts.VERDICTS, ("green", "red", "yellow", "dim", "dim"), strict=True))
 
@@ -71,10 +86,13 @@ def read_claim_table(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         raise MissingFileError(path)
     rows = read_csv(path, CLAIM_COLUMNS)
+    again = "if ./reproduce made it, delete it and run ./reproduce again"
     if any(row["verdict"] not in COLOURS for row in rows):
-        raise UserError(
-            f"{path}: not a complete claims.csv; if ./reproduce made it, delete it and run ./reproduce again"
-        )
+        raise UserError(f"{path}: not a complete claims.csv; {again}")
+    for line, row in enumerate(rows, 2):
+        for name in filter(row.get, (*COUNTS, *NUMBERS)):
+            if not (row[name].isdecimal() if name in COUNTS else NUMBER.fullmatch(row[name])):
+                raise UserError(f"{path}: line {line}: {name} is {row[name][:100]!r}, not a number; {again}")
     return rows
 
 
