@@ -8,6 +8,7 @@ localrules:
     figure,
     claims,
     record_config,
+    site,
 
 
 rule table:
@@ -112,3 +113,17 @@ rule record_config:
         config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
     shell:
         "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
+
+
+# The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is installed: docs/start.md.
+rule site:
+    input:
+        f"results/{CONFIG.scale}/config.json",
+    output:
+        directory(f"results/{CONFIG.scale}/site"),
+    log:
+        f"results/{CONFIG.scale}/logs/site.log",
+    conda:
+        "../envs/environment.yaml"
+    shell:
+        "python -m workflow_scripts site --results $(dirname {input:q}) --out {output:q} > {log:q} 2>&1"

@@ -70,6 +70,17 @@ def test_every_package_of_the_lock_has_the_hashes_of_its_files(pins):
     assert all(named) and [entry[1] for entry in named] == [name for name in pins if name != "torch"]
 
 
+def test_the_lock_of_the_site_agrees_with_pyproject_and_with_the_other_lock(project, pins):
+    """So that it can be installed into .venv: no package gets another version."""
+    inputs = [line for line in (ROOT / "envs/docs.in").read_text().splitlines() if not line.startswith("#")]
+    assert inputs == project["optional-dependencies"]["docs"]
+    entries = re.split(r"^(?=\w)", (ROOT / "envs/docs.lock").read_text(), flags=re.MULTILINE)[1:]
+    found = [re.match(r"([\w.-]+)==(\S+)", entry).groups() for entry in entries]
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert {name for name, _ in found} >= names(inputs)
+    assert [(name, version) for name, version in found if pins.get(name, version) != version] == []
+
+
 def test_torch_is_pinned_without_a_build(pins):
     """The same version is the CPU build here and the CUDA build on a machine with a GPU."""
     assert pins["torch"] == "2.13.0"

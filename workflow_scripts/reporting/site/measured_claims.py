@@ -90,7 +90,7 @@ class MeasuredClaim:
 
 def make_slug(text: str) -> str:
     """Return the text as an id or a file name."""
-    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredClaim]:
@@ -128,7 +128,8 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
         seeds = set(map(str, plan.select_seeds(planned)))
     variants = dict.fromkeys(variant for cell in cells for variant in _list_variants(paper, cell.key))
     names = [(*variant, seed) for variant in variants for seed in sorted(seeds - {""}, key=int)]
-    trainings = [runs[name] for *variant, seed in names if (name := "/".join([*variant, f"seed-{seed}"])) in runs]
+    found = [runs.get("/".join([*variant, f"seed-{seed}"]), {}) for *variant, seed in names]
+    trainings = [run for run in found if run.get("steps")]  # scores of given weights have no training of their own
     of_claim: Curves = defaultdict(dict)
     for name in map("/".join, names):
         for line in curves.get(name, ()):

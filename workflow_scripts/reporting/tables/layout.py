@@ -111,11 +111,14 @@ def format_effect(row: dict[str, str]) -> str:
         return ""
     low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
     decimals = choose_decimals(row["unit"], low, high)
-    # A limit never rounds to the other side of what decides the verdict.
+    # An end never rounds onto or across a bound that decides the verdict.
     bounds = [float(row.get("at_least") or 0) * (-1 if row.get("relation") == "no_gain" else 1)]
     bounds += [float(row["smallest_effect"])] if row.get("smallest_effect") else []
     pairs = [(end, bound) for end in (low, high) if end is not None for bound in bounds]
-    while decimals < 6 and any((round(end, decimals) > bound) != (end > bound) for end, bound in pairs):
+    while decimals < 6 and any(
+        (round(end, decimals) > bound, round(end, decimals) < bound) != (end > bound, end < bound)
+        for end, bound in pairs
+    ):
         decimals += 1
     effect = f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']}"
     if low is None or high is None:

@@ -1,0 +1,251 @@
+"""Every claim has a page, links lead somewhere, nothing comes from elsewhere; a browser sorts, filters and searches."""
+
+import csv
+import json
+import re
+import subprocess
+import time
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.reporting.site.browser import CHROMIUM, PATIENCE_SECONDS, Page, opened
+from tests.reporting.site.conftest import RESULTS
+from workflow_scripts.reporting.site.measured_claims import make_slug
+from workflow_scripts.reporting.tables.layout import format_effect
+
+pytestmark = pytest.mark.site
+
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "source", "wbr"}
+
+
+class Document(HTMLParser):
+    """Links, loaded files, ids, text and drawings of a page. `faults` are end tags without a start, or the reverse."""
+
+    def __init__(self, file: Path):
+        super().__init__()
+        self.links, self.loaded, self.ids, self.open, self.faults, self.text = [], [], [], [], [], []
+        self.source = file.read_text(encoding="utf-8")
+        self.feed(self.source)
+        self.close()
+        self.faults += self.open
+        self.words = " ".join(" ".join(self.text).split())
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        values = dict(attributes)
+        self.ids += [values["id"]] if "id" in values else []
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif values.get("src") or (tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload")):
+            self.loaded.append(values.get("src") or values["href"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list) -> None:
+        self.handle_starttag(tag, attributes)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+        else:
+            self.faults.append(f"/{tag} in {self.open[-1:]} at {self.getpos()}")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@cache
+def read(file: Path) -> Document:
+    return Document(file)
+
+
+def pages(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*.html") if "_static" not in file.parts)
+
+
+def claims_of(results: Path) -> list[dict[str, str]]:
+    with open(results / "claims.csv", newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def page_of(folder: Path, row: dict[str, str]) -> Document:
+    return read(folder / "claims" / f"{make_slug(row['paper'] + '-' + row['claim'])}.html")
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small):
+    rows = claims_of(RESULTS)
+    assert len(list((small / "claims").glob("*.html"))) == len(rows) + 1 > 200
+    for row in rows:
+        page = page_of(small, row)
+        assert squeezed(row["statement"]) in page.words and f"{row['verdict']} at small" in page.words
+        for text in ("quote", "caveat"):
+            assert squeezed(row[text]) in page.words, row["claim"]
+        if row["effect"]:
+            assert format_effect(row) in page.words
+        for cell in row["left"].split(" + "):
+            assert cell in page.words or "*" in cell
+
+
+def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(small):
+    """But the paper's, and how many seeds there are, on its page, in the table and on the first page."""
+    rows = [row for row in claims_of(RESULTS) if row["role"] == "primary" and not row["effect"]]
+    for row in rows:
+        page, seeds = page_of(small, row), f"{row['n_seeds']} of {row['n_planned']}"
+        assert f"{seeds} planned seeds are run" in page.words and "Ours at small no effect" in page.words
+        assert (
+            'class="seed' not in page.source.replace('class="seeds"', "")
+            and 'class="dot no-verdict"' not in page.source
+        )
+        assert all(seeds in read(small / name).words for name in ("index.html", "claims/index.html"))
+    assert f"{len(rows)} of them" in read(small / "index.html").words
+
+
+def test_the_counts_of_the_first_page_are_those_of_the_claims(small):
+    text, rows = read(small / "index.html").words, claims_of(RESULTS)
+    exploratory = [row for row in rows if (row["role"], row["kind"]) == ("exploratory", "paper")]
+    assert f"{len(exploratory)} exploratory claims" in text and f"All {len(rows)} claims" in text
+    for verdict in {row["verdict"] for row in exploratory}:
+        assert f"{sum(row['verdict'] == verdict for row in exploratory)} {verdict}" in text
+
+
+def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
+    runs = {run["run"]: run for run in json.loads((RESULTS / "provenance.json").read_text())}
+    for claim, seeds, others in (
+        ("cat-comp-over-mix-bird", (21, 25), ()),
+        ("lrf-lrf-over-transformer-cter-instance", (101,), (61,)),
+        ("cat-mix-over-bert-bird", (), (21, 25)),  # its planned seeds are not run; those of the pilots are not its own
+    ):
+        page = read(small / f"claims/{claim}.html")
+        listed = {name for name in runs if f"<code>{name}</code>" in page.source}
+        assert {int(name.rpartition("-")[2]) for name in listed} >= set(seeds)
+        assert not any(name.endswith(f"seed-{seed}") for name in listed for seed in others) and bool(listed) == bool(
+            seeds
+        )
+        assert all(runs[name]["code_digest"][:9] in page.words for name in listed)
+    assert read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline") >= 4
+
+
+def test_a_papers_page_has_its_tables_figures_and_notes(small):
+    for paper in ("carma", "cat", "recompose"):
+        page = read(small / f"papers/{paper}.html")
+        for kind in ("tables", "figures"):
+            names = [file.stem for file in (RESULTS / kind / paper).glob("*.csv")]
+            assert names and all(make_slug(f"{paper}-{name}") in page.ids for name in names)
+        assert "findings-and-decisions" in page.ids
+    assert "71.68 ± 2.09" in read(small / "papers/cat.html").words
+
+
+@pytest.mark.parametrize("scale", ["small", "demo"])
+def test_pages_are_whole_and_every_link_and_anchor_exists(built, scale):
+    if scale not in built:
+        pytest.skip("no finished demo: run ./reproduce first")
+    found = pages(built[scale])
+    assert len(found) > 100
+    wrong = [f"{file.name}: {fault}" for file in found for fault in read(file).faults]
+    for file in found:
+        page = read(file)
+        wrong += [f"{file.name}: id {name} twice" for name in set(page.ids) if page.ids.count(name) > 1]
+        for link in page.links + page.loaded:
+            url = urlparse(link)
+            if url.scheme in ("http", "https", "mailto") and link in page.links:
+                continue
+            target = (file.parent / unquote(url.path)).resolve() if url.path else file
+            if url.scheme or not target.is_file():
+                wrong.append(f"{file.name}: {link}")
+            elif url.fragment and target.suffix == ".html" and unquote(url.fragment) not in read(target).ids:
+                wrong.append(f"{file.name}: no anchor {link}")
+    assert wrong == []
+
+
+def test_drawings_are_xml_with_a_title_and_no_value_that_is_no_number(small):
+    count = 0
+    for file in pages(small):
+        for drawing in re.findall(r'<svg class="drawing.*?</svg>', read(file).source, re.DOTALL):
+            root = ElementTree.fromstring(drawing)
+            values = {value for element in root.iter() for value in element.attrib.values()}
+            assert root.find("title").text and not any(re.search(r"\b(nan|inf|None)\b", value) for value in values)
+            count += 1
+    assert count > 400
+
+
+def test_the_demo_says_on_every_page_that_it_says_nothing_of_the_papers(demo_site):
+    for file in pages(demo_site):
+        assert "They show that every step works, not what the papers say" in read(file).words, file
+    verdicts = re.findall(r'<span class="chip ([\w-]+)', read(demo_site / "claims/index.html").source)
+    assert set(verdicts) == {"no-verdict", "not-run"}
+    assert "no verdict at demo" in read(demo_site / "claims/sq-transformer-sq-over-transformer-addjump.html").words
+
+
+def test_a_folder_of_others_is_not_replaced(sphinx_python, tmp_path):
+    (tmp_path / "mine.txt").touch()
+    command = [sphinx_python, "-m", "workflow_scripts", "site", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "mine.txt" in done.stderr
+    assert (tmp_path / "mine.txt").exists()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on PATH: apt-get install chromium")
+    with opened(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.mark.parametrize(
+    "name", ["index", "claims/index", "claims/cat-comp-over-mix-bird", "papers/carma", "docs/statistics"]
+)
+def test_a_browser_opens_a_page_from_its_file_and_loads_nothing_from_elsewhere(browser: Page, small, name):
+    for width, dark in ((1280, False), (390, True)):
+        browser.faults.clear(), browser.requested.clear()
+        browser.open(f"file://{small}/{name}.html", width, dark)
+        assert browser.faults == [] and all(url.startswith(("file:", "data:")) for url in browser.requested)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (int(re.findall(r"\d+", ground)[0]) < 100) == dark
+
+
+def test_the_table_of_claims_sorts_and_filters_and_keeps_the_filter_in_the_address(browser: Page, small):
+    rows = claims_of(RESULTS)
+    reproduced = [row for row in rows if row["verdict"] == "reproduced"]
+    shown = "[...document.querySelectorAll('#claims tbody tr')].filter((row) => !row.hidden)"
+    browser.open(f"file://{small}/claims/index.html?verdict=reproduced")
+    assert browser.evaluate(f"{shown}.length") == len(reproduced)
+    change = "form = document.forms.filters; form.q.value = 'bird'; form.dispatchEvent(new Event('input'))"
+    browser.evaluate(change)
+    assert 0 < browser.evaluate(f"{shown}.length") < len(reproduced)
+    assert browser.evaluate("location.search") == "?verdict=reproduced&q=bird"
+    browser.evaluate("location.reload()")
+    browser.open(f"file://{small}/claims/index.html?role=primary&paper=cat")
+    expected = [row for row in rows if (row["role"], row["paper"]) == ("primary", "cat")]
+    assert browser.evaluate(f"{shown}.length") == len(expected)
+
+    browser.open(f"file://{small}/claims/index.html")
+    effects = sorted((float(row["effect"]) for row in rows if row["effect"]), reverse=True)
+    for order in (effects, effects[::-1]):
+        browser.evaluate("document.querySelectorAll('#claims th')[4].click()")
+        values = browser.evaluate(f"{shown}.map((row) => row.cells[4].dataset.value)")
+        assert [float(value) for value in values if value] == order and not any(values[len(order) :])
+
+
+def test_the_search_finds_a_claim_and_the_switch_turns_the_page_dark(browser: Page, small):
+    browser.open(f"file://{small}/search.html?q=sememe")
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not browser.evaluate("document.querySelectorAll('#search-results li a').length"):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert browser.evaluate("document.querySelector('#search-results').innerHTML.includes('cat')")
+    browser.open(f"file://{small}/index.html")
+    for theme in ("dark", "light"):
+        browser.evaluate(f"document.querySelector('.theme-change-button[data-mode={theme}]').click()")
+        assert browser.evaluate("document.documentElement.dataset.theme") == theme
