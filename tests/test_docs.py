@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.analyses.small_runs import add_run
-from workflow_scripts.__main__ import COMMANDS
+from workflow_scripts.__main__ import COMMANDS, main
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
@@ -75,6 +76,32 @@ def test_links_and_commands_of_a_document_exist(file):
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert not [link for link in links if not (file.parent / link.split("#")[0]).exists()]
     assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {*COMMANDS, "COMMAND"}
+
+
+DOCUMENTED = yaml.safe_load((ROOT / "tests/documented_commands.yaml").read_text())
+BEGINNINGS = (".ci/", ".venv/", "./", "cp ", "npm ", "pip ", "python ", "sbatch ", "snakemake ")
+
+
+def test_every_documented_command_is_run_by_a_test_or_says_why_not():
+    found = set()
+    for file in (*DOCUMENTS, ROOT / "CONTRIBUTING.md"):
+        lines = re.findall(
+            rf"^    ((?:{'|'.join(map(re.escape, BEGINNINGS))}|[A-Z_]+=).*)$", file.read_text(), re.MULTILINE
+        )
+        found |= {re.sub(r"\s+#.*", "", line).strip() for line in lines}
+    assert found == set(DOCUMENTED)
+    for command, shown in DOCUMENTED.items():
+        for file, _, test in re.findall(r"test ([\w/]+\.py)(::(\w+))?", shown):
+            assert (ROOT / "tests" / file).is_file(), command
+            assert not test or test in marks(ROOT / "tests" / file), command
+
+
+@pytest.mark.parametrize("command", [command for command, shown in DOCUMENTED.items() if shown == "here"])
+def test_a_documented_command_works(command, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    words = command.replace("RUN", "sst2/cat/mix/seed-1").partition("workflow_scripts ")[2].split()
+    assert main(words) == 0
+    assert capsys.readouterr().out
 
 
 def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tmp_path):
