@@ -7,6 +7,8 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from workflow_scripts.common.live_curves import LiveCurves
+
 BAR_SECONDS = 0.1
 # A line each second at first, for users who watch a short job; the pause grows to 10 s in a long job.
 FIRST_LINE_SECONDS, LINE_SECONDS, LINES_PER_ELAPSED = 1.0, 10.0, 20
@@ -25,6 +27,7 @@ class Reporter:
         self.started = self.shown = time.monotonic()
         self.first = self.done = 0
         self.values: dict[str, float] = {}
+        self.curves = LiveCurves(name)
         self.bar: Progress | None = None
         self.task = TaskID(0)
 
@@ -60,8 +63,10 @@ class Reporter:
             self.bar.update(self.task, description=f"{self.name}: {name}")
 
     def update_values(self, values: dict[str, float]) -> None:
-        """Store the latest means of the logged values (`loss`, the validation metric)."""
+        """Store the latest values of the step that ends next (`loss`, the validation metric); write them as curves."""
         self.values |= values
+        if warning := self.curves.add(self.done + 1, values):
+            self.print_line(warning)
 
     def advance(self, count: int = 1) -> None:
         """Count `count` more steps, and update the display if the last update was long enough ago."""
