@@ -23,13 +23,9 @@ BANNER = "Scale {scale}: generated data and tiny models. They show that every st
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=Path("results/reference/small"),
-        metavar="DIR",
-        help="folder of one scale: as `export` writes it, or results/<scale>",
-    )
+    default = Path("results/reference/small")
+    results = "folder of one scale: as `export` writes it, or results/<scale>"
+    parser.add_argument("--results", type=Path, default=default, metavar="DIR", help=results)
     parser.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR", help="replaced when complete")
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="write README's pictures there, and no site")
 

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from markupsafe import Markup
@@ -9,7 +10,7 @@ from markupsafe import Markup
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, MeasuredClaim, make_slug
 
 GUIDE = ("start", "offline", "gpu", "cluster", "reruns", "adding", "statistics", "glossary")
-REFERENCE = ("results", "configuration", "commands", "faults", "security")
+REFERENCE = ("results", "python", "configuration", "commands", "faults", "security")
 LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\])\(([^)\s]+)\)")
 
 
@@ -73,11 +74,10 @@ def write_documents(rewriter: LinkRewriter, commands: str) -> None:
     (folder / "commands.md").write_text(commands, encoding="utf-8")
     files["commands"] = folder / "commands.md"
     guide = [name for name in GUIDE if name in files] + sorted(files.keys() - {*GUIDE, *REFERENCE})
-    trees = [
-        "\n".join(["```{toctree}", f":caption: {title}", ":maxdepth: 1", "", *names, "```", ""])
-        for title, names in (
-            ("Guide", guide),
-            ("Reference", [name for name in REFERENCE if name in files]),
-        )
-    ]
-    (folder / "index.md").write_text("# Documentation\n\n" + "\n".join(trees), encoding="utf-8")
+    trees = make_toctree(guide, "Guide") + make_toctree([name for name in REFERENCE if name in files], "Reference")
+    (folder / "index.md").write_text(f"# Documentation\n\n{trees}", encoding="utf-8")
+
+
+def make_toctree(pages: Iterable[str], caption: str) -> str:
+    """Make the directive that lists pages under a caption."""
+    return "\n".join(["```{toctree}", f":caption: {caption}", ":maxdepth: 1", "", *pages, "```", ""])

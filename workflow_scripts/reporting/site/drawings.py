@@ -206,7 +206,7 @@ def draw_forest(claims: Sequence[MeasuredClaim], titles: dict[str, str], width: 
     """Draw the effects of claims of one unit by table: what is claimed is right of a row's mark."""
     ends = [value for claim in claims for value in (claim.low, claim.high, claim.effect, claim.margin)]
     ends += [claim.published for claim in claims if claim.is_primary]
-    axis, pitch, y, body = make_axis(ends, 600, width - 70, 0.02), 22, 26, ""
+    axis, pitch, y, body = make_axis(ends, 600, width - 110, 0.02), 22, 26, ""
     groups = groupby(claims, lambda claim: "Primary claims" if claim.is_primary else titles[claim.table])
     for title, group in groups:
         y += 26
@@ -220,7 +220,7 @@ def draw_forest(claims: Sequence[MeasuredClaim], titles: dict[str, str], width: 
             if claim.effect is not None:
                 row += draw_interval(axis, y, claim, 4.5)
             elif claim.row["n_planned"]:
-                row += draw_text(axis.right, y + 4, f"{claim.seeds} seeds", "tick haloed", "end")
+                row += draw_text(width, y + 4, f"{claim.seeds} seeds", "tick", "end")
             if claim.published is not None:
                 row += draw_diamond(axis.place(claim.published), y, 5)
                 if not axis.low <= claim.published <= axis.high:

@@ -110,12 +110,10 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
         runs = {run["run"]: run for run in read_json(results / "provenance.json")}
     for line in read_csv(results / "curves.csv"):
         curves["/".join(line[name] for name in ("task", "method", "variant", "seed"))].append(line)
-    order = (list(catalogue.papers), (PRIMARY,), VERDICTS)
     found = [_make_claim(row, catalogue.papers[row["paper"]], sides, runs, curves) for row in rows]
-    return sorted(
-        found,
-        key=lambda one: (order[0].index(one.row["paper"]), not one.is_primary, order[2].index(one.row["verdict"])),
-    )
+    papers = list(catalogue.papers)
+    found.sort(key=lambda one: (papers.index(one.row["paper"]), not one.is_primary, VERDICTS.index(one.row["verdict"])))
+    return found
 
 
 def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict) -> MeasuredClaim:

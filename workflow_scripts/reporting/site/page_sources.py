@@ -12,7 +12,7 @@ from markupsafe import Markup
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.reporting.claims.verdicts import NOT_RUN, VERDICTS
 from workflow_scripts.reporting.site import drawings
-from workflow_scripts.reporting.site.documents import LinkRewriter, write_documents
+from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, make_slug, read_measured_claims
 from workflow_scripts.reporting.tables.layout import format_effect
 
@@ -104,16 +104,13 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
         write(f"claims/{claim.slug}.md", "claim", c=claim, near=near[:NEIGHBOURS], format_cell=rewriter.format_cell)
     for paper in catalogue.papers:
         write(f"papers/{paper}.md", "paper", **_describe_paper(catalogue, paper, by_paper[paper], results, rewriter))
-    (out / "papers/index.md").write_text("# Papers\n\n" + make_toctree(catalogue.papers), encoding="utf-8")
+    (out / "papers/index.md").write_text(
+        f"# Papers\n\n{make_toctree(catalogue.papers, 'Four papers, and tables of our own')}", encoding="utf-8"
+    )
     if (results / "figures").exists():
         shutil.copytree(results / "figures", out / "figures", ignore=shutil.ignore_patterns("*.csv"))
     write_documents(rewriter, commands)
     return len(claims)
-
-
-def make_toctree(pages: Sequence[str]) -> str:
-    """Make the directive that lists pages."""
-    return "\n".join(["```{toctree}", ":maxdepth: 1", "", *pages, "```", ""])
 
 
 def _describe_paper(
