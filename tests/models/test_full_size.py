@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.config.filled import resolve_run
 from tests.models.small_models import count_parameters
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.importing import import_model

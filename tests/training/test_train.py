@@ -228,7 +228,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path | dic
     [
         ({"max_steps": -1}, ["training.max_steps", "greater than 0"]),
         ({"batch_token": 3}, ["unknown key 'training.batch_token'", "did you mean 'batch_tokens'"]),
-        ({"precision": "fp8"}, ["training.precision", "fp32 or bf16"]),
+        ({"precision": "fp8"}, ["training.precision", "'fp32' or 'bf16'"]),
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),
         ({"validation": {"split": "dev", "metric": "exact_match"}}, ["dev.parquet does not exist"]),
         ({"validation": "none", "also_keep": ["test"]}, ["also_keep names a split, and validation none"]),

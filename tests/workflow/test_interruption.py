@@ -13,7 +13,6 @@ import pytest
 from tests.workflow.projects import RUN, SCORES, Project
 from tests.workflow.projects import TRAINED as TARGET
 
-pytestmark = pytest.mark.quick_faults
 REFUSED = "error: another ./reproduce is running in this folder; wait until it ends"
 
 
@@ -45,6 +44,7 @@ def saved_state(root: Path) -> list[Path]:
     return list((root / f"results/demo/state/{RUN}").glob("*/step-*"))
 
 
+@pytest.mark.quick_faults
 def test_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
     process = started(long_run)
     os.killpg(process.pid, signal.SIGINT)
@@ -56,6 +56,7 @@ def test_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
     assert {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
 
 
+@pytest.mark.faults
 def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     process = started(long_run)
     os.killpg(process.pid, signal.SIGKILL)
@@ -67,6 +68,7 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     assert (long_run.root / TARGET).exists()
 
 
+@pytest.mark.quick_faults
 def test_a_second_call_beside_a_running_one_is_refused_and_a_dry_run_is_not(long_run):
     process = started(long_run)
     try:
@@ -80,6 +82,7 @@ def test_a_second_call_beside_a_running_one_is_refused_and_a_dry_run_is_not(long
         wait_for_end_of(process)
 
 
+@pytest.mark.faults
 def test_of_two_calls_at_once_one_makes_everything(project):
     calls = [
         subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True) for _ in range(2)
@@ -88,6 +91,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
     assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
 
 
+@pytest.mark.quick_faults
 def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tmp_path, monkeypatch):
     """`flock` exits with 71 then. The locks' owner is unknown: they stay, and Snakemake says how to delete them."""
     flock = tmp_path / "bin/flock"
@@ -134,6 +138,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.faults
 def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(long_run):
     """It does not hold the lock of ./reproduce, so other jobs run meanwhile; its own run waits until it ends."""
     with orphan(long_run) as trainer:
@@ -146,6 +151,7 @@ def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(l
     assert saved_state(long_run.root) and {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
 
 
+@pytest.mark.faults
 def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(project):
     """Snakemake alone would train the run again, since it did not see the end of the job."""
     project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 300,")
@@ -158,6 +164,7 @@ def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(projec
     assert "Nothing to be done" in project.reproduce(TARGET).stderr and (project.root / TARGET).read_bytes() == before
 
 
+@pytest.mark.quick_faults
 def test_failed_job_shows_why_and_where(project):
     """A prepared data set that has lost its vocabulary: the command's own error line, its log, the exit code."""
     project.make("results/demo/data/scan-jump-x2/dataset.json")
