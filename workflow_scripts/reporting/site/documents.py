@@ -48,10 +48,10 @@ class LinkRewriter:
             return "/index.md"
         if target == self.results / "claims.csv":
             return f"/claims/{make_slug(part)}.md" if part else "/claims/index.md"
-        parts = target.relative_to(self.root).parts if target.is_relative_to(self.root) else ()
-        if parts[:1] == ("docs",) and target.suffix == ".md":
+        parts = list(target.relative_to(self.root).parts) if target.is_relative_to(self.root) else []
+        if parts[:1] == ["docs"] and target.suffix == ".md":
             return f"/{'/'.join(parts)}{'#' * bool(part)}{part}"
-        if parts[:1] == ("papers",) and parts[-1] == "NOTES.md":
+        if parts[:1] == ["papers"] and parts[-1] == "NOTES.md":
             return f"/papers/{parts[1]}.md#findings-and-decisions"
         if target.is_relative_to(self.results / "tables") and target.with_suffix(".md").exists():
             return f"#{make_slug(f'{target.parent.name}-{target.stem}')}"

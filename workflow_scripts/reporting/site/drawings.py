@@ -85,7 +85,7 @@ def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -
                 parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
             else:
                 parts.append(f'<path d="M{x:g} {y - 4:g}l{away} 4 {-away} 4z" class="dot {claim.kind}"/>')
-    x = axis.place(claim.effect)
+    x = axis.place(claim.effect or 0)
     return "".join(parts) + f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" class="dot {claim.kind}"/>'
 
 

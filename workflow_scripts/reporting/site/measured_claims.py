@@ -122,7 +122,7 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
         plan, planned = paper.plan, next((one for one in paper.plan.primary if one.claim == row["claim"]), None)
     cells = _make_cells(row, sides[row["paper"], row["claim"]])
     seeds = {seed for cell in cells for seed in cell.values}
-    if planned:  # trainings of other seeds do not belong to a primary claim
+    if plan and planned:  # trainings of other seeds do not belong to a primary claim
         seeds = set(map(str, plan.select_seeds(planned)))
     variants = dict.fromkeys(variant for cell in cells for variant in _list_variants(paper, cell.key))
     names = [(*variant, seed) for variant in variants for seed in sorted(seeds - {""}, key=int)]

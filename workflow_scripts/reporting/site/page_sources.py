@@ -10,25 +10,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from workflow_scripts.config.catalogue import Catalogue, find_scale
-from workflow_scripts.reporting.claims.verdicts import NOT_RUN, VERDICTS
+from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.site import drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, make_slug, read_measured_claims
 from workflow_scripts.reporting.tables.layout import format_effect
 
-MEANINGS = dict(
-    zip(
-        VERDICTS,
-        (
-            "the whole interval of the effect is beyond what is claimed; of exploratory claims q is at most 0.05, too",
-            "the whole interval is below the smallest effect of interest",
-            "the interval allows both",
-            "planned seeds are missing, a control fails, or the data are generated",
-            "this scale does not measure it",
-        ),
-        strict=True,
-    )
-)
+MEANINGS = {
+    verdicts.REPRODUCED: "the whole interval is beyond what is claimed; of exploratory claims q is at most 0.05, too",
+    verdicts.NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
+    verdicts.INCONCLUSIVE: "the interval allows both",
+    verdicts.NO_VERDICT: "planned seeds are missing, a control fails or is not measured, or the data are generated",
+    verdicts.NOT_RUN: "this scale does not measure it",
+}
 NEIGHBOURS = 12  # other claims of the same table that a page links
 
 
@@ -48,7 +42,7 @@ def draw_sides(claim: MeasuredClaim) -> Markup:
 def count_by_verdict(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
     """Count the claims of each verdict."""
     counts = Counter(claim.row["verdict"] for claim in claims)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+    return {verdict: counts[verdict] for verdict in verdicts.VERDICTS}
 
 
 def make_environment() -> Environment:
@@ -97,7 +91,7 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
         own=[claim for claim in others if claim.row["kind"] == "control"],
     )
     points = [end for one in claims if one.row["unit"] == "points" for end in (one.low, one.high, one.published)]
-    ordered = sorted(claims, key=lambda one: (not one.is_primary, VERDICTS.index(one.row["verdict"])))
+    ordered = sorted(claims, key=lambda one: (not one.is_primary, verdicts.VERDICTS.index(one.row["verdict"])))
     write("claims/index.md", "claims", claims=ordered, strip_axis=drawings.make_axis(points, 6, 144, 0.12))
     for claim in claims:
         near = [one for one in by_paper[claim.row["paper"]] if one is not claim and one.table == claim.table]
@@ -120,7 +114,7 @@ def _describe_paper(
     entry = catalogue.papers[paper]
     shown = [claim for claim in claims if claim.is_primary or claim.effect is not None]
     tables, order = list(entry.displays), dict.fromkeys(claim.row["unit"] for claim in shown)
-    shown.sort(key=lambda claim: (not claim.is_primary, tables.index(claim.table), claim.row["verdict"] == NOT_RUN))
+    shown.sort(key=lambda claim: (not claim.is_primary, tables.index(claim.table)))
     found, figures = [], []
     for name, display in entry.displays.items():
         file = results / "tables" / paper / f"{name}.md"
