@@ -128,7 +128,7 @@ def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, mo
     (tmp_path / "a_model/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert list(compare_fingerprints(str(without), without.spec, fingerprint_candidates(spec))) == [
-        'vectors was null and is "spacy"'
+        'vectors was unset and is "spacy"'
     ]
     chosen = spec | {"options": spec["options"] | {"vectors": "glosses"}}
     assert fingerprint_candidates(chosen).spec == chosen

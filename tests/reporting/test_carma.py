@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from tests.config.copies import ROOT
+from tests.config.filled import resolve_run
 from workflow_scripts.config.display_schema import Claim, name_variant
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/carma"

@@ -188,7 +188,7 @@ def expand_claims(
     claims = []
     rest = {key: value for key, value in entry.items() if key not in ("each", "when")}
     for members in combine(axes, entry.get("each", []), where):
-        given = rest | apply_rules(entry.get("when", []), members)
+        given = rest | apply_rules(entry.get("when", []), members, where)
         given |= {side: spread(axes, given[side], where) for side in SIDES if isinstance(given.get(side), dict)}
         claim = fill_texts(given, members, quotes, where)
         claim |= {side: complete(claim[side]) for side in SIDES if side in claim}
@@ -231,11 +231,16 @@ def spread(axes: Axes, side: dict[str, Any], where: str) -> list[str]:
     return found
 
 
-def apply_rules(rules: list[dict[str, Any]], members: tuple[Member, ...]) -> dict[str, Any]:
+def apply_rules(rules: list[dict[str, Any]], members: tuple[Member, ...], where: str) -> dict[str, Any]:
     """Return what the rules of a claim set for these members: `{axis: labels, field: value}`. The lower rule wins."""
     found: dict[str, Any] = {}
     labels = {axis: label for axis, label, _ in members}
     for rule in rules:
+        for axis in labels.keys() & rule.keys():
+            if not isinstance(rule[axis], str | list):
+                raise UserError(
+                    f"{where}: a rule of `when` has {axis} {rule[axis]!r}; give one of its labels, or a list"
+                )
         if all(label in list_names(rule[axis]) for axis, label in labels.items() if axis in rule):
             found |= {key: value for key, value in rule.items() if key not in labels}
     return found

@@ -151,7 +151,11 @@ class MaskedRuns(Runs):
 
 
 @pytest.mark.parametrize(
-    ("task", "number"), [("pairs-wordpiece", signal.SIGTERM), ("wikipedia-bookcorpus", signal.SIGKILL)]
+    ("task", "number"),
+    [
+        pytest.param("pairs-wordpiece", signal.SIGTERM, marks=pytest.mark.faults),
+        ("wikipedia-bookcorpus", signal.SIGKILL),
+    ],
 )
 def test_killed_it_ends_with_the_same_bytes(tmp_path, data, task, number):
     """Masks and false pairs are drawn as if it had not been killed; also in an epoch over pairs that are mapped."""
