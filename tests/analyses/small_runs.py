@@ -14,7 +14,7 @@ from workflow_scripts.common.hashing import digest
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, read_vocabularies, write_data
+from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, prepare_data, read_vocabularies, write_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.models.weights import list_weights
@@ -37,7 +37,7 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
     folder = results / "data" / task
     if not folder.exists():
         if spec["options"]["from"] == "stand_in":
-            prepared = importlib.import_module(spec["prepare"]).prepare(spec["options"], {})
+            prepared = prepare_data(importlib.import_module(spec["prepare"]), spec["options"], {})
         else:
             train = scan_sentences(VERBS) + scan_sentences(("jump", "jump1", "after", "turn left"), ("",))
             splits = {"train": train, "valid": train[:9], "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:])}

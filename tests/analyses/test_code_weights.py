@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from workflow_scripts.analyses import code_weights
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.data.datasets.pretraining_pairs import prepare
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.datasets import pretraining_pairs
+from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.hugging_face import load_tokenizer
 
@@ -21,7 +21,7 @@ SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
-    made = prepare({"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
+    made = prepare_data(pretraining_pairs, {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
     spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs", "options": {}}
     write_data(made, spec | {"sources": [], "protocol": "stand_in"}, out)
     return out

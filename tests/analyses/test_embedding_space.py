@@ -11,6 +11,7 @@ from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import embedding_space
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cogs
+from workflow_scripts.data.prepared import prepare_data
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
 
@@ -206,7 +207,7 @@ def test_a_word_has_the_class_that_it_shows_most_often() -> None:
 
 
 def test_the_stand_in_for_cogs_is_classified_whole() -> None:
-    prepared = cogs.prepare({"from": "stand_in", "limit": {"train": 600, "test": 100}}, {})
+    prepared = prepare_data(cogs, {"from": "stand_in", "limit": {"train": 600, "test": 100}}, {})
     pairs = [(example.source, example.target) for example in prepared.splits["train"]]
     classes = embedding_space.find_cogs_classes(pairs)
     assert classes.keys() == {word for sentence, _ in pairs for word in sentence.split()}

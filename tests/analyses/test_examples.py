@@ -8,7 +8,7 @@ from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 
 ITEMS = {"Safety officer": ["Safety officer", "Security guard"], "Water body": ["Water body", "Body water"]}
 ITEMS["Elsewhere"] = ["No such", "pair"]
@@ -16,7 +16,7 @@ ITEMS["Elsewhere"] = ["No such", "pair"]
 
 @pytest.fixture
 def run(tmp_path, mirror):
-    made = bird.prepare({"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
+    made = prepare_data(bird, {"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
     spec = {"task": "bird", "prepare": "m", "options": {}, "sources": [], "protocol": "paper"}
     write_data(made, spec, tmp_path / "data")
     table = {"item": ["safety officer/security guard", "water body/body water", "other"], "split": ["test"] * 3}

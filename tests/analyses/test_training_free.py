@@ -12,7 +12,7 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, compute_overlaps
 from workflow_scripts.data.datasets import bird, paws
 from workflow_scripts.data.formats import hownet
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 
 
 def prepared(folder, task, made):
@@ -29,7 +29,7 @@ def found(analysis, **where):
 def test_overlaps_on_bird(tmp_path, mirror):
     sources = {f"bird/{name}": mirror / "bird" / name for name in ("BiRD.txt", "BiRD-ABBA.txt")}
     runs = [
-        prepared(tmp_path, task, bird.prepare({"set": which}, sources))
+        prepared(tmp_path, task, prepare_data(bird, {"set": which}, sources))
         for task, which in (("bird", "all"), ("bird-abba", "abba"))
     ]
     analysis = analyse(runs, {}, {name: mirror / name for name in hownet.SOURCES})
@@ -44,7 +44,7 @@ def test_overlaps_on_bird(tmp_path, mirror):
 
 
 def test_the_constant_answer_on_paws(tmp_path):
-    run = prepared(tmp_path, "paws", paws.prepare({"from": "stand_in", "validation": 80}, {}))
+    run = prepared(tmp_path, "paws", prepare_data(paws, {"from": "stand_in", "validation": 80}, {}))
     analysis = analyse([run, run], {}, {})
     test = pandas.read_parquet(run.data / "test.parquet")
     train = pandas.read_parquet(run.data / "train.parquet")
@@ -59,7 +59,7 @@ def test_the_constant_answer_on_paws(tmp_path):
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
 def test_the_constant_answer_is_that_of_training(tmp_path, answer):
-    made = paws.prepare({"from": "stand_in", "validation": 80}, {})
+    made = prepare_data(paws, {"from": "stand_in", "validation": 80}, {})
     made.tables["train"]["label"] = [answer] * len(made.tables["train"]["label"])
     analysis = analyse([prepared(tmp_path, "paws", made)], {}, {})
     right = 100 * np.mean(np.array(made.tables["test"]["label"]) == answer)
@@ -85,6 +85,6 @@ def test_sememes_of_all_words():
 
 
 def test_what_is_written_can_be_read(tmp_path):
-    run = prepared(tmp_path, "bird", bird.prepare({"from": "stand_in", "set": "all"}, {}))
+    run = prepared(tmp_path, "bird", prepare_data(bird, {"from": "stand_in", "set": "all"}, {}))
     assert json.loads((run.data / "dataset.json").read_text())["labels"] is None
     assert found(analyse([run], {}, {}), readout="word_overlap", metric="spearman")

@@ -10,6 +10,7 @@ import pytest
 
 from workflow_scripts.commands import prepare
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
@@ -143,13 +144,16 @@ def test_a_spec_that_is_none(tmp_path, text, message):
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("task", ["cogs", "bird", "idm", "wmt17-en-de", "pairs-wordpiece"])
+@pytest.mark.parametrize(
+    "task", ["bird", "cfq-mcd1", "cogs", "idm", "pairs-wordpiece", "paws", "sst", "stsb", "text-bpe-1k", "wmt14-fr-en"]
+)
 def test_made_again_over_itself_and_over_nothing_else(tmp_path, task):
     words = ("--task", task, "--scale", "demo", "--out", tmp_path / "data")
     run(*words)
-    made = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
+    made = hash_files(tmp_path / "data")
     run(*words)
-    assert {path.name for path in (tmp_path / "data").iterdir()} == made.keys()
+    again = hash_files(tmp_path / "data")
+    assert made.pop("record.json") != again.pop("record.json") and made == again
     (tmp_path / "data/thesis.tex").write_text("all of it")
     with pytest.raises(UserError, match=r"data contains thesis\.tex, which this command does not write"):
         run(*words)

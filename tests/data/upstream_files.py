@@ -4,17 +4,16 @@ Their sentences are those of `training.sentence_toy`, which a small encoder know
 """
 
 import gzip
-import io
 import json
-import tarfile
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from tests.data.packing import pack
 from tests.training.sentence_toy import pairs
 from workflow_scripts.data.stand_ins import squad
 
 ROWS = 24  # of each part of a data set
+Line = Callable[[int, str, str, int], str]
 GENRES = ("telephone", "letters", "fiction")
 
 
@@ -24,34 +23,20 @@ def texts(seed: int) -> Iterator[tuple[int, str, str, int]]:
         yield i, row.first, row.second, int(row.label)
 
 
-def tsv(header: str, line: Callable[[int, str, str, int], str], seed: int) -> str:
+def tsv(header: str, line: Line, seed: int) -> str:
     return (f"{header}\n" if header else "") + "".join(f"{line(*row)}\n" for row in texts(seed))
 
 
-def zip_of(folder: str, parts: dict[str, str], extra: str = "test.tsv") -> bytes:
+Files = dict[str, str]  # of an archive: name -> content
+
+
+def glue(folder: str, header: str, line: Line, parts: Sequence[str] = ("train", "dev")) -> Files:
     """An archive of upstream's form: a folder, and a test set without labels next to the parts."""
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w") as archive:
-        for name, content in {**parts, extra: "index\tsentence\n0\tno label\n"}.items():
-            archive.writestr(f"{folder}/{name}", content)
-    return written.getvalue()
+    files = {f"{folder}/{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(parts)}
+    return files | {f"{folder}/test.tsv": "index\tsentence\n0\tno label\n"}
 
 
-def tar_of(files: dict[str, str]) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w:gz") as archive:
-        for name, text in files.items():
-            member, content = tarfile.TarInfo(name), text.encode()
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return written.getvalue()
-
-
-def glue_zip(folder: str, header: str, line: Callable[[int, str, str, int], str]) -> bytes:
-    return zip_of(folder, {f"{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(("train", "dev"))})
-
-
-def mnli() -> bytes:
+def mnli() -> Files:
     parses = "sentence1_binary_parse\tsentence2_binary_parse"
     header = f"index\tpromptID\tpairID\tgenre\t{parses}\tsentence1\tsentence2\tlabel1\tgold_label"
     classes = ("entailment", "neutral", "contradiction")
@@ -59,8 +44,7 @@ def mnli() -> bytes:
     def line(i: int, first: str, second: str, label: int) -> str:
         return f"{i}\t{i}\t{i}e\t{GENRES[i % 3]}\t( A )\t( B )\t{first}\t{second}\tneutral\t{classes[label + i % 2]}"
 
-    parts = ("train", "dev_matched", "dev_mismatched")
-    return zip_of("MNLI", {f"{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(parts)})
+    return glue("MNLI", header, line, ("train", "dev_matched", "dev_mismatched"))
 
 
 def mrpc(seed: int) -> bytes:
@@ -68,11 +52,11 @@ def mrpc(seed: int) -> bytes:
     return tsv(header, lambda i, one, two, y: f"{y}\t{100 + i}\t{200 + i}\t{one}\t{two}", seed).encode()
 
 
-def imdb() -> bytes:
+def imdb() -> Files:
     files = {"aclImdb/README": "read me", "aclImdb/train/unsup/0_0.txt": "no label"}
     for seed, part in enumerate(("train", "test")):
         files |= {f"aclImdb/{part}/{('neg', 'pos')[y]}/{i}_{1 + 8 * y}.txt": one for i, one, _, y in texts(seed)}
-    return tar_of(files)
+    return files
 
 
 def amazon(seed: int) -> bytes:
@@ -83,22 +67,22 @@ def amazon(seed: int) -> bytes:
     return gzip.compress("".join(json.dumps(review) + "\n" for review in reviews).encode())
 
 
-def stsb() -> bytes:
+def stsb() -> Files:
     def line(i: int, one: str, two: str, y: int) -> str:
         source = ("MSRvid", "images")[i % 2]
         return f"main-captions\t{source}\t2012test\t{i:04}\t{4 * y + i % 2:.3f}\t{one}\t{two}"
 
     parts = enumerate(("train", "dev", "test"))
-    return tar_of({f"stsbenchmark/sts-{part}.csv": tsv("", line, seed) for seed, part in parts})
+    return {f"stsbenchmark/sts-{part}.csv": tsv("", line, seed) for seed, part in parts}
 
 
-def paws(*parts: str) -> bytes:
+def paws(*parts: str) -> Files:
     header = "id\tsentence1\tsentence2\tlabel"
     line = lambda i, one, two, y: f"{i}\t{one}\t{two}\t{y}"  # noqa: E731
-    return tar_of({f"final/{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(parts)})
+    return {f"final/{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(parts)}
 
 
-def paws_qqp() -> dict[str, bytes]:
+def paws_qqp() -> dict[str, Files | bytes]:
     """The index of PAWS-QQP, whose sentences are whole questions here, and the questions."""
     questions, index = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n", {}
     for seed, part in enumerate(("train", "dev_and_test")):
@@ -108,7 +92,7 @@ def paws_qqp() -> dict[str, bytes]:
             qid = 1000 * seed + 2 * i
             questions += f"{qid}\t{qid}\t{qid + 1}\t{one}\t{two}\t{y}\n"
             index[f"paws_qqp/{part}.tsv"] += f"{i}\t{qid}\t{first}\t{qid + 1}\t{second}\t{y}\n"
-    return {"paws/paws_qqp.tar.gz": tar_of(index), "paws/quora_duplicate_questions.tsv": questions.encode()}
+    return {"paws/paws_qqp.tar.gz": index, "paws/quora_duplicate_questions.tsv": questions.encode()}
 
 
 def squad_files(folder: Path) -> dict[str, bytes]:
@@ -118,33 +102,27 @@ def squad_files(folder: Path) -> dict[str, bytes]:
 def write(folder: Path) -> dict[str, Path]:
     """All files under their names in sources.yaml."""
     made = {
-        "glue/CoLA.zip": zip_of(
-            "CoLA",
-            {
-                f"{part}.tsv": tsv("", lambda i, one, _, y: f"gj04\t{y}\t{'*' * (1 - y)}\t{one}", seed)
-                for seed, part in enumerate(("train", "dev"))
-            },
-        ),
+        "glue/CoLA.zip": glue("CoLA", "", lambda i, one, _, y: f"gj04\t{y}\t{'*' * (1 - y)}\t{one}"),
         "glue/MNLI.zip": mnli(),
         "glue/msr_paraphrase_train.txt": mrpc(0),
         "glue/msr_paraphrase_test.txt": mrpc(1),
         "glue/mrpc_dev_ids.tsv": b"".join(b"%d\t%d\n" % (100 + i, 200 + i) for i in range(6)),
-        "glue/QNLIv2.zip": glue_zip(
+        "glue/QNLIv2.zip": glue(
             "QNLI",
             "index\tquestion\tsentence\tlabel",
             lambda i, one, two, y: f"{i}\t{one}\t{two}\t{('not_' * y)}entailment",
         ),
-        "glue/QQP-clean.zip": glue_zip(
+        "glue/QQP-clean.zip": glue(
             "QQP",
             "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
             lambda i, one, two, y: f"{i}\t{i}\t{i + 1}\t{one}" + (f"\t{two}\t{y}" if i else ""),
         ),
-        "glue/RTE.zip": glue_zip(
+        "glue/RTE.zip": glue(
             "RTE",
             "index\tsentence1\tsentence2\tlabel",
             lambda i, one, two, y: f"{i}\t{one}\t{two}\t{('not_' * y)}entailment",
         ),
-        "sst2/SST-2.zip": glue_zip("SST-2", "sentence\tlabel", lambda i, one, _, y: f"{one} \t{y}"),
+        "sst2/SST-2.zip": glue("SST-2", "sentence\tlabel", lambda i, one, _, y: f"{one} \t{y}"),
         "imdb/aclImdb_v1.tar.gz": imdb(),
         "amazon/reviews_Digital_Music_5.json.gz": amazon(0),
         "amazon/reviews_Amazon_Instant_Video_5.json.gz": amazon(1),
@@ -158,5 +136,8 @@ def write(folder: Path) -> dict[str, Path]:
     for name, content in made.items():
         written[name] = folder / name
         written[name].parent.mkdir(parents=True, exist_ok=True)
-        written[name].write_bytes(content)
+        if isinstance(content, dict):
+            pack(written[name], content)
+        else:
+            written[name].write_bytes(content)
     return written

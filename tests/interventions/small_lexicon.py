@@ -1,10 +1,9 @@
 """A dictionary, a list of stop words and a tagger of a few words, in the archives and formats of the real ones."""
 
-import io
 import json
-import tarfile
-import zipfile
 from pathlib import Path
+
+from tests.data.packing import pack
 
 # pos, words, gloss. Adjectives come with the kinds that WordNet has: heads (a), satellites (s), markers of place.
 SYNSETS = [
@@ -41,32 +40,16 @@ def data_files() -> dict[str, str]:
     return files
 
 
-def write_zip(path: Path, members: dict[str, str]) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in members.items():
-            archive.writestr(name, text)
-    return path
-
-
-def write_tar(path: Path, members: dict[str, str]) -> Path:
-    with tarfile.open(path, "w:xz") as archive:
-        for name, text in members.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text.encode())
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    return path
-
-
 def write_sources(folder: Path) -> dict[str, Path]:
     """The three archives under their names in sources.yaml."""
     part = "averaged_perceptron_tagger/averaged_perceptron_tagger_eng"
     tagger = {"weights": {"bias": {"NN": 0.1}}, "tagdict": TAGS, "classes": sorted(set(TAGS.values()))}
     return {
-        "nltk/stopwords.zip": write_zip(folder / "stopwords.zip", {"stopwords/english": "the\nand\nof\nold\n"}),
-        "nltk/averaged_perceptron_tagger_eng.zip": write_zip(
+        "nltk/stopwords.zip": pack(folder / "stopwords.zip", {"stopwords/english": "the\nand\nof\nold\n"}),
+        "nltk/averaged_perceptron_tagger_eng.zip": pack(
             folder / "tagger.zip", {f"{part}.{name}.json": json.dumps(content) for name, content in tagger.items()}
         ),
-        "wordnet/wordnet-3.0-dict.tar.xz": write_tar(
+        "wordnet/wordnet-3.0-dict.tar.xz": pack(
             folder / "dict.tar.xz", {f"wordnet/{name}": text for name, text in data_files().items()}
         ),
     }

@@ -15,6 +15,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.config.runs import parse_run
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
 from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
@@ -272,7 +273,7 @@ def test_the_demo_replaces_words_of_its_definitions_and_reviews(task, tmp_path):
     catalogue = load_catalogue(ROOT)
     wanted = resolve_intervention(catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo")
     data = resolve_run(catalogue, f"{task}/qwen-small/ft/seed-1", "demo")["data"]
-    contents = importlib.import_module(data["prepare"]).prepare(data["options"], {}).tables["test"]["content"]
+    contents = prepare_data(importlib.import_module(data["prepare"]), data["options"], {}).tables["test"]["content"]
     table = build(contents, make_stand_in_resources(), wanted["candidates"])
     pq.write_table(table, tmp_path / "table.parquet")
     known = read_description(table)

@@ -6,7 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.interventions.small_lexicon import data_files, write_sources, write_tar
+from tests.data.packing import pack
+from tests.interventions.small_lexicon import data_files, write_sources
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.lexicon import read_synonym_lexicon
 
@@ -48,10 +49,10 @@ def test_base_forms(small):
 def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
     files = data_files() | {"data.verb": "  licence\nno such line | gloss\n"}
     with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a synset with its gloss; get .* again$"):
-        read_synonym_lexicon(write_tar(tmp_path / "dict.tar", files))
+        read_synonym_lexicon(pack(tmp_path / "dict.tar", files))
     del files["verb.exc"]
     with pytest.raises(UserError, match=r"dict.tar: no WordNet dictionary, verb.exc missing"):
-        read_synonym_lexicon(write_tar(tmp_path / "dict.tar", files))
+        read_synonym_lexicon(pack(tmp_path / "dict.tar", files))
 
 
 def test_the_size_of_the_real_dictionary(real):

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.data.datasets import scan
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.tasks import batching as module
 from workflow_scripts.tasks.batching import (
     Batch,
@@ -110,7 +111,7 @@ def fairseq_batches(source: np.ndarray, target: np.ndarray, budget: int, seed: i
 
 def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
     """About 10 of the 12 in the median; in the order of the file, which lists the grammar's commands, about 4."""
-    train = scan.prepare({"set": "add_jump_2x", "limit": {}}, {}).splits["train"]
+    train = prepare_data(scan, {"set": "add_jump_2x", "limit": {}}, {}).splits["train"]
     words = {word: number for number, word in enumerate(dict.fromkeys(e.source.split(" ")[0] for e in train))}
     first = np.array([words[example.source.split(" ")[0]] for example in train])
     source, target = (

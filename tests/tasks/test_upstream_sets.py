@@ -15,7 +15,7 @@ from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import Run
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import paws
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 
@@ -61,8 +61,8 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
         sources = sources | {paws.PUNKT: request.getfixturevalue("mirror") / paws.PUNKT}
     assert set(data["sources"]) <= set(sources)
     data["options"] |= FEWER[task]
-    prepare = importlib.import_module(data["prepare"]).prepare
-    made = prepare(data["options"], {name: sources[name] for name in data["sources"]})
+    module, given = importlib.import_module(data["prepare"]), {name: sources[name] for name in data["sources"]}
+    made = prepare_data(module, data["options"], given)
     write_data(made, data, tmp_path / "data")
 
     spec = resolve_run(catalogue, run, "full")

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from tests.workflow.projects import ROOT, Project
+from workflow_scripts.data.prepared import prepare_data
 
 EXAMPLE = ROOT / "docs/examples/devil_detail"
 
@@ -67,7 +68,7 @@ def test_the_example_splits_scan_by_length(cutoff, monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLE / "workflow_scripts/data/datasets")
     import scan_length
 
-    splits = scan_length.prepare({"cutoff": cutoff}, {}).splits
+    splits = prepare_data(scan_length, {"cutoff": cutoff}, {}).splits
     lengths = {name: [len(example.target.split()) for example in rows] for name, rows in splits.items()}
     assert max(lengths["train"] + lengths["in_distribution"]) <= cutoff < min(lengths["test"])
     assert len(set().union(*splits.values())) == sum(map(len, splits.values())) == 20_910

@@ -168,8 +168,8 @@ class Options(SplitOptions):
     words: int = 4
 
 
-def prepare(options, sources):
-    words = [f"w{number}" for number in range(Options(**options).words)]
+def prepare(settings, sources):
+    words = [f"w{number}" for number in range(settings.words)]
     examples = [Example(f"{first} {second}", f"{first} {second}") for first in words for second in words]
     return Seq2SeqDataset({"train": examples, "valid": examples[:4], "test": examples[4:]}, [])
 '''

@@ -9,7 +9,7 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import read_data_spec, resolve_data
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.provenance.fingerprints import fingerprint_data
 from workflow_scripts.provenance.record import make_record
@@ -31,6 +31,6 @@ def main(args: argparse.Namespace) -> None:
     spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
     check_replaceable(args.out, ("*.parquet", "*.json"), required="*.parquet")
     sources, digests = verify_downloads(spec["sources"], args.downloads)
-    made = importlib.import_module(spec["prepare"]).prepare(spec["options"], sources)
+    made = prepare_data(importlib.import_module(spec["prepare"]), spec["options"], sources)
     write_data(made, spec, args.out)
     write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, spec["options"].get("seed")))

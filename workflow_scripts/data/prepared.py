@@ -7,8 +7,9 @@ half a second, and reading the catalogue imports this module.
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
@@ -20,6 +21,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 
@@ -147,6 +149,16 @@ class StreamedDataset:
         return {"subset_groups": {}, **self.fill(folder)}
 
 
+Dataset = Seq2SeqDataset | TableDataset | StreamedDataset
+
+
+def prepare_data(module: ModuleType, options: dict[str, Any], sources: dict[str, Path]) -> Dataset:
+    """Prepare the data of a module of `datasets/`. Raises UserError for wrong options, missing or malformed sources."""
+    settings = parse_as(module.Options, options, f"options of {module.__name__}")
+    made = module.prepare(settings, sources)
+    return replace(made, protocol="stand_in") if getattr(settings, "origin", None) == "stand_in" else made
+
+
 def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> dict[str, dict[str, list]]:
     """Turn rows with these fields into columns: split -> field -> values."""
     return {split: {name: [getattr(row, name) for row in rows] for name in fields} for split, rows in splits.items()}
@@ -166,7 +178,7 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def write_data(made: Seq2SeqDataset | TableDataset | StreamedDataset, spec: dict[str, Any], out: Path) -> None:
+def write_data(made: Dataset, spec: dict[str, Any], out: Path) -> None:
     """Write the data folder of a task atomically, with the worse protocol of spec and data. Equal input: equal bytes.
 
     Raises UserError for an empty split, or for stand-in data if the spec's protocol is not `stand_in`.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.data.sources.task_sources import DataOptions
 
 
 class Example(NamedTuple):
@@ -20,7 +20,7 @@ class Example(NamedTuple):
     subset: str = ""
 
 
-class SplitOptions(StrictModel):
+class SplitOptions(DataOptions):
     """Options of every sequence-to-sequence set.
 
     validation: `paper` samples the validation set from the test set and keeps it there too (as the paper did);

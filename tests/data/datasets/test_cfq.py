@@ -1,7 +1,6 @@
 """CFQ: archives in upstream's format, whole and broken, and the stand-in."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -9,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cfq import prepare, split_punctuation
-from workflow_scripts.data.sources.task_sources import write_tar
+from workflow_scripts.data.datasets import cfq
+from workflow_scripts.data.datasets.cfq import split_punctuation
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
 
@@ -31,20 +32,18 @@ SPLIT = {"trainIdxs": [3, 0], "devIdxs": [1], "testIdxs": [2]}
 def archive(tmp_path):
     def make(items=ITEMS, split=SPLIT, splits_first=False, **others):
         files = {"cfq/dataset.json": items, "cfq/splits/mcd2.json": split, "cfq/splits/mcd1.json": others}
-        path = tmp_path / "cfq.tar.gz"
         encoded = {
-            name: files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1).encode()
+            name: files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1)
             for name in sorted(files, reverse=splits_first)
         }
-        write_tar(path, "w:gz", encoded)
-        return {"cfq/cfq.tar.gz": path}
+        return {"cfq/cfq.tar.gz": pack(tmp_path / "cfq.tar.gz", encoded)}
 
     return make
 
 
 @pytest.mark.parametrize("splits_first", [False, True])
 def test_splits_of_an_archive_in_upstreams_format(archive, splits_first):
-    prepared = prepare({"split": "mcd2", "inverse": True}, archive(splits_first=splits_first))
+    prepared = prepare_data(cfq, {"split": "mcd2", "inverse": True}, archive(splits_first=splits_first))
     found = {split: [e.source[-2:] for e in examples] for split, examples in prepared.splits.items()}
     assert found == {"train": ["M3", "M0"], "valid": ["M1"], "test": ["M2"]}
     assert prepared.splits["test"] == [
@@ -54,7 +53,7 @@ def test_splits_of_an_archive_in_upstreams_format(archive, splits_first):
 
 
 def test_official_queries(archive):
-    prepared = prepare({"split": "mcd2", "preprocessing": "official"}, archive())
+    prepared = prepare_data(cfq, {"split": "mcd2", "preprocessing": "official"}, archive())
     assert prepared.splits["test"][0].target == (
         "SELECT count ( * ) WHERE { M0 film.film.edited_by ?x0 . ?x0 a.b.met M2 }"
     )
@@ -89,7 +88,7 @@ def broken(**changes):
 def test_malformed_content_is_named(archive, changes, message):
     sources = archive(**changes)
     with pytest.raises(UserError) as caught:
-        prepare({"split": "mcd2"}, sources)
+        prepare_data(cfq, {"split": "mcd2"}, sources)
     assert str(caught.value).startswith(f"{sources['cfq/cfq.tar.gz']}: ")
     assert message in str(caught.value)
     assert str(caught.value).endswith("fetch it again") or str(caught.value).endswith("fetch the archive again")
@@ -98,28 +97,14 @@ def test_malformed_content_is_named(archive, changes, message):
 
 def test_archives_that_are_none_or_lack_a_file(archive, tmp_path):
     with pytest.raises(UserError, match=r"has no splits/mcd3.json; fetch it again"):
-        prepare({"split": "mcd3"}, archive())
+        prepare_data(cfq, {"split": "mcd3"}, archive())
     torn = tmp_path / "torn.tar.gz"
     torn.write_bytes(archive()["cfq/cfq.tar.gz"].read_bytes()[:200])
     for file, content in ((torn, None), (tmp_path / "text.tar.gz", b"<html>Sign in</html>")):
         if content:
             file.write_bytes(content)
         with pytest.raises(UserError, match=rf"^{file} cannot be read .*fetch it again$"):
-            prepare({"split": "mcd2"}, {"cfq/cfq.tar.gz": file})
-
-
-def test_a_missing_archive_says_where_it_is_to_be_had(tmp_path):
-    from workflow_scripts.data.sources.declared import load_sources
-    from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source
-
-    source = load_sources()["cfq/cfq.tar.gz"]
-    (tmp_path / "mirror").mkdir()
-    offline = type(source)(**vars(source) | {"urls": ("http://127.0.0.1:9/cfq.tar.gz",)})
-    once = RetryPolicy(attempts=1, connection_attempts=1)
-    parts = ("cfq/cfq.tar.gz is missing", "storage.cloud.google.com/cfq_dataset/cfq1.1.tar.gz", "put it at", "mirror")
-    with pytest.raises(UserError, match=".*".join(map(re.escape, parts))) as caught:
-        fetch_source(offline, tmp_path, tmp_path / "mirror", once, lambda done, total: None)
-    assert "\n" not in str(caught.value)
+            prepare_data(cfq, {"split": "mcd2"}, {"cfq/cfq.tar.gz": file})
 
 
 def test_what_is_not_read_takes_no_memory(archive, tmp_path):
@@ -131,9 +116,10 @@ def test_what_is_not_read_takes_no_memory(archive, tmp_path):
     program = (
         "import resource, sys, pathlib\n"
         "from workflow_scripts.data.datasets import cfq\n"
+        "from workflow_scripts.data.prepared import prepare_data\n"
         "import ijson\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "made = cfq.prepare({'split': 'mcd2'}, {'cfq/cfq.tar.gz': pathlib.Path(sys.argv[1])})\n"
+        "made = prepare_data(cfq, {'split': 'mcd2'}, {'cfq/cfq.tar.gz': pathlib.Path(sys.argv[1])})\n"
         "assert len(made.splits['train']) == 2\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
@@ -147,7 +133,7 @@ def test_what_is_not_read_takes_no_memory(archive, tmp_path):
 
 @pytest.fixture(scope="module")
 def made():
-    return prepare({"from": "stand_in", "split": "mcd1", "preprocessing": "official"}, {})
+    return prepare_data(cfq, {"from": "stand_in", "split": "mcd1", "preprocessing": "official"}, {})
 
 
 def test_the_made_up_splits_share_words_and_no_question(made):
@@ -167,18 +153,15 @@ def test_the_made_up_test_holds_the_compounds_that_training_lacks(made):
         assert any({role, verb} <= words for role, verb in HELD_OUT)
 
 
-def test_made_up_splits_differ_and_are_the_same_each_time(made):
-    again, other = (
-        prepare({"from": "stand_in", "split": split, "preprocessing": "official"}, {}).splits
-        for split in ("mcd1", "mcd2")
-    )
-    assert again == made.splits and other["test"] != made.splits["test"]
+def test_made_up_splits_differ(made):
+    other = prepare_data(cfq, {"from": "stand_in", "split": "mcd2", "preprocessing": "official"}, {}).splits
+    assert other["test"] != made.splits["test"]
 
 
 def test_the_made_up_queries_are_well_formed_in_both_preprocessings():
     options = {"from": "stand_in", "split": "mcd3"}
-    grouped = prepare(options | {"inverse": True}, {}).splits["train"]
-    official = prepare(options | {"preprocessing": "official"}, {}).splits["train"]
+    grouped = prepare_data(cfq, options | {"inverse": True}, {}).splits["train"]
+    official = prepare_data(cfq, options | {"preprocessing": "official"}, {}).splits["train"]
     assert [example.source for example in grouped] == [example.source for example in official]
     assert not any("film.film." in example.target for example in grouped)
     assert any("film.film." in example.target for example in official)

@@ -1,13 +1,13 @@
 """CoGnition: the real files' counts, the training set in place of upstream's, and files that do not belong together."""
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cognition import prepare
+from workflow_scripts.data.datasets import cognition
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import find_compound_errors
 
@@ -25,7 +25,7 @@ def files_in(folder: Path) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def real(mirror):
-    return prepare(REDUCED, files_in(mirror / "cognition"))
+    return prepare_data(cognition, REDUCED, files_in(mirror / "cognition"))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_upstreams_code_takes_words_apart(real):
 
 
 def test_upstreams_split(made):
-    prepared = prepare({}, files_in(made))
+    prepared = prepare_data(cognition, {}, files_in(made))
     sizes = {split: len(examples) for split, examples in prepared.splits.items()}
     assert sizes == {"train": 700, "valid": 60, "test": 60, "cg_test": 180}
     assert prepared.protocol == "paper" and not prepared.notes
@@ -82,13 +82,15 @@ def test_upstreams_split(made):
 
 def test_the_draw_depends_on_the_seed_alone(made):
     options = REDUCED | {"held_out": 20}
-    first, again, other = (prepare(options | {"seed": seed}, files_in(made)).splits for seed in (0, 0, 1))
+    first, again, other = (
+        prepare_data(cognition, options | {"seed": seed}, files_in(made)).splits for seed in (0, 0, 1)
+    )
     assert first == again != other
     assert {split: len(first[split]) for split in ("train", "valid", "test")} == {"train": 80, "valid": 20, "test": 20}
 
 
 def test_the_stand_in_is_marked_and_its_references_are_right():
-    prepared = prepare({"from": "stand_in"}, {})
+    prepared = prepare_data(cognition, {"from": "stand_in"}, {})
     assert prepared.protocol == "stand_in"
     targets = [example.target for example in prepared.splits["cg_test"]]
     assert not any(
@@ -125,16 +127,5 @@ def replace_line(file: Path, number: int, line: str | None) -> None:
 def test_files_that_do_not_belong_together_are_refused_in_one_line(made, file, number, line, message):
     replace_line(made / file, number, line)
     with pytest.raises(UserError) as caught:
-        prepare({}, files_in(made))
+        prepare_data(cognition, {}, files_in(made))
     assert message in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_a_missing_source_and_wrong_options(made, tmp_path):
-    files = files_in(shutil.copytree(made, tmp_path / "copy"))
-    del files["cognition/train.en"]
-    with pytest.raises(UserError, match=r"needs the source cognition/train\.en"):
-        prepare({}, files)
-    with pytest.raises(UserError, match="key 'held_out' is 60; it must be below half of 120 pairs"):
-        prepare(REDUCED | {"held_out": 60}, files)
-    with pytest.raises(UserError, match="did you mean 'training'"):
-        prepare({"trainig": "upstream"}, files)

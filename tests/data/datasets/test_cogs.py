@@ -5,7 +5,9 @@ from collections import Counter
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.cogs import prepare, read_cogs
+from workflow_scripts.data.datasets import cogs
+from workflow_scripts.data.datasets.cogs import read_cogs
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 
 FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]
@@ -17,7 +19,7 @@ def sources(mirror):
 
 
 def test_sizes_and_kinds_of_the_real_data(sources):
-    prepared = prepare({}, sources)
+    prepared = prepare_data(cogs, {}, sources)
     sizes = {split: len(examples) for split, examples in prepared.splits.items()}
     assert sizes == {"train": 24_155, "valid": 4_200, "dev": 3_000, "in_distribution": 3_000, "test": 21_000}
     kinds = Counter(example.subset for example in prepared.splits["test"])
@@ -31,16 +33,16 @@ def test_sizes_and_kinds_of_the_real_data(sources):
 
 
 def test_validation_inside_or_outside_the_test_set(sources):
-    paper, clean = (prepare({"validation": protocol}, sources).splits for protocol in ("paper", "clean"))
+    paper, clean = (prepare_data(cogs, {"validation": protocol}, sources).splits for protocol in ("paper", "clean"))
     assert paper["valid"] == clean["valid"]
     assert set(paper["valid"]) < set(paper["test"])
     assert not set(clean["valid"]) & set(clean["test"])
     assert Counter(clean["valid"]) + Counter(clean["test"]) == Counter(paper["test"])
-    assert prepare({"seed": 1}, sources).splits["valid"] != paper["valid"]
+    assert prepare_data(cogs, {"seed": 1}, sources).splits["valid"] != paper["valid"]
 
 
 def test_limits_make_the_protocol_reduced(sources):
-    prepared = prepare({"limit": {"train": 50, "test": 40, "dev": 30}}, sources)
+    prepared = prepare_data(cogs, {"limit": {"train": 50, "test": 40, "dev": 30}}, sources)
     sizes = {split: len(examples) for split, examples in prepared.splits.items()}
     assert sizes == {"train": 50, "valid": 8, "dev": 30, "in_distribution": 3_000, "test": 40}
     assert prepared.protocol == "reduced"

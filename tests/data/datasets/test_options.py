@@ -7,14 +7,21 @@ from tests.data.datasets.test_wmt import OPTIONS as WMT
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import (
     cfq,
+    cognition,
     cogs,
     inverse_dictionary,
+    paws,
+    pretraining_pairs,
     pretraining_text,
     scan,
+    squad,
     sst,
+    sst2,
+    sts,
     wikipedia_bookcorpus,
     wmt,
 )
+from workflow_scripts.data.prepared import prepare_data
 
 
 @pytest.mark.parametrize(
@@ -24,6 +31,9 @@ from workflow_scripts.data.datasets import (
         (cfq, {}, "key 'split' is missing"),
         (cfq, {"split": "mcd4"}, "key 'split' is 'mcd4'"),
         (cfq, {"split": "mcd1", "preprocessing": "official", "inverse": True}, "'inverse' means nothing"),
+        (cognition, {}, r"needs the source cognition/train.en"),
+        (cognition, {"trainig": "upstream"}, "did you mean 'training'?"),
+        (cognition, {"from": "stand_in", "training": "valid_and_test", "held_out": 60}, "below half of 120 pairs"),
         (cogs, {}, "needs the source cogs/train.tsv"),
         (cogs, {"from": "grammar"}, "key 'from' is 'grammar'"),
         (cogs, {"form": "upstream"}, "unknown key 'form'; did you mean 'from'?"),
@@ -32,6 +42,8 @@ from workflow_scripts.data.datasets import (
         (inverse_dictionary, {"split_by": "gloss"}, "key 'split_by' is 'gloss'"),
         (inverse_dictionary, {"definienda": 0}, "key 'definienda' is 0"),
         (inverse_dictionary, {"splitby": "item"}, "unknown key 'splitby'; did you mean 'split_by'?"),
+        (paws, {"from": "stand_in", "validation": 500}, "key 'validation' is 500; "),
+        (pretraining_pairs, {"vocabulary_size": 400}, "needs the source wordnet/wordnet-3.0-dict.tar.xz"),
         (pretraining_text, {}, "key 'tokenizer' is missing"),
         (pretraining_text, TEXT | {"tokenizer": "words"}, "key 'tokenizer' is 'words'"),
         (pretraining_text, TEXT | {"vocabulary_size": 256}, "key 'vocabulary_size' is 256"),
@@ -46,9 +58,12 @@ from workflow_scripts.data.datasets import (
         (scan, {"set": "complexity", "multiple": 20, "sentences": 500}, "at least the 13203 of SCAN"),
         (scan, {"set": "add_jump", "limit": {"tset": 5}}, "no split tset"),
         (scan, {"set": "add_jump", "from": "upstream"}, "needs the source scan/tasks_test_addprim_jump.txt"),
+        (squad, {"from": "stand_in", "validation": 300}, "'validation' is 300; it leaves no question for training"),
         (sst, {}, "needs the source sst/trainDevTestTrees_PTB.zip"),
         (sst, {"from": "grammar"}, "key 'from' is 'grammar'"),
         (sst, {"labels": 5}, "unknown key 'labels'"),
+        (sst2, {"from": "stand_in", "test": 700}, "key 'test' is 700; the training set has 700 phrases"),
+        (sts, {"from": "stand_in", "test": "MSRvd"}, "key 'test' is 'MSRvd'; did you mean 'MSRvid'?"),
         (wikipedia_bookcorpus, {}, "needs the source bookcorpus/bookcorpus.tar.bz2"),
         (wikipedia_bookcorpus, {"validation_every": 1}, "key 'validation_every' is 1"),
         (wmt, WMT, "needs the source wmt/news.tgz"),
@@ -60,5 +75,5 @@ from workflow_scripts.data.datasets import (
 )
 def test_wrong_options_are_refused_in_one_line(module, options, message):
     with pytest.raises(UserError) as caught:
-        module.prepare(options, {})
+        prepare_data(module, options, {})
     assert message in str(caught.value).splitlines()[0]

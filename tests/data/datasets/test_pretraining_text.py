@@ -1,10 +1,10 @@
 """Pre-training text: what is in it, and that nothing of the items that models are tested on is."""
 
 import re
-import zipfile
 
 import pytest
 
+from tests.data.packing import pack
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
@@ -13,9 +13,9 @@ from workflow_scripts.data.datasets.pretraining_text import (
     HeldOutTexts,
     iterate_gloss_documents,
     iterate_wikitext_documents,
-    prepare,
 )
 from workflow_scripts.data.formats.wordnet import Synset, WordNet, read_wordnet
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
 
 MARKS = re.compile(r"[^\w ]|_")
@@ -33,8 +33,8 @@ def texts_of(prepared) -> dict[str, list[str]]:
 def held_out_texts(options: dict, sources: dict) -> list[str]:
     """Definitions and sentences of the validation and test items of all three tasks."""
     tables = [
-        *(inverse_dictionary.prepare(options | {"split_by": by}, sources).tables for by in ("item", "word")),
-        sst.prepare({"from": options.get("from", "upstream")}, sources).tables,
+        *(prepare_data(inverse_dictionary, options | {"split_by": by}, sources).tables for by in ("item", "word")),
+        prepare_data(sst, {"from": options.get("from", "upstream")}, sources).tables,
     ]
     return [text for splits in tables for split in ("valid", "test") for text in splits[split]["content"]]
 
@@ -63,7 +63,7 @@ def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> 
 
 
 def test_nothing_of_the_held_out_items_is_in_the_made_up_text():
-    texts = [text for split in texts_of(prepare(SMALL, {})).values() for text in split]
+    texts = [text for split in texts_of(prepare_data(pretraining_text, SMALL, {})).values() for text in split]
     held = held_out_texts({"from": "stand_in"}, {})
     assert len(texts) > 800 and len(held) > 250
     assert leaks(texts, held) == []
@@ -91,23 +91,20 @@ def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
 
 def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_path):
     trees = {
-        "dev": "(3 (2 Good) (2 fun))",
-        "test": "(1 (2 Dull) (2 stuff))",
-        "train": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n" + "(2 (2 Quite) (2 long))\n" * 60,
+        "dev.txt": "(3 (2 Good) (2 fun))",
+        "test.txt": "(1 (2 Dull) (2 stuff))",
+        "train.txt": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n" + "(2 (2 Quite) (2 long))\n" * 60,
     }
-    with zipfile.ZipFile(tmp_path / "trees.zip", "w") as archive:
-        for split, content in trees.items():
-            archive.writestr(f"{split}.txt", content)
     (tmp_path / "dict").mkdir()
     made_up_dictionary.write_wordnet(tmp_path / "dict")
-    sources = {inverse_dictionary.SOURCES[0]: tmp_path / "dict", sst.SOURCE: tmp_path / "trees.zip"}
-    prepared = prepare({"tokenizer": "bpe", "vocabulary_size": 400}, sources)
+    sources = {inverse_dictionary.SOURCES[0]: tmp_path / "dict", sst.SOURCE: pack(tmp_path / "trees.zip", trees)}
+    prepared = prepare_data(pretraining_text, {"tokenizer": "bpe", "vocabulary_size": 400}, sources)
     texts = {text for split in texts_of(prepared).values() for text in split}
     assert "quite long" in texts and not texts & {"good fun", "dull stuff"}
 
 
 def test_documents_of_each_source_and_both_splits():
-    prepared = prepare(SMALL, {})
+    prepared = prepare_data(pretraining_text, SMALL, {})
     for table in prepared.tables.values():
         assert set(table["source"]) == {"glosses", "examples", "sst"}
         assert all(table["ids"])
@@ -121,19 +118,15 @@ def test_documents_of_each_source_and_both_splits():
 def test_answers_are_single_tokens_and_other_words_are_not(kind):
     from tokenizers import Tokenizer
 
-    prepared = prepare(SMALL | {"tokenizer": kind, "vocabulary_size": 460}, {})
+    prepared = prepare_data(pretraining_text, SMALL | {"tokenizer": kind, "vocabulary_size": 460}, {})
     tokenizer = Tokenizer.from_str(prepared.extra_files["tokenizer.json"])
-    tasks = [module.prepare({"from": "stand_in"}, {}).tables for module in (inverse_dictionary, sst)]
+    tasks = [prepare_data(module, {"from": "stand_in"}, {}).tables for module in (inverse_dictionary, sst)]
     for label in sorted({label for tables in tasks for label in tables["train"]["label"]}):
         assert len(tokenizer.encode(label).ids) == 1, label
         assert len(tokenizer.encode(f'is called a "{label}').ids) == len(tokenizer.encode('is called a "').ids) + 1
     for tables in tasks:
         pieces = [tokenizer.encode(text) for text in tables["train"]["content"]]
         assert sum(len(p.ids) for p in pieces) > 1.05 * sum(len(t.split()) for t in tables["train"]["content"])
-
-
-def test_the_same_every_time():
-    assert prepare(SMALL, {}) == prepare(SMALL, {})
 
 
 def test_held_out_texts_are_found_within_others():
@@ -175,7 +168,7 @@ def real(mirror):
     """One of the real tasks, with its sources."""
     spec = resolve_data(load_catalogue(), "text-bpe-4k", "small")
     sources = {name: mirror / name for name in spec["sources"]}
-    return prepare(spec["options"], sources), sources
+    return prepare_data(pretraining_text, spec["options"], sources), sources
 
 
 def test_the_real_text_holds_nothing_of_the_held_out_items(real):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.data.scan_oracle import interpret
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import scan
-from workflow_scripts.data.datasets.scan import prepare, read_scan
+from workflow_scripts.data.datasets.scan import read_scan
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 
 # sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
@@ -33,12 +34,12 @@ def lines(examples: list[Example]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def twice_the_primitives():
-    return prepare({"set": "add_jump_2x"}, {})
+    return prepare_data(scan, {"set": "add_jump_2x"}, {})
 
 
 @pytest.mark.parametrize("name", ["add_jump", "turn_left", "around_right"])
 def test_splits_of_the_grammar_are_upstreams(name):
-    splits = prepare({"set": name}, {}).splits
+    splits = prepare_data(scan, {"set": name}, {}).splits
     for split in ("train", "test"):
         text = "".join(line + "\n" for line in lines(splits[split]))
         assert (len(splits[split]), hashlib.sha256(text.encode()).hexdigest()) == UPSTREAM[name, split]
@@ -47,8 +48,10 @@ def test_splits_of_the_grammar_are_upstreams(name):
 @pytest.mark.parametrize("name", ["add_jump", "around_right"])
 def test_splits_equal_the_real_files(name, mirror):
     files = {split: f"scan/tasks_{split}_{FILES[name]}.txt" for split in ("train", "test")}
-    made = prepare({"set": name}, {}).splits
-    taken = prepare({"set": name, "from": "upstream"}, {file: mirror / file for file in files.values()}).splits
+    made = prepare_data(scan, {"set": name}, {}).splits
+    taken = prepare_data(
+        scan, {"set": name, "from": "upstream"}, {file: mirror / file for file in files.values()}
+    ).splits
     for split, file in files.items():
         assert sorted((mirror / file).read_text().splitlines()) == lines(made[split])
         assert Counter(taken[split]) == Counter(made[split])
@@ -56,7 +59,7 @@ def test_splits_equal_the_real_files(name, mirror):
 
 
 def test_jump_is_a_tenth_of_its_training_set():
-    train = prepare({"set": "add_jump"}, {}).splits["train"]
+    train = prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]
     assert Counter(train)[Example("jump", "I_JUMP")] == 1_467
     assert len(set(train)) == 13_204
 
@@ -71,39 +74,39 @@ def test_twice_the_primitives_has_the_lines_of_the_paper(twice_the_primitives):
     assert all(example.target.split(" ") == interpret(example.source) for example in copies)
     in_context = {word for example in copies for word in example.source.split(" ") if " " in example.source}
     assert not any(word.startswith("jump") for word in in_context)
-    assert set(prepare({"set": "add_jump"}, {}).splits["train"]) < set(copies)
+    assert set(prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]) < set(copies)
 
 
 def test_test_set_of_twice_the_primitives_is_that_of_add_jump(twice_the_primitives):
-    assert twice_the_primitives.splits["test"] == prepare({"set": "add_jump"}, {}).splits["test"]
+    assert twice_the_primitives.splits["test"] == prepare_data(scan, {"set": "add_jump"}, {}).splits["test"]
 
 
 def test_test_set_of_twice_the_primitives_from_upstreams_file(mirror):
     file = "scan/tasks_test_addprim_jump.txt"
-    prepared = prepare({"set": "add_jump_2x", "from": "upstream"}, {file: mirror / file})
+    prepared = prepare_data(scan, {"set": "add_jump_2x", "from": "upstream"}, {file: mirror / file})
     assert prepared.splits["test"] == read_scan(mirror / file)
     assert len(prepared.splits["train"]) == 97_906
 
 
 @pytest.mark.parametrize("copies", [1, 10, 100])
 def test_atomic_copies(copies):
-    train = prepare({"set": "add_jump_2x", "atomic_copies": copies}, {}).splits["train"]
+    train = prepare_data(scan, {"set": "add_jump_2x", "atomic_copies": copies}, {}).splits["train"]
     assert len(train) == 85_905 + 12 * copies + 1
     assert Counter(train)[Example("jump1", "I_JUMP1")] == copies
 
 
 def test_complexity_of_one_is_the_original():
-    original = prepare({"set": "add_jump"}, {}).splits
-    assert prepare({"set": "complexity", "multiple": 1}, {}).splits == original
+    original = prepare_data(scan, {"set": "add_jump"}, {}).splits
+    assert prepare_data(scan, {"set": "complexity", "multiple": 1}, {}).splits == original
 
 
 def test_complexity_of_two_is_the_set_of_table_1(twice_the_primitives):
-    assert prepare({"set": "complexity", "multiple": 2}, {}).splits == twice_the_primitives.splits
+    assert prepare_data(scan, {"set": "complexity", "multiple": 2}, {}).splits == twice_the_primitives.splits
 
 
 @pytest.mark.parametrize(("multiple", "primitives", "lone"), [(20, 84, 142), (200, 804, 14)])
 def test_complexity_is_sampled(multiple, primitives, lone):
-    prepared = prepare({"set": "complexity", "multiple": multiple}, {})
+    prepared = prepare_data(scan, {"set": "complexity", "multiple": multiple}, {})
     copies = Counter(prepared.splits["train"])
     assert len(prepared.splits["train"]) == 85_905 + primitives * lone + 1
     words = {word for example in copies for word in example.source.split(" ")}
@@ -120,18 +123,18 @@ def test_complexity_is_sampled(multiple, primitives, lone):
 
 def test_sampled_sentences_depend_on_the_seed_alone():
     options = {"set": "complexity", "multiple": 20, "sentences": 14_000, "atomic_copies": 1}
-    first, again = prepare(options, {}), prepare(options, {})
-    other = prepare({**options, "seed": 1}, {})
+    first, again = prepare_data(scan, options, {}), prepare_data(scan, options, {})
+    other = prepare_data(scan, {**options, "seed": 1}, {})
     assert first == again
     assert first.splits["train"] != other.splits["train"]
     assert len(first.splits["train"]) == 14_000 + 84 + 1
-    assert set(prepare({"set": "add_jump"}, {}).splits["train"]) < set(other.splits["train"])
+    assert set(prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]) < set(other.splits["train"])
 
 
 @pytest.mark.parametrize(("name", "size"), [("add_jump", 1_541), ("around_right", 895)])
 def test_validation_inside_or_outside_the_test_set(name, size):
-    paper = prepare({"set": name, "validation": "paper"}, {}).splits
-    clean = prepare({"set": name, "validation": "clean"}, {}).splits
+    paper = prepare_data(scan, {"set": name, "validation": "paper"}, {}).splits
+    clean = prepare_data(scan, {"set": name, "validation": "clean"}, {}).splits
     assert paper["valid"] == clean["valid"]
     assert len(set(paper["valid"])) == size
     assert set(paper["valid"]) < set(paper["test"])
@@ -140,7 +143,7 @@ def test_validation_inside_or_outside_the_test_set(name, size):
 
 
 def test_in_distribution_is_drawn_from_the_distinct_training_commands():
-    splits = prepare({"set": "add_jump", "in_distribution": 300}, {}).splits
+    splits = prepare_data(scan, {"set": "add_jump", "in_distribution": 300}, {}).splits
     assert len(set(splits["in_distribution"])) == 300
     assert set(splits["in_distribution"]) < set(splits["train"])
 
@@ -149,15 +152,15 @@ def test_in_distribution_is_drawn_from_the_distinct_training_commands():
     "options", [{"set": "add_jump_2x", "atomic_copies": 1}, {"set": "complexity", "multiple": 200}]
 )
 def test_jump_stays_in_a_limited_training_set(options):
-    splits = prepare({**options, "limit": {"train": 2000, "test": 200}}, {}).splits
+    splits = prepare_data(scan, {**options, "limit": {"train": 2000, "test": 200}}, {}).splits
     assert Example("jump", "I_JUMP") in splits["train"]
     words = {word for example in splits["train"] for word in example.source.split(" ")}
     assert {word for example in splits["test"] for word in example.source.split(" ")} <= words
 
 
 def test_limits_make_the_protocol_reduced():
-    full = prepare({"set": "around_right"}, {})
-    cut = prepare({"set": "around_right", "limit": {"train": 100, "test": 50}}, {})
+    full = prepare_data(scan, {"set": "around_right"}, {})
+    cut = prepare_data(scan, {"set": "around_right", "limit": {"train": 100, "test": 50}}, {})
     sizes = {split: len(examples) for split, examples in cut.splits.items()}
     assert sizes == {"train": 100, "valid": 10, "in_distribution": 100, "test": 50}
     assert set(cut.splits["in_distribution"]) == set(cut.splits["train"]) < set(full.splits["train"])

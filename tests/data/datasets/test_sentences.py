@@ -1,12 +1,10 @@
 """What the data sets of sentences share: draws, limits, rows of text files and labels."""
 
-import tarfile
-import zipfile
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
@@ -55,10 +53,8 @@ def test_a_share_of_a_split_is_no_reduction_and_a_number_is():
 def test_lines_of_a_file_of_a_zip_and_of_a_tar(tmp_path):
     content = "\ufeffone\r\ntwo\u2028still two\n\nthree".encode()
     (tmp_path / "plain.tsv").write_bytes(content)
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("SST-2/train.tsv", content)
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
-        archive.add(tmp_path / "plain.tsv", "../../final/train.tsv")
+    pack(tmp_path / "a.zip", {"SST-2/train.tsv": content})
+    pack(tmp_path / "a.tar.gz", {"../../final/train.tsv": content})
     expected = [(1, "one"), (2, "two\u2028still two"), (3, ""), (4, "three")]
     assert list(read_lines(tmp_path / "plain.tsv", "train.tsv")) == expected
     for archive in ("a.zip", "a.tar.gz"):
@@ -68,9 +64,7 @@ def test_lines_of_a_file_of_a_zip_and_of_a_tar(tmp_path):
 
 
 def test_broken_archives_and_bytes_are_one_line(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("train.tsv", "a\n" * 1000)
-    whole = bytearray((tmp_path / "a.zip").read_bytes())
+    whole = bytearray(pack(tmp_path / "a.zip", {"train.tsv": "a\n" * 1000}).read_bytes())
     whole[40:48] = b"\xff" * 8
     (tmp_path / "a.zip").write_bytes(whole)
     with pytest.raises(UserError, match=r"a.zip cannot be read \("):

@@ -1,26 +1,25 @@
 """SST: sentences and labels of bracketed trees, the real files' counts, and trees that are not as they should be."""
 
-import zipfile
 from collections import Counter
 
 import pytest
 
+from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence, parse_trees, prepare
+from workflow_scripts.data.datasets import sst
+from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence, parse_trees
+from workflow_scripts.data.prepared import prepare_data
 
 TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
 
 
 def archive(path, **changes: str):
     files = {"train": TREE, "dev": "(0 (1 No) (2 .))\n", "test": "(2 (2 Fine) (2 .))\r\n\n(4 Great)"} | changes
-    with zipfile.ZipFile(path, "w") as opened:
-        for name, content in files.items():
-            opened.writestr(f"trees/{name}.txt", content)
-    return {SOURCE: path}
+    return {SOURCE: pack(path, {f"trees/{name}.txt": content for name, content in files.items()})}
 
 
 def test_a_small_archive(tmp_path):
-    prepared = prepare({}, archive(tmp_path / "trees.zip"))
+    prepared = prepare_data(sst, {}, archive(tmp_path / "trees.zip"))
     assert prepared.tables["train"] == {
         "item": ["train-1"], "content": ["it's a lovely film"], "label": ["positive"], "subset": [""]
     }  # fmt: skip
@@ -65,7 +64,7 @@ def test_tidying(written, tidied):
 def test_a_malformed_tree_is_named_with_file_and_line(tmp_path, line, message):
     sources = archive(tmp_path / "trees.zip", dev=f"(2 Fine)\n\n{line}\n")
     with pytest.raises(UserError, match=rf"trees.zip: dev.txt:3: {message}.*; fetch the archive again$"):
-        prepare({}, sources)
+        prepare_data(sst, {}, sources)
 
 
 def test_bytes_that_are_not_text(tmp_path):
@@ -79,15 +78,13 @@ def test_brackets_and_slashes_of_the_text():
 
 
 def test_a_missing_file(tmp_path):
-    with zipfile.ZipFile(tmp_path / "t.zip", "w") as opened:
-        opened.writestr("trees/dev.txt", TREE)
+    pack(tmp_path / "t.zip", {"trees/dev.txt": TREE})
     with pytest.raises(UserError, match=r"t.zip: test.txt, train.txt missing"):
-        prepare({}, {SOURCE: tmp_path / "t.zip"})
+        prepare_data(sst, {}, {SOURCE: tmp_path / "t.zip"})
 
 
 def test_the_stand_in():
-    first, second = prepare({"from": "stand_in"}, {}), prepare({"from": "stand_in"}, {})
-    assert first == second
+    first = prepare_data(sst, {"from": "stand_in"}, {})
     assert first.protocol == "stand_in"
     assert {split: len(table["item"]) for split, table in first.tables.items()} == {
         "train": 600, "valid": 90, "test": 90
@@ -98,7 +95,7 @@ def test_the_stand_in():
 
 
 def test_sizes_and_labels_of_the_real_data(mirror):
-    prepared = prepare({}, {SOURCE: mirror / SOURCE})
+    prepared = prepare_data(sst, {}, {SOURCE: mirror / SOURCE})
     labels = {split: Counter(table["label"]) for split, table in prepared.tables.items()}
     assert labels == {
         "train": {"negative": 3310, "neutral": 1624, "positive": 3610},

@@ -10,11 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
+from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, pair_consecutive, prepare
+from workflow_scripts.data.datasets import wikipedia_bookcorpus
+from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, pair_consecutive
 from workflow_scripts.data.formats import hownet, punkt
-from workflow_scripts.data.prepared import write_data
-from workflow_scripts.data.sources.task_sources import write_tar
+from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
 
@@ -37,7 +38,11 @@ def sources(tmp_path, mirror):
 
 def made(tmp_path, sources, **options):
     out = tmp_path / "data"
-    write_data(prepare({"validation_every": 5, **options}, sources), SPEC | {"protocol": "paper"}, out)
+    write_data(
+        prepare_data(wikipedia_bookcorpus, {"validation_every": 5, **options}, sources),
+        SPEC | {"protocol": "paper"},
+        out,
+    )
     return out, json.loads((out / "dataset.json").read_text())
 
 
@@ -49,7 +54,7 @@ def texts(out, split):
 
 def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
     pq.write_table(pa.table({"id": ["1"], "text": [TEXT]}), sources[SHARD])
-    counts = prepare({}, sources).fill(tmp_path)["splits"]
+    counts = prepare_data(wikipedia_bookcorpus, {}, sources).fill(tmp_path)["splits"]
     wikipedia = [row[1:] for row in texts(tmp_path, "train") if row[0] == "wikipedia"]
     # Punkt knows `Dr.`; the third sentence of the first paragraph has no partner, nor have headings.
     assert [[side.replace(" .", ".") for side in pair] for pair in wikipedia] == [
@@ -85,8 +90,8 @@ def test_lines_of_books_in_their_order(tmp_path, sources):
         for verb in ("supports", "rejects", "prepares", "discusses", "delays", "welcomes")
     ]
     content = "\n\n".join(lines).encode()
-    write_tar(sources[BOOKCORPUS], "w:bz2", dict.fromkeys(["../../escaped.txt", "notes.md"], content))
-    prepare({}, sources).fill(tmp_path)
+    pack(sources[BOOKCORPUS], dict.fromkeys(["../../escaped.txt", "notes.md"], content))
+    prepare_data(wikipedia_bookcorpus, {}, sources).fill(tmp_path)
     books = [row[1:] for row in texts(tmp_path, "train") if row[0] == "bookcorpus"]
     assert books == [(lines[i], lines[i + 1]) for i in (0, 2, 4)]
     assert not (tmp_path.parent / "escaped.txt").exists()
@@ -99,7 +104,7 @@ def test_long_sentences_are_cut(tmp_path, sources):
 
 
 def test_made_up_corpora_need_no_source(tmp_path):
-    prepared = prepare({"from": "stand_in", "validation_every": 10}, {})
+    prepared = prepare_data(wikipedia_bookcorpus, {"from": "stand_in", "validation_every": 10}, {})
     write_data(prepared, SPEC | {"protocol": "stand_in"}, tmp_path / "data")
     summary = json.loads((tmp_path / "data/dataset.json").read_text())
     assert summary["protocol"] == "stand_in" and summary["splits"]["valid"]["rows"] > 30
@@ -130,13 +135,13 @@ MEASURE = """
 import json, pathlib, resource, sys
 import pyarrow.parquet as pq
 from workflow_scripts.data.datasets import wikipedia_bookcorpus as corpora
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 if __name__ == "__main__":
     corpora.ARTICLES, corpora.LINES = 50, 500
     sources = {name: pathlib.Path(path) for name, path in json.loads(sys.argv[1]).items()}
     out = pathlib.Path(sys.argv[2])
     out.mkdir()
-    content = corpora.prepare({}, sources).fill(out)
+    content = prepare_data(corpora, {}, sources).fill(out)
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({"rows": content["splits"]["train"]["rows"], "peak": peak}))
 """
@@ -152,7 +157,7 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
     for times in (15, 120):
         shard, books = tmp_path / f"{times}.parquet", tmp_path / f"{times}.tar.bz2"
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
-        write_tar(books, "w:bz2", {"books_large_p1.txt": lines * times})
+        pack(books, {"books_large_p1.txt": lines * times})
         given = {name: str(path) for name, path in (sources | {SHARD: shard, BOOKCORPUS: books}).items()}
         words = [sys.executable, str(tmp_path / "measure.py"), json.dumps(given), str(tmp_path / f"out-{times}")]
         environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}

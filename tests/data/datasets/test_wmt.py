@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.__main__ import main
+from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.wmt import prepare
+from workflow_scripts.data.datasets import wmt
 from workflow_scripts.data.formats.parallel_text import pair_lines
 from workflow_scripts.data.formats.translation_tables import mask_lengths
-from workflow_scripts.data.prepared import read_vocabularies, write_data
-from workflow_scripts.data.sources.task_sources import write_tar
+from workflow_scripts.data.prepared import prepare_data, read_vocabularies, write_data
 from workflow_scripts.tasks.batching import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -41,11 +40,6 @@ TEST = {
 }
 
 
-def tar(path, files):
-    write_tar(path, "w:gz" if path.suffix == ".tgz" else "w", files)
-    return path
-
-
 def text(lines):
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -61,11 +55,11 @@ def archives(tmp_path):
                 "training/news.fr-en.fr": text(french),
             },
             "giga.tar": giga,
-            "test.tgz": {f"test/news-{'src' if s == 'en' else 'ref'}.{s}.sgm": test[s].encode() for s in ("en", "fr")},
+            "test.tgz": {f"test/news-{'src' if s == 'en' else 'ref'}.{s}.sgm": test[s] for s in ("en", "fr")},
         }
         for files in content.values():
             files.pop(without, None)
-        return {f"wmt/{name}": tar(tmp_path / name, files) for name, files in content.items()}
+        return {f"wmt/{name}": pack(tmp_path / name, files) for name, files in content.items()}
 
     return make
 
@@ -73,7 +67,7 @@ def archives(tmp_path):
 def made(tmp_path, sources, **options):
     spec = {"task": "t", "prepare": "workflow_scripts.data.datasets.wmt", "protocol": "paper"}
     out = tmp_path / "data"
-    write_data(prepare(OPTIONS | options, sources), spec | {"options": {}, "sources": []}, out)
+    write_data(prepare_data(wmt, OPTIONS | options, sources), spec | {"options": {}, "sources": []}, out)
     return out, json.loads((out / "dataset.json").read_text())
 
 
@@ -182,25 +176,17 @@ def test_a_torn_archive(tmp_path, archives):
             made(tmp_path, sources)
 
 
-def test_made_up_data_from_the_catalogue(tmp_path):
-    assert main(["prepare", "--task", "wmt14-fr-en", "--scale", "demo", "--out", str(tmp_path / "data")]) == 0
-    summary = json.loads((tmp_path / "data/dataset.json").read_text())
-    assert summary["protocol"] == "stand_in"
-    assert summary["splits"]["train"]["rows"] > 2000 and summary["splits"]["test"]["rows"] == 60
-    assert summary["splits"]["test"]["out_of_vocabulary_tokens"] == 0
-
-
 MEASURE = """
 import json, pathlib, resource, sys
 from workflow_scripts.data.datasets import wmt
-from workflow_scripts.data.prepared import write_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     sources = {f"wmt/{file}": folder / file for file in ("news.tgz", "giga.tar", "test.tgz")}
     out = folder / "out"
     out.mkdir()
     wmt.PAIRS_TO_TOKENISE, wmt.PAIRS_TO_ENCODE = 200, 500
-    content = wmt.prepare(json.loads(sys.argv[2]), sources).fill(out)
+    content = prepare_data(wmt, json.loads(sys.argv[2]), sources).fill(out)
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({"rows": content["splits"]["train"]["rows"], "peak": peak}))
 """

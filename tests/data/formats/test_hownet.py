@@ -31,14 +31,6 @@ def test_stand_in(tmp_path):
     assert goat & hen and goat & pine and not hen & pine
 
 
-def test_the_same_bytes_every_time(tmp_path):
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        stand_in.write_sememes(tmp_path / folder)
-    for name in ("HowNet.idx", "sememe.idx"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [

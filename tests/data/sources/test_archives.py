@@ -1,7 +1,6 @@
 """Reading wanted files out of folders and archives, whatever paths they claim."""
 
 import gzip
-import io
 import re
 import stat
 import tarfile
@@ -14,30 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data.packing import pack
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
 from workflow_scripts.data.sources.archives import read_members, unpack_stream, unpack_zip
 
 
-def packed(path, members: list[tuple[str, bytes]]):
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in members:
-                archive.writestr(name, content)
-    else:
-        with tarfile.open(path, f"w:{path.suffix[1:].removeprefix('tar')}") as archive:
-            for name, content in members:
-                entry = tarfile.TarInfo(name)
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
-    return path
-
-
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz"])
 def test_wanted_files_are_found_by_name_and_nothing_is_written(tmp_path, name):
     members = [("../../dict/data.noun", b"nouns"), ("/etc/index.noun", b"index"), ("dict/other", b"no")]
-    found = read_members(packed(tmp_path / name, members), {"data.noun", "index.noun", "data.verb"})
+    found = read_members(pack(tmp_path / name, members), {"data.noun", "index.noun", "data.verb"})
     assert found == {"data.noun": b"nouns", "index.noun": b"index"}
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -60,8 +46,8 @@ def debian_package(path, members: list[tuple[str, bytes]]):
 
 
 def test_a_debian_package(tmp_path):
-    data = packed(tmp_path / "data.tar.xz", [("./usr/share/wordnet/data.noun", b"nouns")]).read_bytes()
-    control = packed(tmp_path / "control.tar.xz", [("./data.noun", b"not this")]).read_bytes()
+    data = pack(tmp_path / "data.tar.xz", [("./usr/share/wordnet/data.noun", b"nouns")]).read_bytes()
+    control = pack(tmp_path / "control.tar.xz", [("./data.noun", b"not this")]).read_bytes()
     members = [("debian-binary", b"2.0\n"), ("control.tar.xz/", control), ("data.tar.xz/", data)]
     assert read_members(debian_package(tmp_path / "a.deb", members), {"data.noun"}) == {"data.noun": b"nouns"}
     members = [("debian-binary", b"2.0"), ("data.tar.xz", data)]  # an odd length, a name without its slash
@@ -83,10 +69,10 @@ def test_links_are_not_followed(tmp_path):
 
 
 def test_what_is_refused(tmp_path, monkeypatch):
-    twice = packed(tmp_path / "twice.tar.gz", [("a/x", b"1"), ("b/x", b"2")])
+    twice = pack(tmp_path / "twice.tar.gz", [("a/x", b"1"), ("b/x", b"2")])
     with pytest.raises(UserError, match=r"twice.tar.gz: holds two files x"):
         read_members(twice, {"x"})
-    whole = packed(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
+    whole = pack(tmp_path / "whole.tar.gz", [("a/x", bytes(range(256)) * 64)])
     for name, content in (("half.tar.gz", whole.read_bytes()[:200]), ("text.zip", b"no archive")):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError, match=f"{name} cannot be read .*; fetch it again"):
@@ -107,7 +93,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, n
     if name == "lines.txt.gz":
         (tmp_path / name).write_bytes(gzip.compress(bytes(2**25)))
     else:
-        packed(tmp_path / name, [(f"a/x{i}", bytes(2**25 if count == 1 else 10)) for i in range(count)])
+        pack(tmp_path / name, [(f"a/x{i}", bytes(2**25 if count == 1 else 10)) for i in range(count)])
     with pytest.raises(UserError, match=f"{name} unpacks to more than [0-9,]* bytes or 10 files; do not use it"):
         if name == "lines.txt.gz":
             with open(tmp_path / name, "rb") as stream:
@@ -150,7 +136,7 @@ def test_a_hostile_crate_is_one_line_and_writes_nothing(tmp_path, capsys, monkey
     if isinstance(members, bytes):
         crate.write_bytes(members)
     elif members:
-        content = packed(crate, [("a", b"x")] if members == "encrypted" else members).read_bytes()
+        content = pack(crate, [("a", b"x")] if members == "encrypted" else members).read_bytes()
         if members == "encrypted":  # its flags, in the local header and in the directory
             at = content.index(b"PK\x01\x02") + 8
             crate.write_bytes(content[:6] + b"\x01" + content[7:at] + b"\x01" + content[at + 1 :])
@@ -164,7 +150,7 @@ def test_a_hostile_crate_is_one_line_and_writes_nothing(tmp_path, capsys, monkey
 @given(st.sampled_from(["zip", "tar", "tar.gz", "tar.xz"]), st.binary(min_size=1, max_size=4), st.floats(0, 1))
 def test_any_damage_is_one_line(kind, damage, place):
     with tempfile.TemporaryDirectory() as folder:
-        path = packed(Path(folder, f"a.{kind}"), [("d/" + "n" * 150, b"text " * 40), ("x", b"y" * 600)])
+        path = pack(Path(folder, f"a.{kind}"), [("d/" + "n" * 150, b"text " * 40), ("x", b"y" * 600)])
         content = bytearray(path.read_bytes())
         start = int(place * (len(content) - len(damage)))
         content[start : start + len(damage)] = damage

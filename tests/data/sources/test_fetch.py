@@ -2,7 +2,6 @@
 
 import argparse
 import email.utils
-import hashlib
 import json
 import os
 import re
@@ -18,14 +17,16 @@ import pytest
 import yaml
 
 from tests.data.file_server import serving
+from tests.data.hub_server import sha256
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import Source, load_sources, verify_downloads
 from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
 
 CONTENT = bytes(range(256)) * 4000
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
+DIGEST = sha256(CONTENT)
 QUICK = RetryPolicy(attempts=4, connection_attempts=2, first_wait=0.01, longest_wait=0.5)
+PATIENT = RetryPolicy(attempts=2, first_wait=0.0, longest_wait=0.8)
 ROOT = Path(__file__).parents[3]
 
 
@@ -33,6 +34,7 @@ ROOT = Path(__file__).parents[3]
 def server():
     with serving() as running:
         running.files["/toy/file.bin"] = CONTENT
+        running.source = toy(f"{running.url}/toy/file.bin")
         yield running
 
 
@@ -52,8 +54,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def test_a_plain_download(server, tmp_path):
     told = []
-    source = toy(f"{server.url}/toy/file.bin")
-    fetch_source(source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
+    fetch_source(server.source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -73,59 +74,58 @@ def test_passing_faults_are_overcome(server, tmp_path, changes, asked):
     """A dropped connection is resumed, unless the server ignores Range; so is a body that ends without a length."""
     for name, value in changes.items():
         setattr(server, name, value)
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    get(server.source, tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert [wanted for _, wanted, _ in server.requests] == asked
 
 
 def test_what_is_there_and_right_costs_no_request(server, tmp_path):
-    source = toy(f"{server.url}/toy/file.bin")
-    get(source, tmp_path)
-    assert get(source, tmp_path) == "already there"
+    get(server.source, tmp_path)
+    assert get(server.source, tmp_path) == "already there"
     assert len(server.requests) == 1
 
 
 def test_progress_makes_retry_policy_new(server, tmp_path):
     server.faults = [("drop", 1000)] * 20
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    get(server.source, tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert len(server.requests) == 21
 
 
-def test_waits_double(server, tmp_path):
-    server.faults = [("status", 503, {})] * 3
+@pytest.mark.parametrize(
+    ("headers", "n", "policy", "least", "most"),
+    [
+        ({}, 3, RetryPolicy(attempts=4, first_wait=0.1, longest_wait=0.3), 0.1 + 0.2 + 0.3, 60),
+        ({"Retry-After": "1"}, 1, PATIENT, 0.7, 5),
+        ({"Retry-After": None}, 1, PATIENT, 0.7, 5),
+    ],
+)
+def test_waits_double_or_are_those_that_the_server_asks_for(server, tmp_path, headers, n, policy, least, most):
+    dated = {name: value or email.utils.formatdate(time.time() + 2, usegmt=True) for name, value in headers.items()}
+    server.faults = [("status", 503, dated)] * n
     started = time.monotonic()
-    policy = RetryPolicy(attempts=4, first_wait=0.1, longest_wait=0.3)
-    fetch_source(toy(f"{server.url}/toy/file.bin"), tmp_path, None, policy, lambda done, total: None)
-    assert time.monotonic() - started >= 0.1 + 0.2 + 0.3
+    fetch_source(server.source, tmp_path, None, policy, lambda done, total: None)
+    assert least <= time.monotonic() - started < most
 
 
-@pytest.mark.parametrize("as_date", [False, True])
-def test_retry_after_is_heeded(server, tmp_path, as_date):
-    value = email.utils.formatdate(time.time() + 2, usegmt=True) if as_date else "1"
-    server.faults = [("status", 503, {"Retry-After": value})]
-    started = time.monotonic()
-    policy = RetryPolicy(attempts=2, first_wait=0.0, longest_wait=0.8)
-    fetch_source(toy(f"{server.url}/toy/file.bin"), tmp_path, None, policy, lambda done, total: None)
-    assert 0.7 < time.monotonic() - started < 5
-
-
-def test_retry_policy_ends(server, tmp_path):
-    server.faults = [("status", 503, {})] * 50
-    with pytest.raises(
-        UserError, match=r"toy/file.bin is missing: tried .*: HTTP status 503, 4 times in a row; get it by"
-    ):
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert len(server.requests) == QUICK.attempts
+@pytest.mark.parametrize(
+    ("faults", "message", "requests"),
+    [
+        ([("status", 503, {})] * 50, "is missing: tried .*: HTTP status 503, 4 times in a row; get it by", 4),
+        *(([("status", status, {})], f"HTTP status {status}", 1) for status in (401, 403, 404, 410)),
+        ([("redirect", "file:///etc/passwd")], "redirects from http to file: not followed", 1),
+        ([("redirect", "ftp://127.0.0.1/file?token=secret")], "redirects from http to ftp: not followed", 1),
+        ([("redirect", "data:text/plain,x")], "redirects from http to data: not followed", 1),
+        ([("redirect", "/toy/file.bin")] * 50, "redirect", 6),
+    ],
+)
+def test_a_refusal_is_final_and_the_number_of_trials_is_limited(server, tmp_path, faults, message, requests):
+    server.faults = faults
+    with pytest.raises(UserError, match=message) as caught:
+        get(server.source, tmp_path)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == requests
     assert kept(tmp_path) == {}
-
-
-@pytest.mark.parametrize("status", [401, 403, 404, 410])
-def test_a_refusal_is_final_for_its_url(server, tmp_path, status):
-    server.faults = [("status", status, {})]
-    with pytest.raises(UserError, match=f"HTTP status {status}"):
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert len(server.requests) == 1
 
 
 def test_the_next_url_is_tried(server, tmp_path):
@@ -136,33 +136,31 @@ def test_the_next_url_is_tried(server, tmp_path):
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
 
 
-def test_wrong_bytes_are_named_and_not_kept(server, tmp_path):
-    server.files["/toy/file.bin"] = CONTENT[::-1]
-    actual = hashlib.sha256(CONTENT[::-1]).hexdigest()
-    with pytest.raises(UserError) as caught:
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    for part in (f"expected {DIGEST}", f"actual {actual}", f"{server.url}/toy/file.bin", "nothing was kept"):
-        assert part in str(caught.value)
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize(
+    ("content", "changes", "message"),
+    [
+        (
+            CONTENT[::-1],
+            {},
+            f"has the wrong sha256: expected {DIGEST}, actual {sha256(CONTENT[::-1])}, nothing was kept",
+        ),
+        (CONTENT + b"more", {}, f"wrong size: expected {len(CONTENT)} bytes, the server offers {len(CONTENT) + 4}"),
+        (b"<html>Please log in</html>", {}, "wrong size"),
+        (b"<html>Please log in</html>", {"bytes": None}, "wrong sha256"),
+    ],
+)
+def test_a_wrong_file_is_named_and_not_kept(server, tmp_path, content, changes, message):
+    server.files["/toy/file.bin"] = content
+    with pytest.raises(UserError, match=message) as caught:
+        get(replace(server.source, **changes), tmp_path)
+    assert server.source.urls[0] in str(caught.value) and "\n" not in str(caught.value)
     assert kept(tmp_path) == {}
 
 
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_wrong_size_is_named_and_not_kept(server, tmp_path, announced):
-    server.files["/toy/file.bin"] = CONTENT + b"more"
-    if not announced:
-        server.faults = [("short", len(CONTENT) + 4)]
-    with pytest.raises(UserError, match=f"wrong size: expected {len(CONTENT)} bytes, the server"):
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert kept(tmp_path) == {}
-
-
-def test_an_error_page_with_status_200_is_refused(server, tmp_path):
-    server.files["/toy/file.bin"] = b"<html>Please log in</html>"
-    with pytest.raises(UserError, match="wrong size"):
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    with pytest.raises(UserError, match="wrong sha256"):
-        get(toy(f"{server.url}/toy/file.bin", size=None), tmp_path)
+def test_more_bytes_than_declared_are_not_kept_if_no_size_is_announced(server, tmp_path):
+    server.files["/toy/file.bin"], server.faults = CONTENT + b"more", [("short", len(CONTENT) + 4)]
+    with pytest.raises(UserError, match=f"wrong size: expected {len(CONTENT)} bytes, the server sends more"):
+        get(server.source, tmp_path)
     assert kept(tmp_path) == {}
 
 
@@ -172,41 +170,19 @@ def test_a_wrong_file_in_place_stays_until_the_right_one_is_here(server, tmp_pat
     with pytest.raises(UserError, match="is missing"):
         get(toy(), tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": b"half of it"}
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    get(server.source, tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
 
 
-def test_half_a_file_of_an_earlier_call_is_gone_on_with(server, tmp_path):
+@pytest.mark.parametrize(
+    "part", [CONTENT[:70_000], *(b"x" * size for size in (70_000, len(CONTENT), len(CONTENT) + 9))]
+)
+def test_half_a_file_of_an_earlier_call_is_completed_or_thrown_away(server, tmp_path, part):
     (tmp_path / "toy").mkdir()
-    (tmp_path / "toy/file.bin.part").write_bytes(CONTENT[:70_000])
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    (tmp_path / "toy/file.bin.part").write_bytes(part)
+    get(server.source, tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
-    assert [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
-
-
-@pytest.mark.parametrize("rest", [b"x" * 70_000, b"x" * len(CONTENT), b"x" * (len(CONTENT) + 9)])
-def test_a_wrong_half_of_an_earlier_call_is_thrown_away(server, tmp_path, rest):
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy/file.bin.part").write_bytes(rest)
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert kept(tmp_path) == {"toy/file.bin": CONTENT}
-
-
-@pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://127.0.0.1/file?token=secret", "data:text/plain,x"])
-def test_redirects_away_from_the_web_are_not_followed(server, tmp_path, location):
-    server.faults = [("redirect", location)]
-    with pytest.raises(UserError, match=r"redirects from http to (file|ftp|data): not followed") as caught:
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert "secret" not in str(caught.value)
-    assert len(server.requests) == 1
-    assert kept(tmp_path) == {}
-
-
-def test_redirects_in_a_circle_end(server, tmp_path):
-    server.faults = [("redirect", "/toy/file.bin")] * 50
-    with pytest.raises(UserError, match="redirect"):
-        get(toy(f"{server.url}/toy/file.bin"), tmp_path)
-    assert len(server.requests) < 10
+    assert part[:1] == b"x" or [asked for _, asked, _ in server.requests] == ["bytes=70000-"]
 
 
 def test_no_network_and_no_mirror(tmp_path):
@@ -229,7 +205,7 @@ def test_a_file_without_url(tmp_path):
 
 def test_another_packing_is_as_good(server, tmp_path):
     other = CONTENT[1000:]
-    digest = hashlib.sha256(other).hexdigest()
+    digest = sha256(other)
     server.files["/other.bin"] = other
     source = replace(toy(), packings=(replace(toy(f"{server.url}/other.bin"), sha256=digest, bytes=len(other)),))
     assert get(source, tmp_path / "a").startswith(f"from {server.url}/other.bin")
@@ -245,7 +221,7 @@ def test_another_packing_is_as_good(server, tmp_path):
 def test_the_mirror_comes_first(server, tmp_path):
     (tmp_path / "mirror/toy").mkdir(parents=True)
     (tmp_path / "mirror/toy/file.bin").write_bytes(CONTENT)
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path / "downloads", tmp_path / "mirror")
+    get(server.source, tmp_path / "downloads", tmp_path / "mirror")
     assert kept(tmp_path / "downloads") == {"toy/file.bin": CONTENT}
     assert server.requests == []
 
@@ -283,11 +259,10 @@ def test_a_mirror_that_changes_during_the_copy_gives_the_whole_file_or_none(tmp_
 
 @pytest.mark.parametrize("wrong", [b"not this", CONTENT[::-1]])
 def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, wrong):
-    source = toy(f"{server.url}/toy/file.bin")
     (tmp_path / "mirror/toy").mkdir(parents=True)
-    assert "no such file" in get(source, tmp_path / "first", tmp_path / "mirror")
+    assert "no such file" in get(server.source, tmp_path / "first", tmp_path / "mirror")
     (tmp_path / "mirror/toy/file.bin").write_bytes(wrong)
-    assert "wrong s" in get(source, tmp_path / "second", tmp_path / "mirror")
+    assert "wrong s" in get(server.source, tmp_path / "second", tmp_path / "mirror")
     assert kept(tmp_path / "first") == kept(tmp_path / "second") == {"toy/file.bin": CONTENT}
     with pytest.raises(UserError, match=rf"{tmp_path}/mirror/toy/file.bin has the wrong s.*: expected .*, actual "):
         get(toy(), tmp_path / "third", tmp_path / "mirror")
@@ -297,7 +272,7 @@ def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, 
 @pytest.mark.quick_faults
 def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source, downloads = toy(f"{server.url}/toy/file.bin", sha256=None, size=None), tmp_path / "downloads"
+    source, downloads = replace(server.source, sha256=None, bytes=None), tmp_path / "downloads"
     assert "unpinned (a toy): compared with trusted.csv" in get(source, downloads)
     head, line = (tmp_path / "trusted.csv").read_text().splitlines()
     assert head == "source,sha256,bytes,date"
@@ -321,7 +296,7 @@ def test_a_damaged_list_of_trusted_files_is_refused_and_not_passed_over(server, 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trusted.csv").write_text(f"source,sha256,bytes,date\ntoy/file.bin,{DIGEST},1,1\n{damage}\n")
     with pytest.raises(UserError, match=r"^trusted\.csv:3: (expected one line per source|more or fewer cells)"):
-        get(toy(f"{server.url}/toy/file.bin", sha256=None, size=None), tmp_path / "downloads")
+        get(replace(server.source, sha256=None, bytes=None), tmp_path / "downloads")
 
 
 def test_a_file_that_nothing_vouches_for_is_not_read(tmp_path, monkeypatch):
@@ -339,12 +314,12 @@ def test_parallel_fetches_lose_no_trusted_file(server, tmp_path):
     started = [start(f"{server.url}/{name}", tmp_path, name, "") for name in reversed(names)]
     assert all("unpinned" in process.communicate(timeout=60)[0] for process in started)
     found = [line.split(",")[:2] for line in (tmp_path / "trusted.csv").read_text().splitlines()[1:]]
-    assert found == [[name, hashlib.sha256(name.encode()).hexdigest()] for name in names]
+    assert found == [[name, sha256(name.encode())] for name in names]
 
 
 def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source = toy(f"{server.url}/toy/file.bin", sha256=None, size=None)
+    source = replace(server.source, sha256=None, bytes=None)
     for etag, folder, asked in (
         ('"1"', "strong", [(None, None), ("bytes=5000-", '"1"')]),
         ('W/"1"', "weak", [(None, None), (None, None)]),
@@ -396,7 +371,7 @@ def test_a_killed_download_is_gone_on_with(server, tmp_path):
     received = part.stat().st_size
     assert 0 < received <= 300_000
     assert not (tmp_path / "toy/file.bin").exists()
-    get(toy(f"{server.url}/toy/file.bin"), tmp_path)
+    get(server.source, tmp_path)
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert server.requests[-1][1] == f"bytes={received}-"
 
@@ -486,7 +461,7 @@ def test_the_manifest_changes_with_the_file_and_at_no_other_time(tmp_path):
         contents.append((tmp_path / "file.bin.json").read_text())
     assert contents[0] == contents[1] != contents[2]
     found = json.loads(contents[0])
-    assert (found["sha256"], found["bytes"]) == (hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    assert (found["sha256"], found["bytes"]) == (DIGEST, len(CONTENT))
 
 
 def test_no_source_file_has_the_name_of_anothers_manifest():

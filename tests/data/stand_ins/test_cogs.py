@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.datasets.cogs import STRUCTURAL, prepare, read_cogs
-from workflow_scripts.data.stand_ins import cogs
+from workflow_scripts.data.datasets import cogs
+from workflow_scripts.data.datasets.cogs import STRUCTURAL, read_cogs
+from workflow_scripts.data.prepared import prepare_data
+from workflow_scripts.data.stand_ins.cogs import write_cogs
 
 NOUN = r"(?P<word>\w+) \( x _ (?P<position>\d+) \)"
 VERB = r"(?P<word>\w+) \. (agent|theme|recipient|ccomp|xcomp) \( x _ (?P<position>\d+) , (x _ \d+|[A-Z][a-z]+) \)"
@@ -19,7 +21,7 @@ MODIFIER = r"(?P<word>\w+) \. nmod \. (?P<preposition>[a-z]+) \( x _ (?P<positio
 
 @pytest.fixture(scope="module")
 def made():
-    return prepare({"from": "stand_in"}, {})
+    return prepare_data(cogs, {"from": "stand_in"}, {})
 
 
 def test_all_kinds_of_generalisation(made):
@@ -39,7 +41,7 @@ def test_the_kinds_are_upstreams(mirror, made):
 @given(st.integers(0, 2**31 - 1))
 def test_no_sentence_stands_twice(seed):
     with tempfile.TemporaryDirectory() as folder:
-        cogs.write_cogs(Path(folder), seed)
+        write_cogs(Path(folder), seed)
         files = {file: read_cogs(Path(folder) / f"{file}.tsv") for file in ("train", "dev", "test", "gen")}
     sizes = {file: len(examples) for file, examples in files.items()}
     assert sizes == {"train": 1000, "dev": 100, "test": 100, "gen": 210}

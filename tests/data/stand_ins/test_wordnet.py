@@ -5,8 +5,9 @@ from collections import Counter, defaultdict
 import pytest
 
 from tests.data.nltk_wordnet import nltk_reader
-from workflow_scripts.data.datasets.inverse_dictionary import prepare
+from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.formats import wordnet
+from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins.wordnet import SENSES, write_wordnet
 
 
@@ -41,7 +42,7 @@ def test_nltk_reads_the_same(tmp_path, monkeypatch):
 
 
 def test_words_have_many_senses_and_a_cue_each():
-    prepared = prepare({"from": "stand_in"}, {})
+    prepared = prepare_data(inverse_dictionary, {"from": "stand_in"}, {})
     rows = [row for table in prepared.tables.values() for row in zip(table["content"], table["label"], strict=True)]
     assert set(Counter(label for _, label in rows).values()) == {SENSES}
     assert len({content for content, _ in rows}) == len(rows)
@@ -54,9 +55,3 @@ def test_words_have_many_senses_and_a_cue_each():
     assert all(any(words[a, b] == {label} for a in c.split() for b in c.split()) for c, label in rows)
     # Longer words than the rest are compounds, which tokenizers of a small vocabulary cut.
     assert sum(any(len(word) > 9 for word in content.split()) for content, _ in rows) > len(rows) / 4
-
-
-def test_the_same_bytes_every_time(folder, tmp_path):
-    write_wordnet(tmp_path)
-    for file in folder.iterdir():
-        assert (tmp_path / file.name).read_bytes() == file.read_bytes()

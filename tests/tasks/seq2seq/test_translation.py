@@ -17,8 +17,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
 from workflow_scripts.config.runs import parse_run
-from workflow_scripts.data.datasets.cognition import prepare
-from workflow_scripts.data.prepared import read_table, read_vocabularies, write_data
+from workflow_scripts.data.datasets import cognition
+from workflow_scripts.data.prepared import prepare_data, read_table, read_vocabularies, write_data
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
@@ -37,7 +37,7 @@ def data(tmp_path_factory) -> Path:
     """The stand-in of CoGnition as `prepare` writes it."""
     folder = tmp_path_factory.mktemp("cognition") / "data"
     spec = {"task": "cognition", "prepare": "workflow_scripts.data.datasets.cognition", "options": {"from": "stand_in"}}
-    write_data(prepare(spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
+    write_data(prepare_data(cognition, spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
     return folder
 
 

@@ -7,18 +7,14 @@ the 5-core set, `in_distribution` gets the remaining ones.
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import report_broken, unpack_stream
-from workflow_scripts.data.sources.task_sources import find_source
 
-WHERE = "options of workflow_scripts.data.datasets.amazon"
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
@@ -31,16 +27,15 @@ class Options(UpstreamOptions):
     test: PositiveInt = 5000  # of each of `in_distribution` and `test`
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
     music, video = (
-        shuffle_rows(read_amazon_reviews(find_source(sources, WHERE, name)), settings.seed, name)
+        shuffle_rows(read_amazon_reviews(settings.find_source(sources, name)), settings.seed, name)
         for name in (MUSIC, VIDEO)
     )
     held_out = settings.train + settings.valid
     if len(music) <= held_out:
-        raise UserError(f"{WHERE}: keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}")
+        raise settings.make_error(f"keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}")
     splits = {
         "train": music[: settings.train],
         "valid": music[settings.train : held_out],

@@ -8,24 +8,20 @@ import string
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from pydantic import Field
-
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import sparql
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.cfq"
 ARCHIVE = "cfq/cfq.tar.gz"
 SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}  # our name -> upstream's key
 SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 
-class Options(StrictModel):
+class Options(DataOptions):
     """Options. Questions always get spaces around punctuation.
 
     preprocessing: of the queries. `official` (Keysers et al. 2020): `count(*)` becomes 4 tokens, `ns:` is removed, `m.`
@@ -37,23 +33,21 @@ class Options(StrictModel):
     split: Literal["mcd1", "mcd2", "mcd3"]
     preprocessing: Literal["grouped", "official"] = "grouped"
     inverse: bool = False
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     seed: int = 0  # of the stand-in data
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Prepare the splits. Raises UserError for wrong options, a missing source or malformed items."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
+    """Prepare the splits. Raises UserError for a missing source or malformed items."""
     if settings.inverse and settings.preprocessing == "official":
-        raise UserError(f"{WHERE}: key 'inverse' means nothing for preprocessing official; leave it out")
-    with open_sources(settings.origin, sources, stand_in.write_cfq, settings.seed) as files:
-        splits = read_cfq(find_source(files, WHERE, ARCHIVE), settings)
+        raise settings.make_error("key 'inverse' means nothing for preprocessing official; leave it out")
+    with settings.open_sources(sources, stand_in.write_cfq, settings.seed) as files:
+        splits = read_cfq(settings.find_source(files, ARCHIVE), settings)
     notes = []
     if settings.preprocessing == "grouped":
         notes.append("queries: triples with common parts are one item, items are sorted")
     if settings.inverse:
         notes.append(f"queries: {len(sparql.INVERSE)} predicates are turned into their inverses")
-    return Seq2SeqDataset(splits, notes, "stand_in" if settings.origin == "stand_in" else "paper")
+    return Seq2SeqDataset(splits, notes)
 
 
 def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:

@@ -7,34 +7,31 @@ into words. Other targets are subwords of upstream's byte-pair encoding (`@@` jo
 
 import random
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import iterate_ngrams
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.archives import read_aligned_lines, read_text_lines
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_type, split_compound
 
-WHERE = "options of workflow_scripts.data.datasets.cognition"
 NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]
 LEXICON, CODE = "eval_lexicon", "processed_code"
 
 Pair = tuple[str, str]
 
 
-class Options(StrictModel):
+class Options(DataOptions):
     """`training: valid_and_test` trains on upstream's validation and test sets, without sentences with a new compound.
 
     `held_out` of these pairs are then sampled for each of valid and test.
     """
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     training: Literal["upstream", "valid_and_test"] = "upstream"
     held_out: PositiveInt = 1000
     seed: int = 0
@@ -53,10 +50,9 @@ def read_cognition_lexicon(path: Path) -> Lexicon:
     return lexicon
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Prepare the splits and lexicon.json. Raises UserError for wrong options or missing or malformed sources."""
-    settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, stand_in.write_cognition, settings.seed) as found:
+def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
+    """Prepare the splits and lexicon.json. Raises UserError for missing or malformed sources."""
+    with settings.open_sources(sources, stand_in.write_cognition, settings.seed) as found:
         return build_cognition(settings, found)
 
 
@@ -65,10 +61,9 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
 
     reduced = settings.training == "valid_and_test"
-    protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if reduced else "paper"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
     names = [f"{split}.{side}" for split in splits for side in ("en", "zh")] + [*NEW_COMPOUNDS, LEXICON, CODE]
-    files = {name: find_source(sources, WHERE, f"cognition/{name}") for name in names}
+    files = {name: settings.find_source(sources, f"cognition/{name}") for name in names}
     lexicon = read_cognition_lexicon(files[LEXICON])
     new = [tuple(map(reduce_spaces, line)) for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])]
     for number, (source, _, compound) in enumerate(new, start=1):
@@ -92,6 +87,7 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     made = {split: [Example(source, divide(target)) for source, target in pairs[split]] for split in pairs}
     made["cg_test"] = [Example(text, target.replace(" ", ""), find_phrase_type(found)) for text, target, found in new]
     columns, extra = {"cg_test": {"compound": compounds}}, {"lexicon.json": lexicon}
+    protocol = "reduced" if reduced else "paper"
     return Seq2SeqDataset(made, notes, protocol, columns=columns, files=extra, whole_targets=["cg_test"])
 
 
@@ -108,7 +104,7 @@ def sample_splits(
     lengths = {len(words) for words in new}
     kept = [pair for pair in pairs if new.isdisjoint(iterate_ngrams(tuple(pair[0].split(" ")), lengths))]
     if len(kept) <= 2 * settings.held_out:
-        raise UserError(f"{WHERE}: key 'held_out' is {settings.held_out}; it must be below half of {len(kept)} pairs")
+        raise settings.make_error(f"key 'held_out' is {settings.held_out}; it must be below half of {len(kept)} pairs")
     drawn = random.Random(f"{settings.seed}/held_out").sample(range(len(kept)), 2 * settings.held_out)
     places = {"valid": sorted(drawn[: settings.held_out]), "test": sorted(drawn[settings.held_out :])}
     splits = {"train": [kept[i] for i in sorted(set(range(len(kept))) - set(drawn))]}

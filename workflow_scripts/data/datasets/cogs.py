@@ -5,41 +5,31 @@ Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the 
 """
 
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.archives import read_numbered_lines
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.cogs"
 SPLITS = {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}  # our name -> upstream's file
 STRUCTURAL = ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
 
 
 class Options(SplitOptions):
-    """`from: stand_in` first writes small stand-in files in upstream's format (`stand_ins.cogs`)."""
-
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+    """Options; those of every sequence-to-sequence set."""
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Prepare the splits. Raises UserError for wrong options, missing sources or malformed lines."""
-    settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, stand_in.write_cogs, settings.seed) as files:
-        made = {split: read_cogs(find_source(files, WHERE, f"cogs/{file}.tsv")) for split, file in SPLITS.items()}
+def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
+    """Prepare the splits. Raises UserError for missing sources or malformed lines."""
+    with settings.open_sources(sources, stand_in.write_cogs, settings.seed) as files:
+        made = {split: read_cogs(settings.find_source(files, f"cogs/{file}.tsv")) for split, file in SPLITS.items()}
     train, test = made.pop("train"), made.pop("test")
     splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})
     groups = {"lexical": [kind for kind in found if kind not in STRUCTURAL]}
     groups["structural"] = [kind for kind in found if kind in STRUCTURAL]
-    protocol = "stand_in" if settings.origin == "stand_in" else "reduced" if settings.limit else "paper"
-    return Seq2SeqDataset(splits, notes, protocol, groups)
+    return Seq2SeqDataset(splits, notes, "reduced" if settings.limit else "paper", groups)
 
 
 def read_cogs(path: Path) -> list[Example]:

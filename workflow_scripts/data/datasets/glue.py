@@ -6,14 +6,14 @@ Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of gen
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
+    SentenceOptions,
     UpstreamOptions,
     build_table,
     parse_class,
@@ -22,9 +22,7 @@ from workflow_scripts.data.datasets.sentences import (
 )
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
-from workflow_scripts.data.sources.task_sources import find_source
 
-WHERE = "options of workflow_scripts.data.datasets.glue"
 DEV_IDS = "glue/mrpc_dev_ids.tsv"
 
 
@@ -70,13 +68,12 @@ class Options(UpstreamOptions):
     validation: PositiveInt = 1000
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
     layout = LAYOUTS[settings.task]
-    found = {split: read_glue(sources, settings.task, split) for split in layout.files}
+    found = {split: read_glue(settings, sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
-        wanted = read_dev_ids(find_source(sources, WHERE, DEV_IDS))
+        wanted = read_dev_ids(settings.find_source(sources, DEV_IDS))
         if unknown := wanted - {row.item for row in found["train"]}:
             pair = min(unknown).replace("/", " ")
             raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
@@ -90,12 +87,12 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
 
 
 def read_glue(
-    sources: dict[str, Path], task: str, split: str, genre: str | None = None, where: str = WHERE
+    settings: SentenceOptions, sources: dict[str, Path], task: str, split: str, genre: str | None = None
 ) -> list[Sentence]:
     """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
     layout = LAYOUTS[task]
     file = layout.files[split]
-    path = find_source(sources, where, *(name.format(file) for name in layout.sources))
+    path = settings.find_source(sources, *(name.format(file) for name in layout.sources))
     *texts, label = layout.columns
     found = []
     # Upstream's file of QQP has broken lines.

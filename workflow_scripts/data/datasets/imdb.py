@@ -5,33 +5,31 @@ Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's tes
 
 import re
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.glue import read_glue
-from workflow_scripts.data.datasets.sentences import Sentence, build_table, shuffle_rows, split_off
-from workflow_scripts.data.datasets.sentences import UpstreamOptions as Options
+from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows, split_off
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
-from workflow_scripts.data.sources.task_sources import find_source
 
-WHERE = "options of workflow_scripts.data.datasets.imdb"
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
-    found = read_imdb(find_source(sources, WHERE, ARCHIVE))
+class Options(UpstreamOptions):
+    """Options of every data set of sentences."""
+
+
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    found = read_imdb(settings.find_source(sources, ARCHIVE))
     valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
     train = shuffle_rows(found["train"], settings.seed, "order")
     splits = {"train": train, "valid": valid, "in_distribution": in_distribution}
     notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
-    test = read_glue(sources, "sst2", "dev", where=WHERE)
+    test = read_glue(settings, sources, "sst2", "dev")
     return build_table(splits | {"test": test}, sst2.LABELS, settings, notes)
 
 

@@ -8,18 +8,16 @@ import random
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.inverse_dictionary"
 SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
 SPLIT_SEED = 42
 ONE_WORD = re.compile(r"[A-Za-z]{2,}")
@@ -29,13 +27,12 @@ JOINT = re.compile(r"--+|/|\s-\s")
 MARK = re.compile(r"[^\w\s]|_")
 
 
-class DictionaryOptions(StrictModel):
+class DictionaryOptions(DataOptions):
     """The dictionary, and how many most frequent words, by WordNet's counts in tagged texts, may be answers.
 
     This replaces the paper's filter, words that are one token of the first LLaMA tokenizer.
     """
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     definienda: PositiveInt = 2500
 
 
@@ -53,9 +50,8 @@ class Item(NamedTuple):
     label: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed dictionary."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed dictionary."""
     items = find_items(load_dictionary(settings, sources), settings.definienda)
     rows = [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in items]
     splits = {split: [rows[i] for i in found] for split, found in split_items(items, settings.split_by).items()}
@@ -66,15 +62,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         f"{len({item.label for item in items})} words; {named} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
-    return TableDataset(
-        collect_columns(splits, PromptItem._fields), notes, "stand_in" if settings.origin == "stand_in" else "reduced"
-    )
+    return TableDataset(collect_columns(splits, PromptItem._fields), notes, "reduced")
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
     """Read the dictionary of the options. Raises UserError if it is missing, malformed or has no word counts."""
-    with open_sources(settings.origin, sources, stand_in.write_wordnet) as files:
-        path = find_source(files, WHERE, *SOURCES)
+    with settings.open_sources(sources, stand_in.write_wordnet) as files:
+        path = settings.find_source(files, *SOURCES)
         wordnet = read_wordnet(path)
     if not wordnet.counts:  # needed to select words
         raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")

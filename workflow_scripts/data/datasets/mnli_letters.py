@@ -4,17 +4,12 @@ Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `te
 """
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import PositiveInt
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
-from workflow_scripts.data.datasets import glue
+from workflow_scripts.data.datasets.glue import MNLI_LABELS, read_glue
 from workflow_scripts.data.datasets.sentences import UpstreamOptions, build_table, split_off
 from workflow_scripts.data.prepared import TableDataset
-
-WHERE = "options of workflow_scripts.data.datasets.mnli_letters"
 
 
 class Options(UpstreamOptions):
@@ -23,15 +18,14 @@ class Options(UpstreamOptions):
     train: PositiveInt = 80000
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
-    found = glue.read_glue(sources, "mnli", "train", "telephone", WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    found = read_glue(settings, sources, "mnli", "train", "telephone")
     if settings.train >= len(found):
-        raise UserError(f"{WHERE}: key 'train' is {settings.train}; the training set has {len(found)} pairs")
+        raise settings.make_error(f"key 'train' is {settings.train}; the training set has {len(found)} pairs")
     valid, train = split_off(found, settings.train, settings.seed, "train")
     splits = {"train": train, "valid": valid}
-    splits["in_distribution"] = glue.read_glue(sources, "mnli", "test", "telephone", WHERE)
-    splits["test"] = glue.read_glue(sources, "mnli", "mismatched", "letters", WHERE)
+    splits["in_distribution"] = read_glue(settings, sources, "mnli", "test", "telephone")
+    splits["test"] = read_glue(settings, sources, "mnli", "mismatched", "letters")
     notes = [f"train: drawn with seed {settings.seed}; valid: the rest"]
-    return build_table(splits, list(glue.MNLI_LABELS), settings, notes)
+    return build_table(splits, list(MNLI_LABELS), settings, notes)

@@ -10,12 +10,11 @@ in turns.
 import csv
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
@@ -28,10 +27,8 @@ from workflow_scripts.data.formats.punkt import SOURCE as PUNKT
 from workflow_scripts.data.formats.punkt import load_sentence_splitter
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
 from workflow_scripts.data.stand_ins import paws as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.paws"
 FINAL, SWAP = "paws/paws_wiki_labeled_final.tar.gz", "paws/paws_wiki_labeled_swap.tar.gz"
 DEV, TEST = "paws/paws_wiki_final_dev.noheader.tsv", "paws/paws_wiki_final_test.noheader.tsv"
 INDEX, QUESTIONS = "paws/paws_qqp.tar.gz", "paws/quora_duplicate_questions.tsv"
@@ -52,21 +49,20 @@ class Options(SentenceOptions):
     validation: PositiveInt = 800
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
     if settings.origin == "stand_in" or settings.pairs == "dev_test":
-        with open_sources(settings.origin, sources, stand_in.write_paws, settings.seed) as files:
-            splits, notes = split_dev_and_test(*(find_source(files, WHERE, name) for name in (DEV, TEST)), settings)
+        with settings.open_sources(sources, stand_in.write_paws, settings.seed) as files:
+            splits, notes = split_dev_and_test(*(settings.find_source(files, name) for name in (DEV, TEST)), settings)
         return build_table(splits, LABELS, settings, notes, "reduced")
-    swap = find_source(sources, WHERE, SWAP)
+    swap = settings.find_source(sources, SWAP)
     test = [pair._replace(subset="swap") for pair in read_paws(swap, "train.tsv", (), "swap")]
     if settings.pairs == "wiki":
-        final = find_source(sources, WHERE, FINAL)
+        final = settings.find_source(sources, FINAL)
         parts = {"train": "train.tsv", "valid": "dev.tsv", "in_distribution": "test.tsv"}
         splits = {split: read_paws(final, file, (), split) for split, file in parts.items()}
         return build_table(splits | {"test": test}, LABELS, settings, ["train: PAWS-Wiki final; test: swap-only"])
-    made, notes = rebuild_paws_qqp(*(find_source(sources, WHERE, name) for name in (INDEX, QUESTIONS, PUNKT)))
+    made, notes = rebuild_paws_qqp(*(settings.find_source(sources, name) for name in (INDEX, QUESTIONS, PUNKT)))
     splits = {"train": made["train"], "valid": made["dev_and_test"][::2], "in_distribution": made["dev_and_test"][1::2]}
     return build_table(splits | {"test": test}, LABELS, settings, [*notes, "test: swap-only pairs of PAWS-Wiki"])
 
@@ -75,7 +71,7 @@ def split_dev_and_test(dev: Path, test: Path, settings: Options) -> tuple[dict[s
     """Build train and valid from the pairs of one file and test from another. Returns the splits and notes."""
     pairs = read_paws(dev, dev.name, COLUMNS, "dev")
     if settings.validation >= len(pairs):
-        raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; {dev} has {len(pairs)} pairs")
+        raise settings.make_error(f"key 'validation' is {settings.validation}; {dev} has {len(pairs)} pairs")
     train, valid = split_off(pairs, settings.validation, settings.seed, "validation")
     test_pairs = [
         pair._replace(subset="swap" if is_word_swap(pair.first, pair.second) else "")

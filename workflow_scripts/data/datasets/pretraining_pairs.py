@@ -9,17 +9,16 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.contamination import normalise_words, read_evaluation_texts
 from workflow_scripts.data.formats import hownet, wikitext
 from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import StreamedDataset, write_split
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import split_by_key
 from workflow_scripts.data.stand_ins.sememes import write_sememes
 from workflow_scripts.data.stand_ins.wordnet import write_wordnet
@@ -27,18 +26,16 @@ from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-WHERE = "options of workflow_scripts.data.datasets.pretraining_pairs"
 WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
-class Options(StrictModel):
+class Options(DataOptions):
     """Size of the tokenizer, trained on the training pairs, and share of each kind of pairs in the split `valid`.
 
     A definition with its words and examples is in one split, and so is a paragraph of WikiText-2. A few examples that
     belong to several definitions are in both splits.
     """
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     vocabulary_size: Annotated[int, Field(gt=100)]
     valid_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.02
 
@@ -52,16 +49,15 @@ class TextPair(NamedTuple):
     second: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """Prepare splits, tokenizer and sememes. Raises UserError for wrong options or missing or malformed sources."""
-    settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
-        pairs = list(iterate_dictionary_pairs(read_wordnet(find_source(files, WHERE, WORDNET))))
-        known_file, names_file = (find_source(files, WHERE, name) for name in hownet.SOURCES)
+def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
+    """Prepare splits, tokenizer and sememes. Raises UserError for missing or malformed sources."""
+    with settings.open_sources(sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
+        pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, WORDNET))))
+        known_file, names_file = (settings.find_source(files, name) for name in hownet.SOURCES)
         known, names = hownet.read_sememes(known_file.parent), hownet.read_sememe_names(names_file.parent)
     notes = []
     if settings.origin == "upstream":
-        paths = [find_source(sources, WHERE, name) for name in wikitext.SOURCES]
+        paths = [settings.find_source(sources, name) for name in wikitext.SOURCES]
         found = pairs + [pair for path in paths for pair in iterate_wikitext_pairs(path)]
         held = read_evaluation_texts(sources)
         pairs = [pair for pair in found if not held.is_leaked_by(pair.first, pair.second)]
@@ -73,8 +69,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
         settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
     )
     notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
-    protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return StreamedDataset(lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, protocol)
+    return StreamedDataset(lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, "reduced")
 
 
 def write_pair_splits(

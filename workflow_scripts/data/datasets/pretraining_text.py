@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import sst
 from workflow_scripts.data.datasets.contamination import SHORT, NgramIndex
 from workflow_scripts.data.datasets.inverse_dictionary import (
@@ -31,7 +30,6 @@ from workflow_scripts.data.formats.wordnet import WordNet, split_gloss
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.splits import split_by_key
 
-WHERE = "options of workflow_scripts.data.datasets.pretraining_text"
 SEED = 42
 # The last form is the prompt of the inverse dictionary tasks, with the cleaned definition that they use.
 FORMS = ["{word}: {gloss}", "{gloss}: {word}", '"{word}" means {gloss}', '{content} is called a "{word}"']
@@ -60,14 +58,13 @@ class Document(NamedTuple):
     text: str
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits and the tokenizer. Raises UserError for wrong options or malformed sources."""
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits and the tokenizer. Raises UserError for malformed sources."""
     from workflow_scripts.data.formats import tokenizer_training
 
-    settings = parse_as(Options, options, WHERE)
     wordnet = load_dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
-    trees = sst.read_sst(settings.origin, sources)
+    trees = sst.read_sst(settings, sources)
     reviews = {split: [sst.clean_sentence(sentence) for _, sentence, _ in rows] for split, rows in trees.items()}
     held = HeldOutTexts([item.content for item in select_held_out_items(items)] + reviews["valid"] + reviews["test"])
     documents = [
@@ -101,8 +98,7 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
         f"{sum(labels[label] for label in single)} of {len(items)} items",
         f"left out: the text of validation and test items, and texts that contain such a text of {SHORT} or more words",
     ]
-    protocol = "stand_in" if settings.origin == "stand_in" else "reduced"
-    return TableDataset(tables, notes, protocol, {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
+    return TableDataset(tables, notes, "reduced", {"tokenizer.json": tokenizer.to_str(pretty=True) + "\n"})
 
 
 def remove_punctuation(text: str) -> str:

@@ -11,15 +11,13 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.archives import read_numbered_lines
-from workflow_scripts.data.sources.task_sources import find_source
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, sample_indices
 
 PRIMITIVES = ["walk", "look", "run", "jump"]
@@ -28,7 +26,6 @@ REPETITIONS = {"": 1, " twice": 2, " thrice": 3}
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
 LONE_LINES = 12_000
 CONTEXT_SENTENCES_2X = 85_905
-WHERE = "options of workflow_scripts.data.datasets.scan"
 LINE = re.compile(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)")
 
 
@@ -63,15 +60,14 @@ class Options(SplitOptions):
     in_distribution: PositiveInt = 500
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
+def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
-    settings = parse_as(Options, options, WHERE)
     renaming = resolve_renaming(settings)
     held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
     if settings.origin == "upstream":
         name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
-        test = read_scan(find_source(sources, WHERE, f"scan/tasks_test_{name}.txt"))
-        train = [] if renaming else read_scan(find_source(sources, WHERE, f"scan/tasks_train_{name}.txt"))
+        test = read_scan(settings.find_source(sources, f"scan/tasks_test_{name}.txt"))
+        train = [] if renaming else read_scan(settings.find_source(sources, f"scan/tasks_train_{name}.txt"))
     else:
         train, test = split_commands(held_out)
     notes, protocol = [], "reduced" if settings.limit else "paper"
@@ -98,14 +94,17 @@ def resolve_renaming(settings: Options) -> Renaming | None:
     for option in ("multiple", "sentences", "atomic_copies"):
         if getattr(settings, option) is not None and option not in allowed:
             alone = " with multiple 1" if settings.set == "complexity" else ""
-            raise UserError(f"{WHERE}: key '{option}' means nothing for set {settings.set}{alone}; leave it out")
+            raise settings.make_error(f"key '{option}' means nothing for set {settings.set}{alone}; leave it out")
     if not renamed:
         return None
     multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
     if multiple is None:
-        raise UserError(f"{WHERE}: set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
+        raise settings.make_error("set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
+    sentences, least = settings.sentences or CONTEXT_SENTENCES_2X, count_commands(list_phrases(CONTEXT_PRIMITIVES))
+    if sentences < least:
+        raise settings.make_error(f"key 'sentences' is {sentences}; at least the {least} of SCAN stay in")
     copies = settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1)))
-    return Renaming(multiple, settings.sentences or CONTEXT_SENTENCES_2X, copies)
+    return Renaming(multiple, sentences, copies)
 
 
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
@@ -150,8 +149,6 @@ def sample_contexts(parts: Sequence[tuple[str, str]], sentences: int, seed: int)
     if total <= sentences:
         return [Example(*get_command(parts, index)) for index in range(total)]
     context = [Example(*pair) for pair in list_commands(CONTEXT_PRIMITIVES)]
-    if sentences < len(context):
-        raise UserError(f"{WHERE}: key 'sentences' is {sentences}; at least the {len(context)} of SCAN stay in")
     known = set(context)
     # A sample of `sentences` is enough: at most len(context) of them can be commands of SCAN, which are skipped.
     for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):

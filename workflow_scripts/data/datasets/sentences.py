@@ -8,9 +8,9 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.prepared import TableDataset, collect_columns
 from workflow_scripts.data.sources.archives import read_lines
+from workflow_scripts.data.sources.task_sources import DataOptions
 
 Row = TypeVar("Row")
 
@@ -25,14 +25,13 @@ class Sentence(NamedTuple):
     subset: str = ""
 
 
-class SentenceOptions(StrictModel):
-    """Options of every data set of this kind. `stand_in` first writes small stand-in files of upstream's format.
+class SentenceOptions(DataOptions):
+    """Options of every data set of this kind.
 
     limit: split -> maximum number of examples, or their share if below 1, sampled at random. The sample of a larger
         limit contains that of a smaller one.
     """
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     limit: dict[str, PositiveInt | Annotated[float, Field(gt=0, lt=1)]] = {}
     seed: int = 0
 
@@ -68,7 +67,6 @@ def build_table(
 
     `labels` are the class names, None for scores. `protocol` is the one of upstream's files without limits.
     """
-    protocol = "stand_in" if options.origin == "stand_in" else protocol
     for split, limit in options.limit.items():
         if split not in splits:
             raise UserError(f"options.limit: no split {split} to limit here; known: {', '.join(splits)}")

@@ -8,18 +8,16 @@ import json
 from collections import Counter
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.datasets.sentences import shuffle_rows
 from workflow_scripts.data.prepared import TableDataset, collect_columns
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import squad as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.squad"
 SOURCES = {
     "train": "squad/train-v1.1.json",
     "test": "squad/dev-v1.1.json",
@@ -39,19 +37,17 @@ class Question(NamedTuple):
     answers: str
 
 
-class Options(StrictModel):
-    """`from: stand_in` first writes small stand-in files of the same format."""
+class Options(DataOptions):
+    """Options of the validation set."""
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     validation: PositiveInt = 5000  # minimum number of training questions, sampled as whole paragraphs
     seed: int = 0  # of this sample
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, stand_in.write_squad, settings.seed) as files:
-        found = {split: read_squad(find_source(files, WHERE, name)) for split, name in SOURCES.items()}
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    with settings.open_sources(sources, stand_in.write_squad, settings.seed) as files:
+        found = {split: read_squad(settings.find_source(files, name)) for split, name in SOURCES.items()}
     rows = found.pop("train")
     size = Counter(row.context for row in rows)
     order = shuffle_rows(list(size), settings.seed, "validation")
@@ -60,10 +56,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
     train = [row for row in rows if row.context not in chosen]
     valid = [row for row in rows if row.context in chosen]
     if not train:
-        raise UserError(f"{WHERE}: key 'validation' is {settings.validation}; it leaves no question for training")
+        raise settings.make_error(f"key 'validation' is {settings.validation}; it leaves no question for training")
     notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
     tables = collect_columns({"train": train, "valid": valid} | found, Question._fields)
-    return TableDataset(tables, notes, "stand_in" if settings.origin == "stand_in" else "paper")
+    return TableDataset(tables, notes)
 
 
 def read_squad(path: Path) -> list[Question]:

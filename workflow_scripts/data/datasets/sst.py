@@ -8,18 +8,13 @@ import re
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.archives import read_members
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import sst as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.sst"
 SOURCE = "sst/trainDevTestTrees_PTB.zip"
 SPLITS = {"train": "train.txt", "valid": "dev.txt", "test": "test.txt"}  # our name -> upstream's file
 LABELS = ["negative", "negative", "neutral", "positive", "positive"]  # by upstream's class
@@ -39,30 +34,24 @@ TIDYINGS = {  # pattern -> replacement
 }
 
 
-class Options(StrictModel):
-    """`upstream` reads upstream's archive of trees; `stand_in` first writes small stand-in files of that format."""
-
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+class Options(DataOptions):
+    """Options of every data set."""
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options, a missing source or malformed trees."""
-    settings = parse_as(Options, options, WHERE)
-    trees = read_sst(settings.origin, sources)
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing source or malformed trees."""
     rows = {
         split: [PromptItem(f"{split}-{line}", clean_sentence(text), LABELS[kind]) for line, text, kind in found]
-        for split, found in trees.items()
+        for split, found in read_sst(settings, sources).items()
     }
     notes = ["labels from the five classes of the trees: 0 and 1 negative, 2 neutral, 3 and 4 positive"]
-    return TableDataset(
-        collect_columns(rows, PromptItem._fields), notes, "stand_in" if settings.origin == "stand_in" else "paper"
-    )
+    return TableDataset(collect_columns(rows, PromptItem._fields), notes)
 
 
-def read_sst(origin: str, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
+def read_sst(settings: DataOptions, sources: dict[str, Path]) -> dict[str, list[tuple[int, str, int]]]:
     """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4)."""
-    with open_sources(origin, sources, stand_in.write_sst) as found:
-        path = find_source(found, WHERE, SOURCE)
+    with settings.open_sources(sources, stand_in.write_sst) as found:
+        path = settings.find_source(found, SOURCE)
         files = read_members(path, set(SPLITS.values()))
     if missing := sorted(set(SPLITS.values()) - set(files)):
         raise UserError(f"{path}: {', '.join(missing)} missing; fetch the archive again")

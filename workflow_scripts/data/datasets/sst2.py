@@ -5,19 +5,14 @@ with seed 0, 65 test phrases are also training phrases, and 1,677 are if punctua
 """
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import PositiveInt
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets.glue import read_glue
 from workflow_scripts.data.datasets.sentences import SentenceOptions, build_table, split_off
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.task_sources import open_sources
 from workflow_scripts.data.stand_ins import sst as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.sst2"
 LABELS = ["negative", "positive"]
 
 
@@ -27,13 +22,12 @@ class Options(SentenceOptions):
     test: PositiveInt = 7349
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for wrong options or a missing or malformed source."""
-    settings = parse_as(Options, options, WHERE)
-    with open_sources(settings.origin, sources, stand_in.write_sst2, settings.seed) as files:
-        phrases, dev = (read_glue(files, "sst2", part, where=WHERE) for part in ("train", "dev"))
+def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
+    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    with settings.open_sources(sources, stand_in.write_sst2, settings.seed) as files:
+        phrases, dev = (read_glue(settings, files, "sst2", part) for part in ("train", "dev"))
     if settings.test >= len(phrases):
-        raise UserError(f"{WHERE}: key 'test' is {settings.test}; the training set has {len(phrases)} phrases")
+        raise settings.make_error(f"key 'test' is {settings.test}; the training set has {len(phrases)} phrases")
     train, test = split_off(phrases, settings.test, settings.seed, "test")
     notes = [
         f"test: {len(test)} phrases of GLUE's training set, drawn with seed {settings.seed}; valid: GLUE's dev set"

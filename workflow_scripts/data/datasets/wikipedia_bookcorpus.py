@@ -10,40 +10,36 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel_text import map_in_order, split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import corpora as stand_in
 
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-WHERE = "options of workflow_scripts.data.datasets.wikipedia_bookcorpus"
 WIKIPEDIA, BOOKCORPUS, TOKENIZER = "wikipedia/", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json"
 ARTICLES, LINES = 500, 20_000  # in one chunk
 SPLITS = ("train", "valid")
 Pairs = list[tuple[str, str]]
 
 
-class Options(StrictModel):
-    """Options."""
+class Options(DataOptions):
+    """Length of sentences, and the share of validation pairs."""
 
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
     longest: PositiveInt = 125  # pieces of a sentence, which is truncated; 128 have room for 125 of both and 3 tokens
     validation_every: Annotated[int, Field(gt=1)] = 10_000  # every n-th pair is used for validation
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
+    """Prepare the splits. Malformed sources raise UserError later, in `fill`."""
     notes = [
         "each sentence is in one pair; no text of evaluation sets is left out, as in the paper",
         f"sentences are truncated after {settings.longest} pieces",
@@ -52,13 +48,13 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     if settings.origin == "upstream":
         shard = next((name for name in sources if name.startswith(WIKIPEDIA)), f"{WIKIPEDIA}<file>.parquet")
         for name in (BOOKCORPUS, TOKENIZER, punkt.SOURCE, *hownet.SOURCES, shard):
-            find_source(sources, WHERE, name)
+            settings.find_source(sources, name)
 
     def fill(folder: Path) -> dict[str, Any]:
-        with open_sources(settings.origin, sources, stand_in.write_corpora) as files:
+        with settings.open_sources(sources, stand_in.write_corpora) as files:
             return write_corpus_pairs(folder, settings, files)
 
-    return StreamedDataset(fill, notes, "stand_in" if settings.origin == "stand_in" else "paper")
+    return StreamedDataset(fill, notes)
 
 
 def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.formats.parallel_text import (
     extract_files,
     iterate_lines,
@@ -23,10 +23,9 @@ from workflow_scripts.data.formats.parallel_text import (
     split_into_chunks,
 )
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.task_sources import find_source, open_sources
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
-WHERE = "options of workflow_scripts.data.datasets.wmt"
 PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # in one call
 Language = Literal["en", "de", "fr"]
 
@@ -38,7 +37,7 @@ class Corpus(StrictModel):
     files: dict[Language, str]
 
 
-class Options(StrictModel):
+class Options(DataOptions):
     """The corpora and what of them is used.
 
     validation_every: every n-th training line is used for validation instead.
@@ -55,18 +54,16 @@ class Options(StrictModel):
     merges: PositiveInt
     longest: PositiveInt = 250
     ratio: Annotated[float, Field(ge=1)] = 1.5
-    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDataset:
-    """Prepare the splits. Raises UserError for wrong options; malformed sources raise it later, in `fill`."""
-    settings = parse_as(Options, options, WHERE)
+def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
+    """Prepare the splits. Malformed sources raise UserError later, in `fill`."""
     for corpus in (*settings.corpora, settings.test):
         for language in (settings.source, settings.target):
             if language not in corpus.files:
-                raise UserError(f"{WHERE}: {corpus.archive} has no file for the language '{language}'; name it")
+                raise settings.make_error(f"{corpus.archive} has no file for the language '{language}'; name it")
         if settings.origin == "upstream":
-            find_source(sources, WHERE, corpus.archive)
+            settings.find_source(sources, corpus.archive)
     notes = [
         f"train, valid: without pairs with an empty side, a side of over {settings.longest} pieces, or over "
         f"{settings.ratio} times as many pieces on one side",
@@ -75,10 +72,10 @@ def prepare(options: dict[str, Any], sources: dict[str, Path]) -> StreamedDatase
     corpora, test = ([(c.archive, c.files) for c in corpora] for corpora in (settings.corpora, [settings.test]))
 
     def fill(folder: Path) -> dict[str, Any]:
-        with open_sources(settings.origin, sources, stand_in.write_wmt, corpora, *test) as archives:
+        with settings.open_sources(sources, stand_in.write_wmt, corpora, *test) as archives:
             return write_translations(folder, settings, archives)
 
-    return StreamedDataset(fill, notes, "stand_in" if settings.origin == "stand_in" else "paper")
+    return StreamedDataset(fill, notes)
 
 
 def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:

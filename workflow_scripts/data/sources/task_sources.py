@@ -6,25 +6,37 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import StrictModel
 
 
-@contextmanager
-def open_sources(
-    origin: str, sources: dict[str, Path], write_stand_in: Callable[..., dict[str, Path]], *arguments: object
-) -> Iterator[dict[str, Path]]:
-    """Yield the files to read: `sources`, or for the origin `stand_in` those that `write_stand_in(folder)` writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield write_stand_in(Path(folder), *arguments) if origin == "stand_in" else sources
+class DataOptions(StrictModel):
+    """Options of every data set. `from: stand_in` first writes small stand-in files in upstream's format."""
 
+    origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
-def find_source(sources: dict[str, Path], where: str, *names: str) -> Path:
-    """Return the first of these sources that the task has. Raises UserError if it has none."""
-    for name in names:
-        if name in sources:
-            return sources[name]
-    raise UserError(f"{where}: from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
+    def make_error(self, problem: str) -> UserError:
+        """Return the error that names these options and a problem of them."""
+        return UserError(f"options of {type(self).__module__}: {problem}")
+
+    @contextmanager
+    def open_sources(
+        self, sources: dict[str, Path], write_stand_in: Callable[..., dict[str, Path]], *arguments: object
+    ) -> Iterator[dict[str, Path]]:
+        """Yield the files to read: `sources`, or the stand-in files that `write_stand_in(folder)` writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            yield write_stand_in(Path(folder), *arguments) if self.origin == "stand_in" else sources
+
+    def find_source(self, sources: dict[str, Path], *names: str) -> Path:
+        """Return the first of these sources that the task has. Raises UserError if it has none."""
+        for name in names:
+            if name in sources:
+                return sources[name]
+        raise self.make_error(f"from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
 
 
 def write_text_lines(folder: Path, files: dict[str, Iterable[str]]) -> dict[str, Path]:

@@ -4,11 +4,10 @@ Splits: `train`; `in_distribution`, a tenth of the short commands that is not in
 """
 
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.datasets.scan import PRIMITIVES, list_commands
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example, sample_indices
@@ -22,9 +21,8 @@ class Options(StrictModel):
     limit: int | None = Field(None, gt=0)
 
 
-def prepare(options: dict[str, Any], sources: dict[str, Path]) -> Seq2SeqDataset:
+def prepare(given: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Generate the commands and split them; there are no source files."""
-    given = parse_as(Options, options, "options of workflow_scripts.data.datasets.scan_length")
     short, splits = [], {"train": [], "in_distribution": [], "test": []}
     for example in (Example(*pair) for pair in list_commands(PRIMITIVES)):
         (short if len(example.target.split()) <= given.cutoff else splits["test"]).append(example)
