@@ -19,9 +19,8 @@ from workflow_scripts.interventions.lexical_vectors import (
     build_spacy_vectors,
     read_common_words,
 )
-from workflow_scripts.interventions.lexicon import SynonymLexicon
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
-from workflow_scripts.interventions.synonym_resources import SynonymResources
+from workflow_scripts.interventions.synonym_resources import SynonymLexicon, SynonymResources
 from workflow_scripts.interventions.synonym_rules import (
     TAGGER,
     find_queries,

@@ -11,7 +11,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.archives import read_numbered_lines
-from workflow_scripts.interventions.lexicon import SynonymLexicon
+from workflow_scripts.interventions.synonym_resources import SynonymLexicon
 
 if TYPE_CHECKING:
     from spacy.language import Language

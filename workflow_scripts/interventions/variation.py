@@ -18,7 +18,6 @@ class CvInterval:
     value: float | None
     low: float | None
     high: float | None
-    n: int  # runs
 
 
 def compute_cv(values: Sequence[float]) -> CvInterval:
@@ -30,21 +29,20 @@ def compute_cv(values: Sequence[float]) -> CvInterval:
     runs = np.asarray(values, dtype=float)
     n = len(runs)
     if n < 2 or not runs.mean() > 0:
-        return CvInterval(None, None, None, n)
+        return CvInterval(None, None, None)
     value = float(runs.std(ddof=1) / runs.mean())
     quantiles = stats.chi2.ppf([(1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2], n - 1).tolist()
     below = [((quantile + 2) / n - 1) * value**2 + quantile / (n - 1) for quantile in quantiles]
     low, high = (value / math.sqrt(part) if part > 0 else math.inf for part in below)
-    return CvInterval(value, low, high, n)
+    return CvInterval(value, low, high)
 
 
 def make_cv_rows(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
     """Return score rows `cv`, `cv_low` and `cv_high` over `values` [runs], each with `where`; none if undefined."""
     spread = compute_cv(values)
     found = {"cv": spread.value, "cv_low": spread.low, "cv_high": spread.high}
-    what = {"unit": "ratio", "n": spread.n, **where}
     return [
-        {"metric": prefix + name, "value": value, **what}
+        {"metric": prefix + name, "value": value, "unit": "ratio", "n": len(values), **where}
         for name, value in found.items()
         if value is not None and math.isfinite(value)
     ]

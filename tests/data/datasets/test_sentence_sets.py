@@ -81,32 +81,28 @@ def test_stand_ins(module, options):
 
 
 PAIRS = "index\tsentence1\tsentence2\tlabel\n"
-GLUE_FILES = {
-    "cola": (
-        "glue/CoLA.zip",
-        {f"CoLA/{p}.tsv": f"gj04\t1\t\tHe ran {p}.\ngj04\t0\t*\tHim ran {p}.\n" for p in ("train", "dev")},
-    ),
-    "qnli": (
-        "glue/QNLIv2.zip",
-        {f"QNLI/{p}.tsv": "index\tquestion\tsentence\tlabel\n"
-         f"0\tWho {p}?\tHe.\tentailment\n1\tA {p}\tB\tnot_entailment\n" for p in ("train", "dev")},
-    ),
-    "rte": (
-        "glue/RTE.zip",
-        {f"RTE/{p}.tsv": f"{PAIRS}0\tA {p}\tB\tnot_entailment\n1\tA {p}\tB\tentailment\n" for p in ("train", "dev")},
-    ),
-    "qqp": (
-        "glue/QQP-clean.zip",
-        {f"QQP/{p}.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-         f"1\t1\t2\tA {p}?\tB?\t1\n3\t3\t4\tC?\n5\t5\t6\tD {p}?\tE?\t0\n" for p in ("train", "dev")},
-    ),
-}  # fmt: skip
+QNLI, QQP = (
+    PAIRS.replace("sentence1\tsentence2", "question\tsentence"),
+    "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n",
+)
+# Task -> (source, folder, content of a part).
+GLUE = {
+    "cola": ("glue/CoLA.zip", "CoLA", "gj04\t1\t\tHe ran {0}.\ngj04\t0\t*\tHim ran {0}.\n"),
+    "qnli": ("glue/QNLIv2.zip", "QNLI", f"{QNLI}0\tWho {{0}}?\tHe.\tentailment\n1\tA {{0}}\tB\tnot_entailment\n"),
+    "rte": ("glue/RTE.zip", "RTE", f"{PAIRS}0\tA {{0}}\tB\tnot_entailment\n1\tA {{0}}\tB\tentailment\n"),
+    "qqp": ("glue/QQP-clean.zip", "QQP", f"{QQP}1\t1\t2\tA {{0}}?\tB?\t1\n3\t3\t4\tC?\n5\t5\t6\tD {{0}}?\tE?\t0\n"),
+}
 
 
-@pytest.mark.parametrize("task", GLUE_FILES)
+def glue_sources(tmp_path, task, **changes: str):
+    source, folder, content = GLUE[task]
+    files = {part: content.format(part) for part in ("train", "dev")} | changes
+    return {source: pack(tmp_path / "a.zip", {f"{folder}/{part}.tsv": text for part, text in files.items()})}
+
+
+@pytest.mark.parametrize("task", GLUE)
 def test_glue_archives(tmp_path, task):
-    name, files = GLUE_FILES[task]
-    made = prepare_data(glue, {"task": task, "validation": 1}, {name: pack(tmp_path / "a.zip", files)})
+    made = prepare_data(glue, {"task": task, "validation": 1}, glue_sources(tmp_path, task))
     assert sizes(made) == {"train": 1, "valid": 1, "test": 2}
     for split, part in (("train", "train"), ("valid", "train"), ("test", "dev")):
         assert all(part in text for text in made.tables[split]["first"])
@@ -212,36 +208,20 @@ def test_amazon(tmp_path):
         amazon.read_amazon_reviews(tmp_path / "broken.json.gz")
 
 
-BROKEN = {
-    "cola": ("CoLA/train.tsv", "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n", r"train.tsv:2: the label is '2'"),
-    "qnli": ("QNLI/dev.tsv", "index\tquestion\tsentence\tlabel\n0\tA\tB\tno\n", r"dev.tsv:2: the label is 'no'"),
-    "rte": ("RTE/train.tsv", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", r"train.tsv:3: 2 fields, 4 needed"),
-    "qqp": (
-        "QQP/train.tsv",
-        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t1\t2\tA?\tB?\tyes\n",
-        r"train.tsv:2: the label is 'yes'",
-    ),
-}
-
-
-@pytest.mark.parametrize("task", BROKEN)
-def test_a_bad_line_of_glue_is_named(tmp_path, task):
-    name, files = GLUE_FILES[task]
-    file, content, message = BROKEN[task]
-    path = pack(tmp_path / "a.zip", files | {file: content})
-    with pytest.raises(UserError, match=f"a.zip: {message}.*fetch") as caught:
-        prepare_data(glue, {"task": task, "validation": 1}, {name: path})
+@pytest.mark.parametrize(
+    ("task", "part", "content", "message"),
+    [
+        ("cola", "train", "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n", "train.tsv:2: the label is '2'"),
+        ("qnli", "dev", f"{QNLI}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
+        ("rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
+        ("qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),
+        *((task, "train", content, "train.tsv:") for task in GLUE for content in ("", "\n")),
+    ],
+)
+def test_a_bad_line_and_a_file_of_glue_without_examples_are_named(tmp_path, task, part, content, message):
+    with pytest.raises(UserError, match=f"a.zip: {message}.* fetch (the file|it) again") as caught:
+        prepare_data(glue, {"task": task, "validation": 1}, glue_sources(tmp_path, task, **{part: content}))
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("task", GLUE_FILES)
-@pytest.mark.parametrize("content", ["", "\n"])
-def test_a_file_of_glue_without_examples_is_named(tmp_path, task, content):
-    name, files = GLUE_FILES[task]
-    train = next(file for file in files if file.endswith("train.tsv"))
-    path = pack(tmp_path / "a.zip", files | {train: content})
-    with pytest.raises(UserError, match=r"a.zip: train.tsv:.* fetch (the file|it) again"):
-        prepare_data(glue, {"task": task, "validation": 1}, {name: path})
 
 
 def question(**changes) -> dict:

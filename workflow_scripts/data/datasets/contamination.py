@@ -2,34 +2,30 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.sources.archives import read_numbered_lines
+from workflow_scripts.data.datasets.sentences import read_tsv
 
 SHORT, RUN = 6, 8  # words; a shorter text, such as `a small town`, may occur inside others by chance
 MARKS = re.compile(r"[^\w\s]|_")
 
 
-class Columns(NamedTuple):
-    """Columns of the texts in a tab-separated file. `header` is the number of lines before the first item."""
-
-    texts: tuple[int, ...]
-    header: int = 0
-
-
-SENTENCES = {
-    "paws/paws_wiki_final_dev.noheader.tsv": Columns((1, 2)),
-    "paws/paws_wiki_final_test.noheader.tsv": Columns((1, 2)),
-    "sst2/dev.tsv": Columns((0,), header=1),
-    "stsb/sts-dev.csv": Columns((5, 6)),
-    "stsb/sts-test.csv": Columns((5, 6)),
+# Columns of files without a header line.
+PAWS = ("id", "sentence1", "sentence2", "label")
+STSB = ("genre", "source", "year", "id", "score", "sentence1", "sentence2")
+# Source -> (columns with the texts, all columns if the file has no header line).
+SENTENCES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "paws/paws_wiki_final_dev.noheader.tsv": (PAWS[1:3], PAWS),
+    "paws/paws_wiki_final_test.noheader.tsv": (PAWS[1:3], PAWS),
+    "sst2/dev.tsv": (["sentence"], ()),
+    "stsb/sts-dev.csv": (STSB[5:], STSB),
+    "stsb/sts-test.csv": (STSB[5:], STSB),
 }
-PHRASES = {"bird/BiRD.txt": Columns((1, 2), header=1)}  # includes its ABBA pairs
-SOURCES = (*SENTENCES, *PHRASES)
+PHRASES = "bird/BiRD.txt"  # includes its ABBA pairs
+SOURCES = (*SENTENCES, PHRASES)
 
 
 def normalise_words(text: str) -> tuple[str, ...]:
@@ -38,17 +34,6 @@ def normalise_words(text: str) -> tuple[str, ...]:
     if not text.isascii():
         text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
     return tuple(MARKS.sub(" ", text).split())
-
-
-def read_columns(path: Path, columns: Columns) -> Iterator[tuple[str, ...]]:
-    """Yield the texts of each line. Raises UserError for a line with too few columns."""
-    for number, line in read_numbered_lines(path):
-        if number > columns.header:
-            cells = line.split("\t")
-            needed = max(columns.texts) + 1
-            if len(cells) < needed:
-                raise UserError(f"{path}:{number}: {len(cells)} columns, {needed} needed; fetch it again")
-            yield tuple(cells[column] for column in columns.texts)
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
@@ -108,8 +93,10 @@ def read_evaluation_texts(sources: dict[str, Path]) -> EvaluationTexts:
     if missing := [name for name in SOURCES if name not in sources]:
         raise UserError(f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources")
     sentences = [
-        text for name, columns in SENTENCES.items() for row in read_columns(sources[name], columns) for text in row
+        row[column]
+        for name, (texts, columns) in SENTENCES.items()
+        for _, row in read_tsv(sources[name], name, texts, columns)
+        for column in texts
     ]
-    return EvaluationTexts(
-        sentences, [row for name, columns in PHRASES.items() for row in read_columns(sources[name], columns)]
-    )
+    pairs = read_tsv(sources[PHRASES], PHRASES, ("term1", "term2"))
+    return EvaluationTexts(sentences, [(row["term1"], row["term2"]) for _, row in pairs])

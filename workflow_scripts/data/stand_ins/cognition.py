@@ -4,7 +4,10 @@ No compound of the test set occurs in the other files, but all its words do.
 """
 
 import random
+from collections.abc import Iterable
 from pathlib import Path
+
+from workflow_scripts.data.sources.task_sources import write_text_lines
 
 DETERMINERS = {"the": "", "every": "每只", "any": "任何", "another": "另一只", "each": "每只"}
 ADJECTIVES = {"": "", "small": "小", "red": "红", "dirty": "脏", "large": "大"}
@@ -75,23 +78,20 @@ def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
             if sentence not in seen and not any(f" {compound} " in f" {sentence} " for compound in held_out):
                 seen.add(sentence)
                 lines[file].append((sentence, " ".join(CONTEXTS[kind][context].format(chinese).split())))
+    files: dict[str, Iterable[str]] = {"cg-test_cg-test.compound": compounds}
     for file, pairs in lines.items():
-        for side, ending in enumerate(("en", "zh")):
-            text = "\n".join(pair[side] for pair in pairs) + "\n"
-            (folder / f"{file}.{ending}").write_text(text, encoding="utf-8")
-    (folder / "cg-test_cg-test.compound").write_text("\n".join(compounds) + "\n")
+        files |= {f"{file}.{ending}": [pair[side] for pair in pairs] for side, ending in enumerate(("en", "zh"))}
     lexicon = dict(TRANSLATIONS)
     for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
         lexicon |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in lexicon}
-    text = "".join(f"{word}\t{translations}\n" for word, translations in lexicon.items())
-    (folder / "eval_lexicon").write_text(text, encoding="utf-8")
+    files["eval_lexicon"] = [f"{word}\t{translations}" for word, translations in lexicon.items()]
     whole = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
     merges: dict[str, None] = {}  # in order; they build each word character by character
     for word in whole:
         signs = [*word[:-1], f"{word[-1]}</w>"]
         merges |= dict.fromkeys("".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs)))
-    (folder / "processed_code").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
-    return {f"cognition/{path.name}": path for path in folder.iterdir()}
+    files["processed_code"] = ["#version: 0.2", *merges]
+    return write_text_lines(folder, {f"cognition/{name}": lines for name, lines in files.items()})
 
 
 def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:
