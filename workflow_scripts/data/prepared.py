@@ -210,10 +210,7 @@ def read_vocabularies(folder: Path) -> dict[str, list[str]]:
 
 
 def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "pyarrow.Table":
-    """Read some columns of a split, or all columns.
-
-    Raises UserError with the file name if the file is missing, broken or empty, or lacks a column.
-    """
+    """Read columns of a split (default: all). Raises UserError if its file is missing, broken, empty or lacks one."""
     import pyarrow
     import pyarrow.parquet as pq
 

@@ -110,10 +110,7 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, score rows) of a checkpoint under CAP and with synonyms from `candidates`.
-
-    `match` is the rule for right answers; see `tasks.settings.Evaluation`.
-    """
+    """Return (answers, score rows) under CAP and with synonyms. `match`: rule for right answers, see `Evaluation`."""
     subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")
     tables, scores = evaluate_cap(subject, settings)

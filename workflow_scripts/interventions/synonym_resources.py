@@ -89,10 +89,7 @@ class SynonymResources:
 
 
 def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
-    """Read the UTF-8 text of the files called `names`, in any folder of the archive.
-
-    Raises UserError as `read_members` does, and if a file is missing, damaged or not UTF-8.
-    """
+    """Read the texts called `names` of an archive. Raises UserError if one is missing, damaged or not UTF-8."""
     try:
         found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
     except UnicodeDecodeError as error:
@@ -103,10 +100,7 @@ def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
 
 
 def load_tagger(archive: Path) -> Any:
-    """Build NLTK's averaged perceptron tagger (Penn Treebank tags) from the JSON files of its zip.
-
-    Raises UserError as `read_archive_texts` does, and for malformed weights.
-    """
+    """Build NLTK's tagger (Penn Treebank tags) from its zip. Raises UserError for a damaged zip or weights."""
     from nltk.tag.perceptron import PerceptronTagger
 
     parts = [f"averaged_perceptron_tagger_eng.{part}.json" for part in ("weights", "tagdict", "classes")]

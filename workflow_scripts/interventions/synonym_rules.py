@@ -40,10 +40,7 @@ def split_words(content: str) -> list[Word]:
 
 
 def find_queries(content: str, resources: SynonymResources, nlp: "Language | None" = None) -> dict[int, Query]:
-    """Return position -> query for each word that may be replaced.
-
-    The tags are those of the spaCy pipeline `nlp` if it has a tagger, else of the tagger of `resources`.
-    """
+    """Return position -> query of each word that may be replaced, by the tagger of `nlp`, else of `resources`."""
     words = split_words(content)
     # The tagger was trained on text in which punctuation marks are separate tokens.
     tokens: list[str] = []
@@ -119,10 +116,7 @@ def compute_polarities(texts: Sequence[str]) -> np.ndarray:
 def rank_candidates(
     queries: Sequence[Query], pairs: Sequence[tuple[int, str]], vectors: Vectors, weight: float, top: int
 ) -> dict[Query, list[tuple[str, float]]]:
-    """Return the `top` candidates of each query with their scores, best first; equal scores alphabetically.
-
-    All similarities are computed at once, as products of the two sides' vectors.
-    """
+    """Return the `top` candidates of each query with their scores, best first; equal scores alphabetically."""
     texts = sorted({text for _, text in pairs})
     words = sorted({query.word for query in queries})
     index = {text: i for i, text in enumerate(texts)}

@@ -1,8 +1,6 @@
 """Wikipedia and BookCorpus from end to end on small files in upstream's forms; broken ones; bounded memory."""
 
 import json
-import subprocess
-import sys
 import tarfile
 
 import pyarrow as pa
@@ -10,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
+from tests.data.memory import measure_peak
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wikipedia_bookcorpus
@@ -131,40 +130,20 @@ def test_broken_sources_are_named(tmp_path, sources, name, content, message):
     assert "\n" not in str(caught.value) and not (tmp_path / "data").exists()
 
 
-MEASURE = """
-import json, pathlib, resource, sys
-import pyarrow.parquet as pq
-from workflow_scripts.data.datasets import wikipedia_bookcorpus as corpora
-from workflow_scripts.data.prepared import prepare_data, write_data
-if __name__ == "__main__":
-    corpora.ARTICLES, corpora.LINES = 50, 500
-    sources = {name: pathlib.Path(path) for name, path in json.loads(sys.argv[1]).items()}
-    out = pathlib.Path(sys.argv[2])
-    out.mkdir()
-    content = prepare_data(corpora, {}, sources).fill(out)
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"rows": content["splits"]["train"]["rows"], "peak": peak}))
-"""
-
-
 def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
     """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45 MB and more."""
     table = pq.read_table(sources[SHARD])
     with tarfile.open(sources[BOOKCORPUS]) as tar:
         lines = tar.extractfile("books_large_p1.txt").read()
-    (tmp_path / "measure.py").write_text(MEASURE)
-    peaks = {}
+    found = []
     for times in (15, 120):
-        shard, books = tmp_path / f"{times}.parquet", tmp_path / f"{times}.tar.bz2"
+        folder = tmp_path / str(times)
+        folder.mkdir()
+        shard, books = folder / "articles.parquet", folder / "books.tar.bz2"
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
         pack(books, {"books_large_p1.txt": lines * times})
-        given = {name: str(path) for name, path in (sources | {SHARD: shard, BOOKCORPUS: books}).items()}
-        words = [sys.executable, str(tmp_path / "measure.py"), json.dumps(given), str(tmp_path / f"out-{times}")]
-        environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(words, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        peaks[result["rows"]] = result["peak"]
-    small, large = peaks
+        given = sources | {SHARD: shard, BOOKCORPUS: books}
+        found.append(measure_peak(folder, "wikipedia_bookcorpus", {}, given, ARTICLES=50, LINES=500))
+    (small, before), (large, after) = found
     assert large > 7 * small
-    assert peaks[large] - peaks[small] < 25_000, f"KiB: {peaks}"
+    assert after - before < 25_000, f"KiB: {found}"

@@ -3,8 +3,6 @@
 import gzip
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.memory import measure_peak
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wmt
@@ -176,36 +175,15 @@ def test_a_torn_archive(tmp_path, archives):
             made(tmp_path, sources)
 
 
-MEASURE = """
-import json, pathlib, resource, sys
-from workflow_scripts.data.datasets import wmt
-from workflow_scripts.data.prepared import prepare_data, write_data
-if __name__ == "__main__":
-    folder = pathlib.Path(sys.argv[1])
-    sources = {f"wmt/{file}": folder / file for file in ("news.tgz", "giga.tar", "test.tgz")}
-    out = folder / "out"
-    out.mkdir()
-    wmt.PAIRS_TO_TOKENISE, wmt.PAIRS_TO_ENCODE = 200, 500
-    content = prepare_data(wmt, json.loads(sys.argv[2]), sources).fill(out)
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(json.dumps({"rows": content["splits"]["train"]["rows"], "peak": peak}))
-"""
-
-
 def test_memory_does_not_grow_with_the_corpora(tmp_path, archives):
     """Eight times the pairs, of the same words: the peak stays. 42,000 pairs more, kept, would be 30 MB and more."""
-    peaks = {}
+    found = []
     for times in (500, 4000):
         folder = tmp_path / str(times)
         folder.mkdir()
-        for name, path in archives(ENGLISH * times, FRENCH * times).items():
-            path.rename(folder / name.removeprefix("wmt/"))
-        (folder / "measure.py").write_text(MEASURE)
-        words = [sys.executable, str(folder / "measure.py"), str(folder), json.dumps(OPTIONS)]
-        done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": ".", "PATH": "/usr/bin:/bin"})
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        peaks[result["rows"]] = result["peak"]
-    small, large = peaks
+        made = archives(ENGLISH * times, FRENCH * times)
+        sources = {name: path.rename(folder / path.name) for name, path in made.items()}
+        found.append(measure_peak(folder, "wmt", OPTIONS, sources, PAIRS_TO_TOKENISE=200, PAIRS_TO_ENCODE=500))
+    (small, before), (large, after) = found
     assert large > 7 * small
-    assert peaks[large] - peaks[small] < 12_000, f"KiB: {peaks}"
+    assert after - before < 12_000, f"KiB: {found}"

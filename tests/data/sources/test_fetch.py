@@ -231,7 +231,7 @@ def test_a_mirror_that_changes_during_the_copy_gives_the_whole_file_or_none(tmp_
     file, contents = tmp_path / "mirror/toy/file.bin", (CONTENT * 8, CONTENT[::-1] * 8)
     file.parent.mkdir(parents=True)
     file.write_bytes(contents[0])
-    source = toy(sha256=hashlib.sha256(contents[0]).hexdigest(), size=len(contents[0]))
+    source = toy(sha256=sha256(contents[0]), size=len(contents[0]))
     done = threading.Event()
 
     def change() -> None:

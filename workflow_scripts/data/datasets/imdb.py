@@ -34,10 +34,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
-    """Read `train` and `test` in one pass, sorted by class and number.
-
-    Raises UserError if the archive is broken or a review is not UTF-8 text.
-    """
+    """Read both splits, sorted by class and number. Raises UserError for a broken archive or a review not in UTF-8."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     with report_broken(archive):
         for name, content in iterate_archive(archive):

@@ -20,10 +20,7 @@ SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
 def extract_files(archive: Path, files: dict[str, Path]) -> None:
-    """Copy files out of a tar archive in one pass, decompressed: name in the archive -> target path.
-
-    Nothing else is written, so no path in it has to be trusted. Raises UserError if it is broken or lacks a file.
-    """
+    """Copy files out of a tar archive, decompressed: name -> target. Raises UserError if it is broken or lacks one."""
     missing = dict(files)
     with report_broken(archive):
         for name, content in iterate_archive(archive):
@@ -62,10 +59,7 @@ def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def map_in_order(function: Callable[..., Result], items: Iterable[Item], *others: Any) -> Iterator[Result]:
-    """Yield results of several processes in order, reading only a few items ahead, unlike `ProcessPoolExecutor.map`.
-
-    Raises UserError if a process was killed.
-    """
+    """Yield results in order, reading only a few items ahead. Raises UserError if a process was killed."""
     waiting: deque = deque()
     workers = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:

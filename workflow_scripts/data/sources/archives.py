@@ -73,10 +73,7 @@ def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
 
 
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield (name, content) of the regular files of a zip or tar archive or Debian package in one pass.
-
-    Raises UserError if the archive is broken or unpacks to more than it may.
-    """
+    """Yield (name, content) of the regular files of a zip, tar or deb. Raises UserError if broken or too large."""
     with report_broken(path, DAMAGED), ExitStack() as opened:
         if zipfile.is_zipfile(path):
             archive = opened.enter_context(zipfile.ZipFile(path))

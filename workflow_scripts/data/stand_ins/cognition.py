@@ -48,10 +48,7 @@ DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
 
 def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
-    """Write {train,valid,test}.{en,zh}, cg-test_cg-test.{en,zh,compound}, eval_lexicon and processed_code.
-
-    No English sentence is repeated in the splits train, valid and test. Returns the paths by source name.
-    """
+    """Write all files; no English sentence is repeated in train, valid and test. Returns the paths by source name."""
     rng = random.Random(f"{seed}/cognition stand-in")
     new: dict[str, list[tuple[str, str]]] = {}
     for kind in CONTEXTS:

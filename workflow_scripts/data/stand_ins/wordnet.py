@@ -10,12 +10,8 @@ from typing import NamedTuple
 
 SENSES = 14
 LICENCE = "  1 Example entries in the format of WordNet: no dictionary.  \n"
-FILES = {
-    "noun": ("n", 1, 2),
-    "verb": ("v", 2, 3),
-    "adj": ("a", 3, 0),
-    "adv": ("r", 4, 1),
-}  # letter, sense type, number in lexnames
+# Part of speech -> letter, sense type, number in lexnames.
+FILES = {"noun": ("n", 1, 2), "verb": ("v", 2, 3), "adj": ("a", 3, 0), "adv": ("r", 4, 1)}
 LEXNAMES = "00\tadj.all\t3\n01\tadv.all\t4\n02\tnoun.all\t1\n03\tverb.all\t2\n"
 PLACES = ["mountain-dwelling", "riverside", "desert", "farmyard"]
 NOUNS = {
