@@ -31,7 +31,14 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("file", "command", "kind", "damage"), DAMAGED)
+# Of YAML files, which take long, every fifth damage is tried in each call, else every second; the others by `-m many`.
+USUAL = [
+    pytest.param(*case, marks=pytest.mark.many if number % (5 if case[2] == "yaml" else 2) else ())
+    for number, case in enumerate(DAMAGED)
+]
+
+
+@pytest.mark.parametrize(("file", "command", "kind", "damage"), USUAL)
 def test_a_damaged_file_is_refused(place: Place, file: str, command: str, kind: str, damage: str):
     changed = FORMATS[kind][damage](place.content[file])
     place.write(file, changed)
