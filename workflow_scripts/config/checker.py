@@ -136,10 +136,12 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
         "/".join(run.unseeded),
     )
     with locate_errors(merge_settings(catalogue, run, scale)):
-        modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
-        for name in evaluation.get("measures", {}).keys() - set(modules):
-            what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
-            raise UserError(f"{what}; {suggest_name(name, modules)}")
+        for name in evaluation.get("measures", {}):
+            if not (PACKAGE / f"evaluation/{name}.py").exists():
+                what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
+                raise UserError(
+                    f"{what}; {suggest_name(name, [path.stem for path in (PACKAGE / 'evaluation').glob('*.py')])}"
+                )
         chosen = () if validation == "none" else (validation.get("split"),)
         also = [name for name in spec["training"].get("also_keep", ()) if name != LAST]
         named = {"evaluation.splits": evaluation["splits"], "training.validation": chosen, "training.also_keep": also}
