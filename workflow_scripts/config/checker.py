@@ -210,12 +210,14 @@ def _has_type_of(value: object, default: object) -> bool:
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
     """Yield tables with a metric, split or subset that the runs of a cell have at no scale: the first such cell."""
-    seen = set()
+    seen, evaluations = set(), {}
     for name, display in paper.displays.items():
         for variant, cell in (found for found in list_run_cells(display) if is_known(catalogue, found[0])):
             task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
             if not cell.get("intervention"):
-                scored = list(_list_evaluations(catalogue, Run(*variant, 1)))
+                if variant not in evaluations:
+                    evaluations[variant] = list(_list_evaluations(catalogue, Run(*variant, 1)))
+                scored = evaluations[variant]
                 measures = {name: options for one in scored for name, options in one.get("measures", {}).items()}
                 known = {
                     "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
