@@ -15,7 +15,7 @@ OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 an error that the user can fix)."""
-    summary = "\n".join(f"  {name:11} {what}" for name, (_, what) in COMMANDS.items())
+    summary = "\n".join(f"  {name:11} {what}" for name, what in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m workflow_scripts",
         description=f"commands:\n{summary}",
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         # torch raises RuntimeError, and its subclass OutOfMemoryError on a GPU.
         if isinstance(error, RuntimeError) and not OUT_OF_MEMORY.search(str(error)):
             raise
-        print("error: out of memory; give the job more, or lower training.batch_tokens", file=sys.stderr)
+        print("error: out of memory; give the process more, or lower batch_tokens", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue", file=sys.stderr)

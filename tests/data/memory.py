@@ -1,4 +1,4 @@
-"""The memory that preparing data takes, in a process of its own."""
+"""Measure the memory that preparing data takes, in a separate process."""
 
 import json
 import subprocess

@@ -175,7 +175,7 @@ def test_a_killed_evaluation_leaves_nothing_or_all(runs, tmp_path):
 
 @pytest.mark.faults
 def test_out_of_memory_is_one_line(runs, tmp_path):
-    """The process may have little more than it needs to start: a limit of its own, as of a job or a container."""
+    """The process may allocate 512 MB more than it needs to start, as under the limit of a job or a container."""
     spec = json.loads((runs.folder / "spec.json").read_text())
     spec["model"] |= {"width": 4096, "feed_forward": 32768}
     (tmp_path / "spec.json").write_text(json.dumps(spec))

@@ -138,10 +138,9 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
     with locate_errors(merge_settings(catalogue, run, scale)):
         for name in evaluation.get("measures", {}):
             if not (PACKAGE / f"evaluation/{name}.py").exists():
+                modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
                 what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
-                raise UserError(
-                    f"{what}; {suggest_name(name, [path.stem for path in (PACKAGE / 'evaluation').glob('*.py')])}"
-                )
+                raise UserError(f"{what}; {suggest_name(name, modules)}")
         chosen = () if validation == "none" else (validation.get("split"),)
         also = [name for name in spec["training"].get("also_keep", ()) if name != LAST]
         named = {"evaluation.splits": evaluation["splits"], "training.validation": chosen, "training.also_keep": also}

@@ -69,16 +69,12 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
     """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
     try:
         module = importlib.import_module(prepare)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{prepare}.".startswith(f"{error.name}."):
-            raise
-        raise UserError(
-            f"task {task}: `prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
-        ) from error
-    except (ImportError, SyntaxError, NameError, AttributeError, TypeError, ValueError) as error:
-        raise UserError(
-            f"task {task}: {prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
-        ) from error
+    except Exception as error:  # the module may be a user's
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{prepare}.".startswith(f"{error.name}."):
+            what = f"`prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
+        else:
+            what = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
+        raise UserError(f"task {task}: {what}") from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
             raise UserError(

@@ -127,7 +127,7 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
     variants = dict.fromkeys(variant for cell in cells for variant in _list_variants(paper, cell.key))
     names = [(*variant, seed) for variant in variants for seed in sorted(seeds - {""}, key=int)]
     found = [runs.get("/".join([*variant, f"seed-{seed}"]), {}) for *variant, seed in names]
-    trainings = [run for run in found if run.get("steps")]  # scores of given weights have no training of their own
+    trainings = [run for run in found if run.get("steps")]  # scores of given weights need no training
     of_claim: Curves = defaultdict(dict)
     for name in map("/".join, names):
         for line in curves.get(name, ()):
@@ -185,6 +185,6 @@ def _list_variants(paper: Paper, key: str) -> list[tuple[str, str, str]]:
         if (row_entry["row"], column_entry["column"]) == (row, column)
     ]
     found = [variant for cell in pairs for variant in list_cell_variants(cell)]
-    # `ft@paws` has no training of its own: its weights are those of `ft` on the task `paws`.
+    # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`.
     given = [(task, method, name) for _, method, variant in found for name, _, task in [variant.partition("@")] if task]
     return found + given
