@@ -12,7 +12,7 @@ from rich.table import Table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_csv
 from workflow_scripts.reporting.claims import verdicts
-from workflow_scripts.reporting.tables.layout import format_effect
+from workflow_scripts.reporting.tables.layout import format_effect, read_margin
 
 CLAIM_COLUMNS = (
     "paper", "claim", "kind", "role", "statement", "quote", "source", "left", "right", "relation", "published_effect",
@@ -110,8 +110,7 @@ def build_claim_table(rows: list[dict[str, str]], scale: str, wide: bool) -> Tab
             seeds = f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
             why = f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
             verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]{why}"
-            margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"])
-            claimed = f"> {margin + 0.0:g}".replace("-", "−")
+            claimed = f"> {read_margin(row):g}".replace("-", "−")
             ours = " (ours)" if row["kind"] == "control" else ""
             table.add_row(f"  {escape(row['claim'])}{ours}", format_effect(row), claimed, seeds, verdict)
     return table

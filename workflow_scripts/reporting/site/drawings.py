@@ -34,14 +34,14 @@ class Axis:
 
 
 def make_axis(values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True) -> Axis:
-    """Make an axis over `values` with air at its ends, and over 0 unless not `zero`; `cut` off a share of extremes."""
+    """Make an axis over `values` with room at its ends, and over 0 unless not `zero`; `cut` off a share of extremes."""
     known = sorted([value for value in values if value is not None] + [0.0] * zero)
     dropped = int(cut * len(known))
     low, high = known[dropped], known[-1 - dropped]
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
-    air = 0.08 * (high - low) or 1.0
-    return Axis(low - air, high + air, left, right)
+    room = 0.08 * (high - low) or 1.0
+    return Axis(low - room, high + room, left, right)
 
 
 def format_tick(value: float) -> str:

@@ -16,6 +16,7 @@ from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import list_cell_variants
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
 from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
+from workflow_scripts.reporting.tables.layout import read_margin
 
 Curves = dict[str, dict[str, list[tuple[int, float]]]]  # name of a value -> run -> (step, value)
 
@@ -136,9 +137,15 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
         ("effect", "effect"), ("low", "ci_low"), ("high", "ci_high"), ("smallest", "smallest_effect"),
         ("published", "published_effect"),
     )}  # fmt: skip
-    margin = (-1 if row["relation"] == "no_gain" else 1) * float(row["at_least"]) + 0.0
     return MeasuredClaim(
-        row, **numbers, margin=margin, cells=cells, trainings=trainings, curves=of_claim, plan=plan, planned=planned
+        row,
+        **numbers,
+        margin=read_margin(row),
+        cells=cells,
+        trainings=trainings,
+        curves=of_claim,
+        plan=plan,
+        planned=planned,
     )
 
 

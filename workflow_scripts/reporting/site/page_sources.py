@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from workflow_scripts.config.catalogue import Catalogue, find_scale
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.site import drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
@@ -65,7 +65,6 @@ def make_environment() -> Environment:
 
 def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str, out: Path) -> int:
     """Write all pages to `out`, and return the number of claims. `commands` is the text of the page of the commands."""
-    find_scale(catalogue, scale)
     claims = read_measured_claims(catalogue, results)
     rewriter = LinkRewriter(catalogue.root, results, out)
     by_paper = {paper: [claim for claim in claims if claim.row["paper"] == paper] for paper in catalogue.papers}

@@ -105,6 +105,11 @@ def choose_decimals(unit: str, low: float | None = None, high: float | None = No
     return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
 
 
+def read_margin(row: dict[str, str]) -> float:
+    """Return the size that the effect of a row of claims.csv must exceed; that of `no_gain` is below 0."""
+    return (-1 if row.get("relation") == "no_gain" else 1) * float(row.get("at_least") or 0) + 0.0  # never -0
+
+
 def format_effect(row: dict[str, str]) -> str:
     """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect."""
     if not row["effect"]:
@@ -112,7 +117,7 @@ def format_effect(row: dict[str, str]) -> str:
     low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
     decimals = choose_decimals(row["unit"], low, high)
     # An end never rounds onto or across a bound that decides the verdict.
-    bounds = [float(row.get("at_least") or 0) * (-1 if row.get("relation") == "no_gain" else 1)]
+    bounds = [read_margin(row)]
     bounds += [float(row["smallest_effect"])] if row.get("smallest_effect") else []
     pairs = [(end, bound) for end in (low, high) if end is not None for bound in bounds]
     while decimals < 6 and any(
