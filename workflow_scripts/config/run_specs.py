@@ -1,6 +1,6 @@
 """Resolve the spec of a run: everything but the code that can change its result.
 
-Settings that have the default of their class are left out, so that a new setting changes no digest.
+Settings that have the default of their class are left out, so that a new setting changes the digest of no spec.
 """
 
 import json

@@ -8,7 +8,7 @@ import time
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlparse
+from urllib.parse import parse_qs, unquote, urlparse
 from xml.etree import ElementTree
 
 import pytest
@@ -20,6 +20,7 @@ from workflow_scripts.reporting.tables.layout import format_effect
 
 pytestmark = pytest.mark.site
 
+FILTERS = {"q", "paper", "role", "kind", "verdict"}  # of the table of claims, in the address
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "source", "wbr"}
 
 
@@ -154,11 +155,17 @@ def test_pages_are_whole_and_every_link_and_anchor_exists(built, scale):
     wrong = [f"{file.name}: {fault}" for file in found for fault in read(file).faults]
     for file in found:
         page = read(file)
+        wrong += [
+            f"{file.name}: {text} is escaped twice"
+            for text in re.findall(r"&amp;(?:amp|lt|gt|quot|#\d+);", page.source)
+        ]
         wrong += [f"{file.name}: id {name} twice" for name in set(page.ids) if page.ids.count(name) > 1]
         for link in page.links + page.loaded:
             url = urlparse(link)
             if url.scheme in ("http", "https", "mailto") and link in page.links:
                 continue
+            if url.path.endswith("index.html") and (unknown := parse_qs(url.query).keys() - FILTERS):
+                wrong.append(f"{file.name}: {link} filters by {unknown}")
             target = (file.parent / unquote(url.path)).resolve() if url.path else file
             if url.scheme or not target.is_file():
                 wrong.append(f"{file.name}: {link}")
