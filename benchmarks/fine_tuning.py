@@ -21,9 +21,12 @@ from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences
-from workflow_scripts.tasks.sentence_prediction import model as sentence
-from workflow_scripts.tasks.sentence_prediction.batches import SentenceBatch, Sentences, make_sentence_batches
-from workflow_scripts.tasks.sentence_prediction.problem import compute_sentence_loss
+from workflow_scripts.tasks.sentence_prediction.problem import (
+    SentenceBatch,
+    SentenceModel,
+    Sentences,
+    compute_sentence_loss,
+)
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
@@ -67,14 +70,14 @@ def main() -> None:
         width, vocabulary = SIZES[name][0], SIZES[name][5]
         sentences = random_sentences(vocabulary, 32 * 12, 40)
         began = time.perf_counter()
-        batches = make_sentence_batches(sentences, 32768, 32, torch.device("cpu"))[1]
+        batches = sentences.make_batches(32768, 32, torch.device("cpu"))[1]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
         head, problems = {"head_layers": 2, "head_width": width}, {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
             section = {"name": kind, **settings(name, kind)}
             inner = import_model(section).build(settings(name, kind), vocabulary)
-            model = sentence.build(inner, {"model": section, "problem": head}, CLASSES)
+            model = SentenceModel(inner, {"model": section, "problem": head}, CLASSES)
             problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT

@@ -35,7 +35,7 @@ ENTRY_POINTS = {"add_arguments", "analyse", "build", "draw", "load_model", "main
 ENTRY_POINTS |= {"score", "score_outputs", "score_split"}
 CLASSES_BY_ROLE = {"Settings", "Options", "Batch"}
 ROLES = {"__init__", "__main__", "settings", "model", "problem", "scoring", "batches", "loss", "decoding"}
-ROLES |= {"objective", "vocabulary", "checkpoint", "prediction"}
+ROLES |= {"objective", "vocabulary", "checkpoint"}
 
 
 def public_definitions(module: Path) -> Iterator[tuple[str, ast.AST, ast.ClassDef | None]]:

@@ -207,7 +207,7 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     settings = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
     settings = parse_as(Evaluation, settings, evaluation / "evaluation.json", "spec")
     data = folder.absolute().parents[4] / data_folder(spec["task"]) if own else folder
-    return Checkpoint(weights, spec, settings, read_mapping(data / "dataset.json").get("labels"))
+    return Checkpoint(run["run"], weights, spec, settings, read_mapping(data / "dataset.json").get("labels"))
 
 
 def list_scored_runs(folder: Path) -> list[Path]:

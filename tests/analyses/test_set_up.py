@@ -35,7 +35,7 @@ def test_sizes_are_those_of_the_data_and_of_the_model(run):
     for split, found in examples.items():
         assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
     assert len(examples) == 3
-    model = load_causal_lm(run.folder / "checkpoint", {"family": run.method})
+    model = load_causal_lm(run.folder / "checkpoint", run.method)
     sizes = {row["metric"]: row["value"] for row in scores if row["subset"] == run.method}
     assert sizes["parameters"] * 1e6 == pytest.approx(sum(weight.numel() for weight in model.parameters()))
     # As causal_spec has them.

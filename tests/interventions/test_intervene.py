@@ -23,8 +23,7 @@ from workflow_scripts.interventions.synonym_resources import make_stand_in_resou
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.prompt.batches import encode_prompts
-from workflow_scripts.tasks.prompt.problem import read_prompts
+from workflow_scripts.tasks.prompt.problem import encode_prompts, read_prompts
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
@@ -132,7 +131,7 @@ def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, ans
 def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     """Before an intervention, under CAP and with synonyms; over the vocabulary and over the labels."""
     folder = place / "runs/ft/checkpoint"
-    model = load_causal_lm(folder, {"family": "llama"}).eval()
+    model = load_causal_lm(folder, "llama").eval()
     prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
     rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
     items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))

@@ -1,7 +1,6 @@
 """Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files, read_json, write_atomically, write_json
+from workflow_scripts.common.files import hash_files, read_json, read_mapping, write_atomically, write_json
 from workflow_scripts.common.hashing import digest
 from workflow_scripts.common.output_folder import check_replaceable
 from workflow_scripts.common.validation import parse_as
@@ -28,6 +27,7 @@ from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.tasks.trained_run import read_checked_run, read_run
 from workflow_scripts.workflow.changes import find_differences, shorten_value
@@ -71,14 +71,14 @@ def main(args: argparse.Namespace) -> None:
 
     import pyarrow.parquet as pq
 
-    from workflow_scripts.tasks.base import Score
     from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
     device, spec = choose_device(args.device), run["spec"]
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
-    score: Score = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.scoring").score
-    with open_checkpoint(run, args, device) as (checkpoint, checkpoint_sha256):
-        predictions, scores = score(run, checkpoint, args.data, settings, device, args.progress)
+    with open_checkpoint(run, args, device) as (folder, checkpoint_sha256):
+        labels = read_mapping(args.data / "dataset.json").get("labels")
+        checkpoint = Checkpoint(run["run"], folder, spec, settings, labels)
+        predictions, scores = checkpoint.score(args.data, device, args.progress)
     run_columns = {key: spec[key] for key in RUN_COLUMNS}
     kept = spec["training"].get("also_keep", [])
     with write_atomically(args.out) as out:

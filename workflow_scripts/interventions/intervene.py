@@ -18,13 +18,18 @@ from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.interventions.variation import make_cv_rows
-from workflow_scripts.models.causal_lm.model import find_bos_id
+from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.objectives.hidden_states import find_blocks
 from workflow_scripts.tasks.batching import bucket_texts
-from workflow_scripts.tasks.prompt.batches import Prompts, encode_prompts
-from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, read_prompts
-from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, load_model, matches, predict_answers
+from workflow_scripts.tasks.prompt.problem import (
+    FEW_ANSWERS,
+    Prompts,
+    encode_prompts,
+    read_prompt_settings,
+    read_prompts,
+)
+from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 
 BATCH_TOKENS = 8192
 # By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
@@ -57,7 +62,7 @@ class AnsweredPrompts:
         cls, spec: dict[str, Any], folder: Path, data: Path, split: str, match: str, device: torch.device
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
-        model = load_model(spec, folder, device)
+        model = load_causal_lm(folder, read_prompt_settings(spec).family).to(device).eval()
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
         columns = (table[name].to_pylist() for name in ("content", "label", "item"))
@@ -80,10 +85,10 @@ class AnsweredPrompts:
 
     def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
         """Evaluate the answers for the same items with other contents [N]."""
-        settings = self.spec["model"]
-        template, space = settings["template"], settings.get("label_space", False)
-        bos = find_bos_id(self.model, settings.get("bos", False), str(self.folder))
-        return self.evaluate_answers(encode_prompts(self.tokenizer, contents, self.answers, template, bos, space))
+        s = read_prompt_settings(self.spec)
+        bos = find_bos_id(self.model, s.bos, str(self.folder))
+        prompts = encode_prompts(self.tokenizer, contents, self.answers, s.template, bos, s.label_space)
+        return self.evaluate_answers(prompts)
 
     def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool: whether the answers `ids` [N] are right."""

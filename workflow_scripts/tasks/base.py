@@ -1,15 +1,14 @@
-"""The interface of a kind of task: a problem to train on, a scorer, and a loss."""
+"""The interface of training on a kind of task: a problem and a loss. For scoring see `checkpoints`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.tasks.settings import Evaluation, Training
+from workflow_scripts.tasks.settings import Training
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
 Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
@@ -38,8 +37,3 @@ class Problem:
 # init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
 # Raises UserError if a file is missing or broken, or if the spec does not fit the data.
 MakeProblem = Callable[[dict[str, Any], Training, Path, Path | None, torch.device], Problem]
-
-# `tasks.<kind>.scoring.score(run, checkpoint, data, settings, device, progress)`: (predictions, score rows) of a run on
-# every split of `settings`. run: content of run.json; checkpoint: folder with the weights; progress: how to show it
-# (`common.progress`). A metric that is undefined has a row with a `reason` instead of a value.
-Score = Callable[[dict[str, Any], Path, Path, Evaluation, torch.device, str], tuple[pa.Table, list[dict[str, Any]]]]

@@ -46,6 +46,9 @@ class RaggedSequences:
     start: np.ndarray
     length: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.length)
+
     def pad(self, rows: np.ndarray) -> np.ndarray:
         """Return the sequences of `rows`, each followed by EOS and PAD: [len(rows), longest + 1] int64."""
         length = self.length[rows]
@@ -66,7 +69,7 @@ class SequencePairs:
     target: RaggedSequences
 
     def __len__(self) -> int:
-        return len(self.source.length)
+        return len(self.source)
 
     def make_batch(self, rows: np.ndarray) -> Batch:
         """Make one padded batch of the pairs of `rows` [B]."""

@@ -1,4 +1,4 @@
-"""Use the checkpoint of a finished run: load its model, and predict from texts as the evaluation does."""
+"""Use the checkpoint of a finished run: load its model, score it, and predict from texts as the evaluation does."""
 
 import importlib
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.settings import Evaluation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     import torch
 
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 class Checkpoint:
     """What a finished run has learnt, and what its predictions need.
 
-    folder: weights, config.json, and vocabulary.json or tokenizer.json. spec: that of run.json. settings: those of its
-    evaluation. labels: names of the classes; None if the task has none.
+    name: of the run. folder: weights, config.json, and vocabulary.json or tokenizer.json. spec: that of run.json.
+    settings: those of its evaluation. labels: names of the classes; None if the task has none.
     """
 
+    name: str
     folder: Path
     spec: dict[str, Any]
     settings: Evaluation
@@ -30,6 +32,13 @@ class Checkpoint:
     def load_model(self, device: str = "cpu") -> "torch.nn.Module":
         """Load the model with the weights of its best validation, in eval mode. Raises UserError for broken files."""
         return self._find_module().load_model(self).to(device).eval()
+
+    def score(self, data: Path, device: "torch.device", progress: str) -> "tuple[pa.Table, list[dict[str, Any]]]":
+        """Return (predictions, score rows) on every split of the settings. progress: see `common.progress`.
+
+        A metric that is undefined has a row with a `reason` instead of a value.
+        """
+        return self._find_module().score(self, data, device, progress)
 
     def predict(self, model: "torch.nn.Module", inputs: Sequence) -> list:
         """Predict from texts with a model of `load_model`, as the run's evaluation does.
@@ -46,4 +55,4 @@ class Checkpoint:
         return module.predict(self, model, inputs) if len(inputs) else []
 
     def _find_module(self) -> ModuleType:
-        return importlib.import_module(f"workflow_scripts.tasks.{self.spec['kind']}.prediction")
+        return importlib.import_module(f"workflow_scripts.tasks.{self.spec['kind']}.scoring")

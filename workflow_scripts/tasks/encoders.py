@@ -1,9 +1,11 @@
 """Pre-trained encoders like BERT, and their inputs: one or two sentences with special tokens."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from torch import nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
@@ -11,13 +13,27 @@ from workflow_scripts.common.options import drop_name
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
+from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.settings import Training
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
 def load_spec_encoder(folder: Path, section: dict[str, Any]) -> PreTrainedModel:
     """Load the encoder of a folder by the section `model` of a spec. Raises UserError if it is missing or broken."""
     return import_model(section).load_model(folder, drop_name(section))
+
+
+def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], Model]) -> Model:
+    """Load the weights of a run into the model that `build` makes of an encoder. Raises UserError if a file is broken.
+
+    Weights that are given, not trained on the task, may lack its head.
+    """
+    model = build(load_spec_encoder(checkpoint.folder, checkpoint.spec["model"]))
+    load_weight_file(model, checkpoint.folder / "model.safetensors", shared="weights" in checkpoint.spec)
+    return model
 
 
 def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | None) -> PreTrainedModel:

@@ -95,7 +95,7 @@ def test_a_whole_model(hub, fetch, gpt2, tmp_path):
     assert manifest["files"] == {
         file: {"sha256": sha256(content), "bytes": len(content)} for file, content in found.items()
     }
-    assert load_causal_lm(tmp_path / "out" / OPEN, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(tmp_path / "out" / OPEN, "gpt2").config.n_layer == 2
     assert [path.name for path in (tmp_path / "out/openai-community").iterdir() if path.suffix != ".lock"] == ["gpt2"]
 
 
@@ -113,7 +113,7 @@ def test_weights_in_several_files(hub, fetch, gpt2, tmp_path):
     assert fetch(OPEN)[0] == 0
     folder = tmp_path / "out" / OPEN
     assert held(folder).keys() == (TAKEN - {"model.safetensors"}) | SHARDED | {"model.json"}
-    assert load_causal_lm(folder, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(folder, "gpt2").config.n_layer == 2
     digest = hash_weights(folder)
     shutil.copytree(folder, tmp_path / "other")
     (tmp_path / "other/model-00002-of-00003.safetensors").write_bytes(b"other")
@@ -258,7 +258,7 @@ def test_a_model_of_a_folder(hub, fetch, local, tmp_path):
     assert not hub.seen
     folder = tmp_path / "out" / OPEN
     assert held(folder).keys() == TAKEN | {"model.json"}
-    assert load_causal_lm(folder, {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(folder, "gpt2").config.n_layer == 2
     shutil.copytree(folder, tmp_path / "copied" / OPEN)
     shutil.rmtree(folder)
     code, said = fetch(OPEN, "--local", tmp_path / "copied")
@@ -308,7 +308,7 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
     assert train() == 0
     run = json.loads((tmp_path / "run/run.json").read_text())
     assert run["steps"] == 1 and run["init_digest"] == hash_weights(tmp_path / "out" / OPEN)
-    assert load_causal_lm(tmp_path / "run/checkpoint", {"family": "gpt2"}).config.n_layer == 2
+    assert load_causal_lm(tmp_path / "run/checkpoint", "gpt2").config.n_layer == 2
     capfd.readouterr()
     spec["init"]["revision"] = "1" * 40
     assert train() == 1

@@ -15,9 +15,10 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.importing import import_model, read_settings
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
-from workflow_scripts.tasks.masked_lm.scoring import load_model
+from workflow_scripts.tasks.settings import Evaluation
 
 WITHOUT_NEXT_SENTENCE = ("roberta-style", "distilbert")
 METHODS = ("bert", "bert-matched", *WITHOUT_NEXT_SENTENCE, "cat")
@@ -76,7 +77,7 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
     readouts = READOUTS.get(spec["method"], ("last",))
     assert tuple(dict.fromkeys(scores["readout"])) == readouts
 
-    model = load_model(spec, trained / "out/checkpoint").eval()
+    model = Checkpoint("run", trained / "out/checkpoint", spec, Evaluation(**EVALUATION), None).load_model()
     pairs, rng = read_sentence_pairs(spec, data, "valid"), np.random.default_rng(0)
     nats, right, follows = ({name: [] for name in readouts} for _ in range(3))
     for rows in bucket_pairs(pairs, 512, None):

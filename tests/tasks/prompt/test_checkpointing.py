@@ -20,8 +20,7 @@ from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.causal_lm.model import build
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
-from workflow_scripts.tasks.prompt.batches import PromptBatch
-from workflow_scripts.tasks.prompt.problem import compute_answer_loss
+from workflow_scripts.tasks.prompt.problem import PromptBatch, compute_answer_loss
 from workflow_scripts.training import loop
 
 SIZES = {"layers": 4, "heads": 2, "width": 32, "feed_forward": 96, "dropout": 0.1, "positions": 64}

@@ -18,8 +18,7 @@ from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions,
 from tests.training.toy import assert_one_error, record_files, run_main
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
-from workflow_scripts.tasks.prompt.batches import OUTSIDE, assign_words, encode_prompts, merge_groups
-from workflow_scripts.tasks.prompt.problem import read_prompts
+from workflow_scripts.tasks.prompt.problem import OUTSIDE, assign_words, encode_prompts, merge_groups, read_prompts
 from workflow_scripts.tasks.settings import Training
 
 FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
@@ -63,7 +62,7 @@ def load(place: Path, run: str = "ft") -> tuple[torch.nn.Module, Tokenizer, list
     """Return (model in eval mode, tokenizer, ids before each text) of a run."""
     folder, family = place / f"runs/{run}/checkpoint", family_of(place)
     bos = [0] if family in ("llama", "gemma") else []
-    return load_causal_lm(folder, {"family": family}).eval(), Tokenizer.from_file(str(folder / "tokenizer.json")), bos
+    return load_causal_lm(folder, family).eval(), Tokenizer.from_file(str(folder / "tokenizer.json")), bos
 
 
 def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
@@ -79,7 +78,7 @@ def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
     folder = place / "runs/ft/checkpoint"
     family = json.loads((folder / "config.json").read_text())["model_type"]
     theirs = AutoModelForCausalLM.from_pretrained(folder).eval()
-    ours = load_causal_lm(folder, {"family": family}).eval()
+    ours = load_causal_lm(folder, family).eval()
     ids = torch.tensor([[5, 6, 7, 8]])
     torch.testing.assert_close(theirs(ids).logits[:, -1], compute_last_logits(ours, ids, torch.tensor([3])))
 
@@ -92,7 +91,7 @@ def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
     theirs = GPT2LMHeadModel(config).eval()
     theirs.save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text("{}")
-    ours = load_causal_lm(tmp_path, {"family": "gpt2"}).eval()
+    ours = load_causal_lm(tmp_path, "gpt2").eval()
     assert ours.config.activation_function == "gelu_pytorch_tanh"
     ids = torch.randint(50, (3, 9))
     torch.testing.assert_close(ours(ids).logits, theirs(ids).logits)

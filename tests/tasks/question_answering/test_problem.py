@@ -28,8 +28,7 @@ from workflow_scripts.evaluation.span_metrics import (
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.weights import list_weights, write_tensors
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.question_answering.batches import NOT_HERE, read_windows
-from workflow_scripts.tasks.question_answering.model import find_best_spans
+from workflow_scripts.tasks.question_answering.problem import NOT_HERE, find_best_spans, read_windows
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -154,7 +153,7 @@ def test_a_model_learns_to_answer(place):
     for metric in ("f1", "exact_match"):
         assert 100 * worst[metric].mean() == pytest.approx(scores["add_sent", f"adversarial_{metric}"])
     assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(scores["test", "f1"])
-    checkpoint = Checkpoint(out / "checkpoint", spec, Evaluation(**settings), None)
+    checkpoint = Checkpoint("run", out / "checkpoint", spec, Evaluation(**settings), None)
     asked = pd.read_parquet(data / "test.parquet")[["question", "context"]].itertuples(index=False, name=None)
     answers = checkpoint.predict(checkpoint.load_model(), list(asked))
     assert answers == predictions.query("split == 'test'")["prediction"].tolist()

@@ -9,12 +9,8 @@ from tokenizers.processors import BertProcessing
 
 from tests.training.sentence_toy import write_pairs, write_tokenizer
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.tasks.sentence_prediction.batches import (
-    RaggedSequences,
-    Sentences,
-    make_sentence_batches,
-    read_sentences,
-)
+from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.sentence_prediction.problem import Sentences, read_sentences
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +31,7 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
     table = read_table(folder, "test", ["first", "second", "label"]).to_pydict()
-    rows, batches = make_sentence_batches(found, 300, 7, torch.device("cpu"))
+    rows, batches = found.make_batches(300, 7, torch.device("cpu"))
     assert sorted(np.concatenate(rows).tolist()) == list(range(60))
     for chosen, batch in zip(rows, batches, strict=True):
         assert len(chosen) <= 7 and batch.ids[:, 0].numel() <= 300

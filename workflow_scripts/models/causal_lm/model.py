@@ -47,13 +47,13 @@ def build(settings: dict, vocabulary: int) -> PreTrainedModel:
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
-def load_causal_lm(folder: Path, settings: dict) -> PreTrainedModel:
+def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
     """Load the model of a folder with float32 weights, in training mode.
 
-    Raises UserError if a file is missing or broken, or if the model has another family than `settings`.
+    Raises UserError if a file is missing or broken, or if the model has another family.
     """
     with report_read_errors(folder):
-        config = read_model_config(folder, parse_as(Settings, settings, "model").family)
+        config = read_model_config(folder, family)
         if not (folder / "tokenizer.json").is_file():
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":

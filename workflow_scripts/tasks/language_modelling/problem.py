@@ -15,6 +15,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
 from workflow_scripts.tasks.language_modelling.settings import Settings
@@ -66,12 +67,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     Validation: the mean log-likelihood of a token given those before it (nats), and the perplexity.
     """
-    sizes = drop_name(spec["model"])
     if init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
     vocabulary = load_tokenizer(data).get_vocab_size()
-    model = build(sizes, vocabulary).to(device)
-    bos = find_bos_id(model, sizes.get("bos", False), f"{spec['task']}/{spec['method']}")
+    model = build(drop_name(spec["model"]), vocabulary).to(device)
+    bos = find_bos_id(model, read_settings(spec["model"]).bos, f"{spec['task']}/{spec['method']}")
     limit = model.config.max_position_embeddings
 
     def batches(split: str) -> list[TextBatch]:

@@ -7,39 +7,44 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import nn
 
-from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.batching import bucket_texts
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.language_modelling.problem import compute_token_nll, pad_texts, read_text_pieces
-from workflow_scripts.tasks.settings import Evaluation
+
+
+def load_model(checkpoint: Checkpoint) -> nn.Module:
+    """Load the model. Raises UserError if a file is missing or broken."""
+    return load_causal_lm(checkpoint.folder, read_settings(checkpoint.spec["model"]).family)
 
 
 @torch.no_grad()
 def score(
-    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+    checkpoint: Checkpoint, data: Path, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
-    sizes = drop_name(run["spec"]["model"])
-    model = load_causal_lm(checkpoint, sizes).to(device).eval()
+    model = checkpoint.load_model(device)
+    bos = find_bos_id(model, read_settings(checkpoint.spec["model"]).bos, checkpoint.name)
     limit = model.config.max_position_embeddings
-    bos = find_bos_id(model, sizes.get("bos", False), run["run"])
-    splits = {split: read_text_pieces(data, split, bos, limit) for split in settings.splits}
+    splits = {split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits}
     tables, scores = [], []
-    with Reporter(run["run"], sum(len(texts.length) for texts in splits.values()), progress, unit="texts") as reporter:
+    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="texts") as reporter:
         for split, texts in splits.items():
             reporter.set_stage(f"read {split}")
-            nats, length = np.empty(len(texts.length)), texts.length
-            for rows in bucket_texts(length, settings.batch_tokens):
+            nats = np.empty(len(texts))
+            for rows in bucket_texts(texts.length, checkpoint.settings.batch_tokens):
                 batch = pad_texts(texts, rows).to(device)
                 per_token = torch.zeros(batch.ids[:, 1:].shape, dtype=torch.float64, device=device)
                 per_token[batch.real[:, 1:]] = compute_token_nll(model, batch).double()
                 nats[rows] = per_token.sum(-1).cpu()
                 reporter.advance(len(rows))
-            tokens = length - 1
+            tokens = texts.length - 1
             whole = math.exp(nats.sum() / tokens.sum())
-            scores.append({"metric": "perplexity", "value": whole, "unit": "perplexity", "n": int(tokens.sum())})
-            scores[-1] |= {"split": split, "subset": "all"}
+            row = {"metric": "perplexity", "value": whole, "unit": "perplexity", "n": int(tokens.sum())}
+            scores.append({"split": split, "subset": "all", **row})
             tables.append(pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens}))
     return pa.concat_tables(tables), scores

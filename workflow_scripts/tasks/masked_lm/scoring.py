@@ -10,31 +10,31 @@ from torch import Tensor
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, bucket_pairs
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build, compute_masked_nll, compute_next_sentence_nll
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
-from workflow_scripts.tasks.settings import Evaluation
 
 
 @torch.no_grad()
 def score(
-    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+    checkpoint: Checkpoint, data: Path, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (values of each pair and readout, score rows) of every split.
 
     `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it, `nsp_accuracy` (percent).
     The masks are the same for every run with next sentences, and for every run without.
     """
-    model = load_model(run["spec"], checkpoint).to(device).eval()
-    splits = {split: read_sentence_pairs(run["spec"], data, split) for split in settings.splits}
+    model = checkpoint.load_model(device)
+    splits = {split: read_sentence_pairs(checkpoint.spec, data, split) for split in checkpoint.settings.splits}
     tables, scores = [], []
-    with Reporter(run["run"], sum(map(len, splits.values())), progress, unit="pairs") as reporter:
+    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs") as reporter:
         for split, pairs in splits.items():
             reporter.set_stage(f"read {split}")
             # Rows are those of the file: pairs of a batch are not its neighbours.
             found: dict[str, dict[str, np.ndarray]] = {}
             rng = np.random.default_rng(0)
-            for rows in bucket_pairs(pairs, settings.batch_tokens, None):
+            for rows in bucket_pairs(pairs, checkpoint.settings.batch_tokens, None):
                 batch = pairs.make_batch(rows, rng).to(device)
                 for readout, states in model.compute_states(batch.ids, batch.real, batch.types).items():
                     columns = found.setdefault(readout, {})
@@ -50,12 +50,12 @@ def score(
     return pa.concat_tables(tables), scores
 
 
-def load_model(spec: dict, checkpoint: Path) -> Pretraining:
-    """Load encoder and heads of a run. Raises UserError if the file is missing, broken or of another run."""
-    file = checkpoint / "model.safetensors"
+def load_model(checkpoint: Checkpoint) -> Pretraining:
+    """Load encoder and heads. Raises UserError if the file is missing, broken or of another run."""
+    file = checkpoint.folder / "model.safetensors"
     weights = read_weights(file)
     (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
-    model = build(spec["model"], vocabulary)
+    model = build(checkpoint.spec["model"], vocabulary)
     load_weights(model, weights, file)
     return model
 

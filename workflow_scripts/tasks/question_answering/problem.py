@@ -1,19 +1,154 @@
-"""Fine-tuning of an encoder on questions."""
+"""Fine-tuning of an encoder on questions: windows of paragraphs, the first and last token of the answer in them."""
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
 
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
+from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
-from workflow_scripts.models.hugging_face import make_companion_writer
+from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
 from workflow_scripts.tasks.encoders import load_initial_encoder
-from workflow_scripts.tasks.question_answering.batches import SpanBatch, Windows, read_windows
-from workflow_scripts.tasks.question_answering.model import SpanModel, build, find_best_spans
+from workflow_scripts.tasks.question_answering.settings import Settings
 from workflow_scripts.tasks.settings import Training
+
+COLUMNS = ["question", "context", "start", "answer", "answers"]
+NOT_HERE = 0  # [CLS]: the first and last token of the answer in a window without it
+MEASURES = {"exact_match": compute_exact_match, "f1": compute_f1}
+
+
+@dataclass(frozen=True)
+class SpanBatch(TensorBatch):
+    """Windows `[CLS] question [SEP] part of the paragraph [SEP]`, padded on the right.
+
+    ids, types [B, S] int64; real [B, S] bool, false on padding; allowed [B, S] bool: [CLS] and the paragraph's tokens;
+    ends [B, 2] int64: the answer's first and last token, NOT_HERE in a window without it.
+    """
+
+    ids: Tensor
+    types: Tensor
+    real: Tensor
+    allowed: Tensor
+    ends: Tensor
+
+
+@dataclass(frozen=True)
+class Windows:
+    """All windows of a split, in the order of its file.
+
+    item [W]: row of a window's question. ids, types: tokens of each window, int64. offsets: characters of the paragraph
+    where each token begins and ends, [length, 2] per window. ends [W, 2].
+    """
+
+    item: np.ndarray
+    ids: list[np.ndarray]
+    types: list[np.ndarray]
+    offsets: list[np.ndarray]
+    ends: np.ndarray
+    contexts: list[str]
+    answers: list[list[str]]
+    longest_answer: int
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    def make_batches(
+        self, batch_tokens: int, batch_sentences: int | None, device: torch.device
+    ) -> tuple[list[np.ndarray], list[SpanBatch]]:
+        """Return (windows of each batch, batches on `device`) of similar length."""
+        length = np.array([len(row) for row in self.ids])
+        chosen, batches = bucket_texts(length, batch_tokens, batch_sentences), []
+        for rows in chosen:
+            real = np.arange(length[rows].max()) < length[rows][:, None]
+            ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
+            ids[real] = np.concatenate([self.ids[row] for row in rows])
+            types[real] = np.concatenate([self.types[row] for row in rows])
+            # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
+            allowed = (types == 1) & (np.arange(real.shape[1]) < length[rows][:, None] - 1)
+            allowed[:, 0] = True
+            tensors = map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows]))
+            batches.append(SpanBatch(*tensors).to(device))
+        return chosen, batches
+
+
+def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
+    """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
+    return make_windows(spec, tokenizer_folder, read_table(data, split, COLUMNS).to_pydict())
+
+
+def make_windows(spec: dict, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
+    """Make the windows of questions, from COLUMNS as they are in a split."""
+    from tokenizers.processors import BertProcessing
+
+    settings, positions = parse_as(Settings, spec["problem"], "problem"), read_settings(spec["model"]).positions
+    if settings.longest > positions:
+        found = f"problem.longest is {settings.longest}, more than the model's {positions} positions"
+        raise UserError(f"{spec['task']}/{spec['method']}: {found}")
+    tokenizer = load_tokenizer(tokenizer_folder)
+    vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
+    tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
+    tokenizer.enable_truncation(settings.longest_question)
+    encoded = tokenizer.encode_batch(columns["question"], add_special_tokens=False)
+    questions = [
+        text[: one.offsets[-1][1]] if one.overflowing else text
+        for text, one in zip(columns["question"], encoded, strict=True)
+    ]
+    tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
+    found = tokenizer.encode_batch(list(zip(questions, columns["context"], strict=True)))
+    windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
+    item = np.array([row for row, _ in windows])
+    ids, types, offsets = (
+        [np.array(getattr(part, name), np.int64) for _, part in windows] for name in ("ids", "type_ids", "offsets")
+    )
+    begin = np.array(columns["start"], np.int64)
+    end = begin + np.array([len(answer) for answer in columns["answer"]])
+    ends = [locate_answer(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
+    answers = [json.loads(text) for text in columns["answers"]]
+    return Windows(item, ids, types, offsets, np.array(ends), columns["context"], answers, settings.longest_answer)
+
+
+def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
+    """Return the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1.
+
+    Both are NOT_HERE unless the window has both.
+    """
+    inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]
+    start, stop = offsets[inside, 0], offsets[inside, 1]
+    first, last = inside[(start <= begin) & (begin < stop)], inside[(start < end) & (end <= stop)]
+    return (int(first[0]), int(last[-1])) if len(first) and len(last) else (NOT_HERE, NOT_HERE)
+
+
+class SpanModel(EncoderWithHeads):
+    """Trained encoder with a random heads.span: linear d -> 2 on each token's state of one readout.
+
+    section: `model` of a spec.
+    """
+
+    def __init__(self, inner: PreTrainedModel, section: dict[str, Any]):
+        s = read_settings(section)
+        super().__init__(inner, s.frozen)
+        self.readout = s.readout
+        layers = nn.Sequential(nn.Dropout(s.dropout), nn.Linear(inner.config.hidden_size, 2))
+        self.heads = nn.ModuleDict({"span": layers})
+
+    def forward(self, batch: SpanBatch) -> Tensor:
+        """Score each token as the first and the last one, [B, 2, S]; -inf outside of [CLS] and the paragraph."""
+        states = self.compute_states(batch.ids, batch.real, batch.types)[self.readout]
+        scores = self.heads["span"](states).transpose(1, 2)
+        return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
@@ -21,7 +156,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
     Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
     """
-    model = build(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
+    model = SpanModel(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
     read = read_windows(spec, init, data, "train")
     train = read.make_batches(settings.batch_tokens, settings.batch_sentences, device)[1]
     split = settings.selection.get("split")
@@ -32,7 +167,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         given = find_answers(trained, valid, batches)
         return {
             name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
-            for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1))
+            for name, measure in MEASURES.items()
         }
 
     return Problem(model, compute_span_loss, train, validate, make_companion_writer(model.encoder.config, init))
@@ -51,8 +186,8 @@ def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[
 @torch.no_grad()
 def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]]) -> list[str]:
     """Return the answer to each question: the text of the most probable span of all its windows."""
-    best = np.full(len(windows.contexts), -np.inf)
-    answers = [""] * len(windows.contexts)
+    best = np.full(len(windows), -np.inf)
+    answers = [""] * len(windows)
     for rows, batch in zip(*batches, strict=True):
         found = find_best_spans(model(batch).float(), windows.longest_answer)
         for row, score, begin, end in zip(rows, *(part.cpu().numpy() for part in found), strict=True):
@@ -61,3 +196,18 @@ def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndar
                 best[item] = score
                 answers[item] = windows.contexts[item][windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
     return answers
+
+
+def find_best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return (score, first token, last token), each [B], of the most probable span of at most `longest` tokens.
+
+    scores [B, 2, S]. [CLS], the first position, is no answer.
+    """
+    first, last = scores[:, 0, 1:], scores[:, 1, 1:]
+    size = first.size(-1)
+    summed = first[:, :, None] + last[:, None, :]
+    position = torch.arange(size, device=scores.device)
+    distance = position[None, :] - position[:, None]
+    summed = summed.masked_fill((distance < 0) | (distance >= longest), -torch.inf)
+    best, where = summed.flatten(1).max(-1)
+    return best, where // size + 1, where % size + 1

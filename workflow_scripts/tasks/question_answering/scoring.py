@@ -1,6 +1,6 @@
-"""Exact match and F1 of the answer spans of an encoder."""
+"""Answers of an encoder to questions about paragraphs, and their exact match and F1."""
 
-import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,45 +10,62 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1, select_worst_variants
-from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.encoders import load_spec_encoder
-from workflow_scripts.tasks.question_answering.batches import read_windows
-from workflow_scripts.tasks.question_answering.model import build
-from workflow_scripts.tasks.question_answering.problem import find_answers
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.evaluation.span_metrics import select_worst_variants
+from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.encoders import load_fine_tuned
+from workflow_scripts.tasks.question_answering.problem import (
+    MEASURES,
+    SpanModel,
+    find_answers,
+    make_windows,
+    read_windows,
+)
+
+
+def load_model(checkpoint: Checkpoint) -> SpanModel:
+    """Load encoder and head. Raises UserError if a file is missing or broken."""
+    return load_fine_tuned(checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec["model"]))
+
+
+def predict(checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the answer to each pair of a question and a paragraph: a part of the paragraph."""
+    questions, contexts = map(list, zip(*items, strict=True))
+    unknown = {"start": [0] * len(items), "answer": [""] * len(items), "answers": ["[]"] * len(items)}
+    columns = {"question": questions, "context": contexts, **unknown}
+    windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
+    device = next(model.parameters()).device
+    return find_answers(model, windows, windows.make_batches(checkpoint.settings.batch_tokens, None, device))
 
 
 def score(
-    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+    checkpoint: Checkpoint, data: Path, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows.
 
     A split with variants of its questions also has `adversarial_exact_match` and `adversarial_f1`: means over questions
-    of the rows that `worst_variants` selects.
+    of the rows that `select_worst_variants` selects.
     """
-    spec = run["spec"]
-    model = build(load_spec_encoder(checkpoint, spec["model"]), spec["model"]).to(device).eval()
-    load_weight_file(model, checkpoint / "model.safetensors", shared="weights" in spec)
-    splits = {split: read_windows(spec, checkpoint, data, split) for split in settings.splits}
+    model, settings = checkpoint.load_model(device), checkpoint.settings
+    splits = {split: read_windows(checkpoint.spec, checkpoint.folder, data, split) for split in settings.splits}
     predictions, scores = [], []
-    total = sum(len(windows.contexts) for windows in splits.values())
-    with Reporter(run["run"], total, progress, unit="questions") as reporter:
+    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="questions") as reporter:
         for split, windows in splits.items():
             reporter.set_stage(f"answer {split}")
-            batches = windows.make_batches(settings.batch_tokens, None, device)
-            given = find_answers(model, windows, batches)
-            content: dict[str, Any] = {"item": read_table(data, split, ["item"])["item"], "prediction": given}
-            for name, measure in (("exact_match", compute_exact_match), ("f1", compute_f1)):
-                content[name] = [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
-            items = content["item"].to_pylist()
+            given = find_answers(model, windows, windows.make_batches(settings.batch_tokens, None, device))
+            items = read_table(data, split, ["item"])["item"].to_pylist()
+            measured = {
+                name: [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
+                for name, measure in MEASURES.items()
+            }
             rows = {"": list(range(len(items)))}
             if any("-" in item for item in items):
-                rows["adversarial_"] = select_worst_variants(items, content["f1"])
-            for prefix, name in itertools.product(rows, ("exact_match", "f1")):
-                value = 100 * float(np.mean(np.array(content[name])[rows[prefix]]))
-                row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(rows[prefix])}
-                scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
-            predictions.append(pa.table({"split": [split] * len(given), **content}))
+                rows["adversarial_"] = select_worst_variants(items, measured["f1"])
+            for prefix, chosen in rows.items():
+                for name, values in measured.items():
+                    value = 100 * float(np.mean(np.array(values)[chosen]))
+                    row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(chosen)}
+                    scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
+            table = {"split": [split] * len(given), "item": items, "prediction": given, **measured}
+            predictions.append(pa.table(table))
             reporter.advance(len(given))
     return pa.concat_tables(predictions), scores

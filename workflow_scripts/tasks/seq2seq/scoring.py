@@ -1,50 +1,69 @@
-"""Scores of a seq2seq run: its decoded outputs against the references."""
+"""Outputs of a seq2seq run, and their scores against the references."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import nn
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.prepared import read_table
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import UNK, to_sequences
+from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoint
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
-from workflow_scripts.tasks.settings import Evaluation
+
+
+def load_model(checkpoint: Checkpoint) -> nn.Module:
+    """Load the model. Raises UserError if a file is missing or broken."""
+    return load_checkpoint(checkpoint.folder)[0]
+
+
+def predict(checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]) -> list[str]:
+    """Decode sentences, whose tokens are separated by single spaces, with the settings of the evaluation."""
+    vocabulary, settings = read_vocabularies(checkpoint.folder), checkpoint.settings
+    ids = {token: number for number, token in enumerate(vocabulary["source"])}
+    tokens = [[ids.get(token, UNK) for token in sentence.split(" ")] for sentence in sentences]
+    table = pa.table({"source": list(sentences), "source_ids": tokens})
+    if pieces := find_pieces(checkpoint.spec["model"], checkpoint.folder):
+        table = pieces.tokenise(table)
+    outputs = decode(model, table, vocabulary["target"], settings, next(model.parameters()).device)
+    return join_tokens(outputs, settings.joined)
 
 
 def score(
-    run: dict[str, Any], checkpoint: Path, data: Path, settings: Evaluation, device: torch.device, progress: str
+    checkpoint: Checkpoint, data: Path, device: torch.device, progress: str
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (predictions, score rows) of every split, for the best checkpoint and for each further one.
 
     The name of a further checkpoint is its readout. Identical source sentences are decoded once.
     """
-    model, vocabulary = load_checkpoint(checkpoint)
-    model.to(device)
+    spec, settings, folder = checkpoint.spec, checkpoint.settings, checkpoint.folder
+    model, target_words = checkpoint.load_model(device), read_vocabularies(folder)["target"]
     groups = read_mapping(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
-    if pieces := find_pieces(run["spec"]["model"], checkpoint):
+    if pieces := find_pieces(spec["model"], folder):
         splits = {split: pieces.tokenise(table) for split, table in splits.items()}
     for split in () if pieces else settings.splits:
         read_pairs(data, split)  # refuses ids outside the vocabulary
-    readouts = [None, *run["spec"]["training"].get("also_keep", [])]
+    readouts = [None, *spec["training"].get("also_keep", [])]
     total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
-    with Reporter(run["run"], total, progress, unit="sentences") as reporter:
+    with Reporter(checkpoint.name, total, progress, unit="sentences") as reporter:
         for readout in readouts:
             if readout:
-                load_weight_file(model, checkpoint / f"{readout}.safetensors")
+                load_weight_file(model, folder / f"{readout}.safetensors")
             for split, table in splits.items():
                 reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
-                decoded = decode(model, table, vocabulary["target"], settings, device, reporter)
+                decoded = decode(model, table, target_words, settings, device, reporter)
                 outputs, targets = join_tokens(decoded, settings.joined), table["target"].to_pylist()
                 references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
                 correct = np.array(outputs) == np.array(references)
