@@ -18,7 +18,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, build_optimiser, compute_learning_rate, train
-from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
 
 CPU = torch.device("cpu")
 SEED = 11
@@ -98,6 +98,11 @@ def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
     ]
 
 
+def chosen(state: TrainingState, name: str = CHOSEN) -> tuple[int, float | None]:
+    """(step, value) of the best weights."""
+    return state.best[name]["step"], state.best[name]["value"]
+
+
 def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
     """The history as name -> (step, value)."""
     return {name: [(s, v) for s, n, v in state.history if n == name] for _, name, _ in state.history}
@@ -158,8 +163,8 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
         return {"score": float(next(scores)), "other": 7.0}
 
     state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path)
-    assert state.best_step == best and state.best_value == max(values)
-    assert torch.equal(load_file(store.locate_best(best))["weight"], seen[best])
+    assert chosen(state) == (best, max(values))
+    assert torch.equal(load_file(store.locate_best(CHOSEN, best))["weight"], seen[best])
     assert model.training
 
 
@@ -174,10 +179,10 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
         return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
 
     state, store = run(Problem(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path)
-    assert (state.best_step, state.best_value) == (best, max(values))
-    assert store.locate_best(best).exists()
+    assert chosen(state) == (best, max(values))
+    assert store.locate_best(CHOSEN, best).exists()
     resumed = Line()
-    assert store.load(resumed, build_optimiser(resumed, SETTINGS)).best_tie == state.best_tie
+    assert store.load(resumed, build_optimiser(resumed, SETTINGS)).best == state.best
 
 
 @pytest.mark.parametrize(
@@ -197,10 +202,10 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
         run(Problem(Line(), stopped_at(8), BATCHES, validate), tmp_path, settings=settings)
     model = Line()
     state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
-    assert (state.best_step, state.kept["held_out"]["step"]) == (best, other_best)
-    assert state.kept.keys() == {"held_out"} and state.kept["held_out"]["value"] == max(others)
-    assert torch.equal(load_file(store.locate_best(best))["weight"], seen[best])
-    assert torch.equal(load_file(store.locate_best(other_best, "held_out"))["weight"], seen[other_best])
+    assert state.best.keys() == {CHOSEN, "held_out"} and chosen(state) == (best, max(values))
+    assert chosen(state, "held_out") == (other_best, max(others))
+    assert torch.equal(load_file(store.locate_best(CHOSEN, best))["weight"], seen[best])
+    assert torch.equal(load_file(store.locate_best("held_out", other_best))["weight"], seen[other_best])
     assert by_name(state)["valid_held_out_score"] == list(zip((5, 10, 12), others, strict=True))
     assert torch.equal(model.weight.detach(), seen[12])
     store.remove()
@@ -227,18 +232,18 @@ def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_sto
     with pytest.raises(StopRequested):
         run(Problem(Line(), stopped_at(6), BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
     found, other = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
-    assert (found.best_step, found.best_value, found.history) == (12, None, expected.history)
-    assert torch.equal(load_file(store.locate_best(12))["weight"], whole.weight)
-    assert other.locate_best(12).read_bytes() == store.locate_best(12).read_bytes()
+    assert (chosen(found), found.history) == ((12, None), expected.history)
+    assert torch.equal(load_file(store.locate_best(CHOSEN, 12))["weight"], whole.weight)
+    assert other.locate_best(CHOSEN, 12).read_bytes() == store.locate_best(CHOSEN, 12).read_bytes()
 
 
 def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_do(tmp_path):
     expected, store = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
-    best = store.locate_best(12).read_bytes()
+    best = store.locate_best(CHOSEN, 12).read_bytes()
     model = Line()
     found, store = run(Problem(model, squared_error, BATCHES, score_nothing), tmp_path)
-    assert (found.step, found.history, found.best_step) == (12, expected.history, 12)
-    assert model.calls == 0 and store.locate_best(12).read_bytes() == best
+    assert (found.step, found.history, found.best) == (12, expected.history, expected.best)
+    assert model.calls == 0 and store.locate_best(CHOSEN, 12).read_bytes() == best
 
 
 @pytest.mark.parametrize("when", ["step", "validation", "save"])
@@ -265,7 +270,7 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
     assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
     state, _ = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
-    assert (state.step, state.resumed, state.best_step) == (12, 1, 12)
+    assert (state.step, state.resumed, chosen(state)[0]) == (12, 1, 12)
     assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [(1, 12), (13, 12)]
 
 

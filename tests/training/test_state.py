@@ -16,7 +16,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}
 
@@ -53,8 +53,7 @@ def save_step(model: nn.Module, optimiser: torch.optim.Optimizer, state: Trainin
     loss = step(model, optimiser)
     state.step += 1
     state.history.append((state.step, "loss", loss))
-    state.best_step, state.best_value = state.step, loss
-    store.keep_best(state, model)
+    store.keep_best(state, model, CHOSEN, loss)
     store.save(state, model, optimiser)
 
 
@@ -79,22 +78,21 @@ def test_a_resumed_run_goes_on_exactly_as_the_one_that_saved(tmp_path):
 
 def test_two_generations_and_their_best_weights_are_kept(tmp_path):
     saved_steps(tmp_path, 4)
-    names = ["best-3.safetensors", "best-4.safetensors", "log.txt", "step-3", "step-4"]
+    names = ["best-model-3.safetensors", "best-model-4.safetensors", "log.txt", "step-3", "step-4"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
     model, optimiser, state, store = saved_steps(tmp_path, 1)
-    for kept_at in (2, 2, 4):  # of steps 2, 3 and 4
-        if kept_at == state.step + 1:
-            state.kept["split"] = {"step": kept_at, "value": 1.0, "tie": 0.0}
-            store.keep_best(state, model, "split")
+    for best in (True, False, True):  # after steps 1, 2 and 3
+        if best:
+            store.keep_best(state, model, "split", 1.0)
         save_step(model, optimiser, state, store)
-    names = {path.name for path in tmp_path.glob("best-on-*")}
-    assert names == {"best-on-split-2.safetensors", "best-on-split-4.safetensors"}
-    (tmp_path / "best-on-split-4.safetensors").write_bytes(b"cut")
+    names = {path.name for path in tmp_path.glob("best-split-*")}
+    assert names == {"best-split-1.safetensors", "best-split-3.safetensors"}
+    (tmp_path / "best-split-3.safetensors").write_bytes(b"cut")
     found = StateFolder(tmp_path, IDENTITY).load(*small_run())
-    assert found.step == 3 and found.kept["split"]["step"] == 2
+    assert found.step == 3 and found.best["split"]["step"] == 1
 
 
 @pytest.mark.quick_faults
@@ -126,7 +124,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
         store, (found_model, found_optimiser) = StateFolder(folder, IDENTITY), small_run(seed=99)
         found = store.load(found_model, found_optimiser)
         reached.add(found.step)
-        assert store.locate_best(found.best_step).exists()
+        assert store.locate_best(CHOSEN, found.best[CHOSEN]["step"]).exists()
         if found.step == 2:
             assert torch.equal(found_model[0].weight, step_2)
             save_step(found_model, found_optimiser, found, store)
@@ -141,7 +139,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
 
 
 @pytest.mark.parametrize(
-    "name", ["tensors.safetensors", "state.json", "training.csv", "sha256sums", "../best-3.safetensors"]
+    "name", ["tensors.safetensors", "state.json", "training.csv", "sha256sums", "../best-model-3.safetensors"]
 )
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
 @pytest.mark.quick_faults
@@ -181,7 +179,7 @@ def test_a_state_of_code_that_kept_no_further_weights_is_refused_for_its_code_al
     saved_steps(tmp_path, 2)
     for generation in tmp_path.glob("step-*"):
         facts = json.loads((generation / "state.json").read_text())
-        del facts["kept"]
+        del facts["best"]
         (generation / "state.json").write_text(json.dumps(facts))
         lines = (generation / "sha256sums").read_text().splitlines()
         digest = hashlib.sha256((generation / "state.json").read_bytes()).hexdigest()

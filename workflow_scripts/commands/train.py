@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.history import write_history
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run, write_checkpoint
-    from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.state import CHOSEN, StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
     # Read before the first step: a plan that changes during the training is not the plan of this run.
@@ -99,6 +99,7 @@ def main(args: argparse.Namespace) -> None:
             (out / "checkpoint").mkdir(parents=True)
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
+            best, others = state.best[CHOSEN], {name: kept for name, kept in state.best.items() if name != CHOSEN}
             content = {
                 "run": run_id,
                 "scale": args.scale,
@@ -108,9 +109,9 @@ def main(args: argparse.Namespace) -> None:
                 "chosen": chosen,
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
-                "best_step": state.best_step,
-                "best_validation": {settings.selection["metric"]: state.best_value} if settings.selection else {},
-                "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in state.kept.items()},
+                "best_step": best["step"],
+                "best_validation": {settings.selection["metric"]: best["value"]} if settings.selection else {},
+                "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in others.items()},
                 "files": hash_files(out),
             }
             write_json(out / "run.json", content)

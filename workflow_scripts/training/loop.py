@@ -17,7 +17,7 @@ from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.machine import describe_attempt, measure_usage
-from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
 
 SAVE_SHARE = 1 / 20  # of the time, at most: the state of a large model is saved less often
 
@@ -200,24 +200,17 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: T
     validation none the present weights are kept.
     """
     if not settings.selection:
-        state.best_step = state.step
-        folder.keep_best(state, problem.model)
+        folder.keep_best(state, problem.model, CHOSEN, None)
         return {}
-    metric = settings.selection["metric"]
+    metric, tie_break = settings.selection["metric"], problem.tie_break_metric
     problem.model.eval()
     with torch.no_grad():
         values = problem.validate(problem.model)
     problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    tie = values[problem.tie_break_metric] if problem.tie_break_metric else 0.0
-    if state.best_value is None or (values[metric], -tie) >= (state.best_value, -state.best_tie):
-        state.best_step, state.best_value, state.best_tie = state.step, values[metric], tie
-        folder.keep_best(state, problem.model)
-    for split in settings.kept_splits:
-        value = values[f"{split}_{metric}"]
-        tie = values[f"{split}_{problem.tie_break_metric}"] if problem.tie_break_metric else 0.0
-        before = state.kept.get(split)
+    for name, prefix in {CHOSEN: "", **{split: f"{split}_" for split in settings.kept_splits}}.items():
+        value, tie = values[prefix + metric], values[prefix + tie_break] if tie_break else 0.0
+        before = state.best.get(name)
         if before is None or (value, -tie) >= (before["value"], -before["tie"]):
-            state.kept[split] = {"step": state.step, "value": value, "tie": tie}
-            folder.keep_best(state, problem.model, split)
+            folder.keep_best(state, problem.model, name, value, tie)
     return {metric: values[metric]}

@@ -11,11 +11,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.options import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import Loss, MakeProblem, Problem
+from workflow_scripts.tasks.base import Loss, Problem
 from workflow_scripts.tasks.settings import LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_seed_and_threads
-from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
 
 
 def train_run(
@@ -33,8 +33,6 @@ def train_run(
     `settings` are the training settings of `spec`, or those that a search tries instead. Raises loop.StopRequested
     after a signal, and UserError if files are broken or the GPU's memory is full.
     """
-    set_seed_and_threads(spec["seed"], settings.torch_threads, device)
-    make_problem: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
     problem = make_problem(spec, settings, data, init, device)
     problem = replace(problem, loss=build_objective(spec["objective"], problem.loss))
     try:
@@ -43,16 +41,13 @@ def train_run(
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
 
-def write_initial_checkpoint(out: Path, spec: dict[str, Any], data: Path, device: torch.device) -> None:
-    """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
-    settings = Training.model_construct(**spec["training"] | {"validation": "none"})
+def make_problem(
+    spec: dict[str, Any], settings: Training, data: Path, init: Path | None, device: torch.device
+) -> Problem:
+    """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
     set_seed_and_threads(spec["seed"], settings.torch_threads, device)
-    problem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem(
-        spec, settings, data, None, device
-    )
-    write_tensors(list_weights(problem.model), out / "model.safetensors")
-    if problem.save_extra_files:
-        problem.save_extra_files(out)
+    module = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem")
+    return module.make_problem(spec, settings, data, init, device)
 
 
 def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
@@ -67,10 +62,20 @@ def write_checkpoint(
     out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
 ) -> None:
     """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
-    write_tensors(read_weights(folder.locate_best(state.best_step)), out / "model.safetensors")
-    for split, kept in state.kept.items():
-        write_tensors(read_weights(folder.locate_best(kept["step"], split)), out / f"{split}.safetensors")
-    if LAST in settings.also_keep:
-        write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
+    for name, best in state.best.items():
+        write_tensors(read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors")
+    write_present_weights(out, problem, LAST if LAST in settings.also_keep else None)
+
+
+def write_initial_checkpoint(out: Path, spec: dict[str, Any], data: Path, device: torch.device) -> None:
+    """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
+    settings = Training.model_construct(**spec["training"] | {"validation": "none"})
+    write_present_weights(out, make_problem(spec, settings, data, None, device), CHOSEN)
+
+
+def write_present_weights(out: Path, problem: Problem, name: str | None) -> None:
+    """Write the weights that the model has now, if they have a name, and the extra files of a checkpoint."""
+    if name:
+        write_tensors(list_weights(problem.model), out / f"{name}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

@@ -7,7 +7,7 @@ from typing import Any
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.tasks.settings import Search, Training
-from workflow_scripts.training.state import TrainingState
+from workflow_scripts.training.state import CHOSEN, TrainingState
 
 COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
 VALIDATIONS = 2  # per pass over the training set, if the search counts passes
@@ -34,7 +34,8 @@ def list_candidates(spec: dict, settings: Training, search: Search, data: Path) 
 def summarise_candidate(settings: Training, state: TrainingState) -> dict[str, Any]:
     """Return the row of search.csv of a finished training, with COLUMNS."""
     tried = settings.learning_rate, settings.batch_sentences, settings.max_steps
-    found = state.best_step, settings.selection["metric"], state.best_value, round(state.seconds, 1)
+    best = state.best[CHOSEN]
+    found = best["step"], settings.selection["metric"], best["value"], round(state.seconds, 1)
     return dict(zip(COLUMNS, (*tried, *found), strict=True))
 
 

@@ -4,7 +4,7 @@ Layout of a state folder (`*` is a step number):
 
     lock            held by the process that trains here, and names it
     log.txt         append-only: started, resumed, saved, stopped, damaged
-    best-*.safetensors      weights of the best validation so far; best-on-<split>-*: of the best on a further split
+    best-model-*.safetensors    weights of the best validation so far; best-<split>-*: of the best on a further split
     step-*/         one saved state: tensors.safetensors, state.json, training.csv, and their sha256sums
 
 A saved state is written under another name and renamed when complete, and the one before it is kept, so a process
@@ -35,6 +35,7 @@ from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import get_random_states, set_random_states
 
 TENSORS, STATE, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
+CHOSEN = "model"  # the weights that `validation` chooses; names of others are further splits
 
 
 @dataclass
@@ -44,11 +45,7 @@ class TrainingState:
     step: int = 0
     history: list[tuple[int, str, float]] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
-    best_step: int = 0
-    best_value: float | None = None
-    best_tie: float = 0.0
-    best_sha256: str | None = None
-    kept: dict[str, dict[str, Any]] = field(default_factory=dict)  # further split -> step, value, tie, sha256
+    best: dict[str, dict[str, Any]] = field(default_factory=dict)  # name of weights -> step, value, tie, sha256
     seconds: float = 0.0
     interval_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
@@ -94,25 +91,24 @@ class StateFolder:
         with open(self.folder / "log.txt", "a") as stream:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
 
-    def locate_best(self, step: int, split: str | None = None) -> Path:
-        """Return the file of the best weights, validated at `step`: on the validation split, or on a further one."""
-        return self.folder / (f"best-on-{split}-{step}.safetensors" if split else f"best-{step}.safetensors")
+    def locate_best(self, name: str, step: int) -> Path:
+        """Return the file of the best weights of a name (CHOSEN, or a further split), validated at `step`."""
+        return self.folder / f"best-{name}-{step}.safetensors"
 
     def list_saved_states(self) -> list[Path]:
         """List the complete saved states, newest first."""
         found = [path for path in self.folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
         return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
-    def keep_best(self, state: TrainingState, model: nn.Module, split: str | None = None) -> None:
-        """Write the weights atomically as the best, at `state.best_step` or, with `split`, `state.kept[split]`."""
-        path = self.locate_best(state.kept[split]["step"] if split else state.best_step, split)
+    def keep_best(
+        self, state: TrainingState, model: nn.Module, name: str, value: float | None, tie: float = 0.0
+    ) -> None:
+        """Write the weights atomically as the best of a name, with what their validation gave."""
+        path = self.locate_best(name, state.step)
         part = path.with_name(f".{path.name}.part")
         write_tensors(list_weights(model), part)
         _flush(part)
-        if split:
-            state.kept[split]["sha256"] = hash_file(part)
-        else:
-            state.best_sha256 = hash_file(part)
+        state.best[name] = {"step": state.step, "value": value, "tie": tie, "sha256": hash_file(part)}
         os.replace(part, path)
 
     def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
@@ -146,9 +142,8 @@ class StateFolder:
 
     def _named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
-        best = {self.locate_best(content["best_step"]): content["best_sha256"]} if content["best_step"] else {}
-        others = content.get("kept", {}).items()  # absent in states of earlier versions, which are refused by code
-        return best | {self.locate_best(kept["step"], split): kept["sha256"] for split, kept in others}
+        named = content.get("best", {}).items()  # absent in states of earlier versions, which are refused by code
+        return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
         """Restore the newest readable state into model, optimiser and generators. Without one, return a new state.
