@@ -115,7 +115,7 @@ def pretend(project: Project, *targets: str) -> None:
 def record_as_made(project: Project, *targets: str) -> None:
     """Of files that are there."""
     environment = os.environ | {"PATH": f"{project.root / '.venv/bin'}:{os.environ['PATH']}"}
-    command = [".venv/bin/snakemake", "--touch", "--forceall", "--quiet", "all", "--", *targets]
+    command = [".venv/bin/snakemake", "--quiet", "all", "--touch", "--forceall", *targets]
     done = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 

@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,12 +22,7 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     """Return the sha256 of a module's syntax tree, and the modules of the package that it imports."""
     tree = _tree(root, name)
     imports: set[str] = set()
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue  # never runs
-        waiting += ast.iter_child_nodes(node)
+    for node in _statements(tree.body):
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -41,11 +37,23 @@ def _tree(root: Path, name: str) -> ast.Module:
         tree = ast.parse(_path(root, name).read_bytes())
     except FileNotFoundError as error:
         raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
-    for node in ast.walk(tree):
+    for node in [tree, *_statements(tree.body)]:
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
     return tree
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield all statements, also those inside others, without those for type checkers, which never run."""
+    for node in body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(node, inner, []))
+        for part in [*getattr(node, "handlers", []), *getattr(node, "cases", [])]:
+            yield from _statements(part.body)
 
 
 def _sha256(tree: ast.AST) -> str:

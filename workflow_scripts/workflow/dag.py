@@ -3,6 +3,7 @@
 Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
 """
 
+import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
 from shutil import which
@@ -66,7 +67,7 @@ class Workflow:
 
         `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
         """
-        return lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared))
+        return _fast(lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared)))
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
         found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
@@ -314,11 +315,17 @@ class Workflow:
             where = (self._device(), attempt, self.config.gpu_option)
             return getattr(resources.estimate_run_resources(run, wildcards.scale, *where), name)
 
-        return resource
+        return _fast(resource)
 
     def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
         """Return a function that gives a resource of a rule whose jobs all request the same."""
         return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
+
+
+def _fast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Store the signature of a function: Snakemake asks `inspect` for it at each call, which would compute it anew."""
+    function.__signature__ = inspect.signature(function)
+    return function
 
 
 def _manifest(weights: tuple[str, str] | None) -> list[str]:
