@@ -29,6 +29,12 @@ from workflow_scripts.interventions.candidates import build
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 
 RUNS = [f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (11, 12)]
+ENCODERS = {
+    "pairs": "pairs-wordpiece/bert/pretrain",
+    "sememes": "pairs-wordpiece/cat/pretrain",
+    "sentences": "paws/cat/mix",
+    "questions": "squad/bert/ft",
+}
 SEARCH = {"seed": 3, "learning_rate": [0.01], "batch_sentences": [16]}
 LEFT = {"lock", "log.txt"}  # what a refused training leaves in its state folder: who ran when
 
@@ -142,7 +148,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def make_toy_runs(root: Path) -> None:
-    """A translation and a prompt task with data, a spec, a run and settings; a search with its result."""
+    """A task of each kind with data and a spec, of three of them runs; settings; a search with its result."""
     for name, spec in {
         "toy": toy_spec(max_steps=2, validate_every=2),
         "search": toy_spec(max_steps=2, validate_every=2) | {"search": SEARCH},
@@ -150,8 +156,10 @@ def make_toy_runs(root: Path) -> None:
         "ft": causal_spec("prompt", "llama", max_steps=2, validate_every=2),
     }.items():
         write_json(root / f"{name}.json", spec)
-    for name in ("pairs-wordpiece/bert/pretrain", "paws/cat/mix", "squad/bert/ft"):
-        write_json(root / f"{name.split('/')[0]}.json", resolve_run(load_catalogue(), f"{name}/seed-1", "full"))
+    for name, run in ENCODERS.items():
+        spec = resolve_run(load_catalogue(), f"{run}/seed-1", "demo")
+        spec["training"] |= {"max_steps": 2, "validate_every": 2}
+        write_json(root / f"{name}.json", spec)
     write_data(root / "toy/data")
     write_text(root / "causal/text")
     write_prompts(root / "causal/prompts")
@@ -163,10 +171,15 @@ def make_toy_runs(root: Path) -> None:
     for words in (
         "train --spec toy.json --data toy/data --out toy/run",
         "search --spec search.json --data toy/data --out toy/search",
+        "prepare --task pairs-wordpiece --scale demo --out encoders/pairs",
+        "prepare --task paws --scale demo --out encoders/paws",
+        "prepare --task squad --scale demo --out encoders/squad",
+        "train --spec pairs.json --data encoders/pairs --out encoders/bert",
+        "train --spec sememes.json --data encoders/pairs --out encoders/cat",
         "train --spec pretrain.json --data causal/text --out causal/pretrain",
         "train --spec ft.json --data causal/prompts --out causal/ft --init causal/pretrain/checkpoint",
     ):
-        code, said = call([*words.split(), "--progress", "none"])
+        code, said = call([*words.split(), *(() if words.startswith("prepare") else ("--progress", "none"))])
         assert code == 0, said
 
 

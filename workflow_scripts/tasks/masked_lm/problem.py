@@ -55,7 +55,8 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
     """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
 
-    Raises UserError if the last codebook has another number of codes than the data have sememes.
+    Raises UserError if the last codebook has another number of codes than the data have sememes, or the data have ids
+    that the tokenizer does not know.
     """
     tokenizer = load_tokenizer(data)
     settings = parse_as(Settings, spec["problem"], "problem")
@@ -71,4 +72,10 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
         options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
     vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")
     first, second, options["orders"] = read_ordered_sentences(data, split)
+    if options["orders"] is None:  # mapped files are too large to be read first
+        known = tokenizer.get_vocab_size()
+        for ids in (first.ids, second.ids):
+            if len(ids) and (ids.min() < 0 or ids.max() >= known):
+                where = f"{data / split}.parquet has ids outside the {known} of tokenizer.json"
+                raise UserError(f"{where}; prepare the data again")
     return SentencePairs(first, second, vocabulary, settings.longest, **options)
