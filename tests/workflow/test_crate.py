@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import pandas as pd
 import pytest
+import yaml
 from rocrate.rocrate import ROCrate
 
 from tests.workflow.projects import Project
@@ -244,6 +245,25 @@ def test_a_crate_without_its_configuration_is_one_line(faults, damaged: Path):
     missing, none = faults(damaged)
     assert missing == "results/demo/config.json: missing"
     assert none == "results/<scale>/config.json: found 0; a crate contains one complete scale"
+
+
+def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(finished_demo: Path, of_one_paper: Path):
+    """A figure and an analysis name a module, which is in the crate at each place where Python might look for it."""
+    ran, paper = of_one_paper / "it-ran", "papers/sq_transformer/displays.yaml"
+    content = yaml.safe_load((of_one_paper / paper).read_text())
+    content["analyses"]["head-agreement"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+    (of_one_paper / paper).write_text(yaml.safe_dump(content, sort_keys=False))
+    correct_checksum(of_one_paper, paper)
+    metadata = json.loads((of_one_paper / METADATA).read_text())
+    for folder in ("", "workflow_scripts/reporting/figures/", "workflow_scripts/analyses/"):
+        text = f"open({str(ran)!r}, 'w')\nanalyse = draw = print\n"
+        (of_one_paper / folder).mkdir(parents=True, exist_ok=True)
+        (of_one_paper / f"{folder}hostile.py").write_text(text)
+        metadata["@graph"].append({"@id": f"{folder}hostile.py", "sha256": sha256(text.encode()).hexdigest()})
+    (of_one_paper / METADATA).write_text(json.dumps(metadata))
+    done = Project(finished_demo).command("verify", str(of_one_paper))
+    assert (done.returncode, ran.exists()) == (1, False)
+    assert "1 fault" in done.stderr and "no module 'hostile'" in done.stdout
 
 
 def test_changed_missing_and_added_files_are_named(faults, damaged: Path):
