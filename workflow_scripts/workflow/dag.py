@@ -323,7 +323,7 @@ class Workflow:
 
 
 def _fast(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Store the signature of a function: Snakemake asks `inspect` for it at each call, which would compute it anew."""
+    """Store the signature of a function: Snakemake asks `inspect` for it at each call, which would compute it again."""
     function.__signature__ = inspect.signature(function)
     return function
 
