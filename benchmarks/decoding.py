@@ -4,15 +4,25 @@ import argparse
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies
-from workflow_scripts.tasks.batching import make_bucketed_batches
+from workflow_scripts.tasks.batching import EOS, make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.decoding import decode_greedily
+
+
+def decode_uncached(model: nn.Module, source: Tensor, length: int) -> Tensor:
+    """Greedy decoding of `length` tokens that recomputes the whole prefix at every step."""
+    memory, prefix = model.encode(source), source.new_full((source.size(0), 1), EOS)
+    for _ in range(length):
+        tokens = model.decode(memory, prefix)[:, -1, 1:].argmax(-1, keepdim=True) + 1
+        prefix = torch.cat([prefix, tokens], dim=1)
+    return prefix[:, 1:]
 
 
 def main() -> None:
@@ -32,7 +42,7 @@ def main() -> None:
     print(f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words")
     contenders = {
         "cached": lambda: decode_greedily(model, batch.source, length),
-        "uncached": lambda: decode_greedily(model, batch.source, length, cached=False),
+        "uncached": lambda: decode_uncached(model, batch.source, length),
     }
     with torch.inference_mode():
         show("Greedy decoding on COGS", take_turns(contenders, args.rounds, warm_up=1), "cached")

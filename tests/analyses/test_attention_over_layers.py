@@ -44,7 +44,7 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) ->
     assert (found["encoder", 1] == 1).all()
     with torch.no_grad():
         batches = [pairs.make_batch(np.array([i])) for i in range(len(pairs))]
-        alone = [model.compute_encoder_fusion(batch.source)[0][1][0] for batch in batches]
+        alone = [model.compute_fusion(batch.source, batch.target_in)[0][1][0] for batch in batches]
     expected = torch.cat(alone).double().mean(0).numpy()
     np.testing.assert_allclose(found["encoder", 2].mean(0), expected, atol=1e-6)
 

@@ -39,8 +39,7 @@ def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str,
     for rows in bucket_by_length(*lengths, max(BATCH_TOKENS, longest)):
         batch = pairs.make_batch(drawn[rows])
         with torch.no_grad():
-            encoder, memory = model.compute_encoder_fusion(batch.source)
-            decoder = model.compute_decoder_fusion(memory, batch.target_in)
+            encoder, decoder = model.compute_fusion(batch.source, batch.target_in)
         for side, by_layer, ids in (("encoder", encoder, batch.source), ("decoder", decoder, batch.target_in)):
             for layer, weights in enumerate(by_layer, start=1):
                 found.setdefault((side, layer), []).append(weights[ids.ne(0)])

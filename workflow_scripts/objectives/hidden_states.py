@@ -24,10 +24,7 @@ def find_blocks(model: nn.Module) -> nn.ModuleList:
 
 @contextmanager
 def record_outputs(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
-    """Yield a dict: index -> output of that block in the latest run of the model, [B, S, d] or time-major.
-
-    The output is the residual stream after the block, without a final norm of the model.
-    """
+    """Yield a dict: index -> output of that block, without a final norm, in the latest run, [B, S, d] or time-major."""
     states: dict[int, Tensor] = {}
 
     def keep(index: int, module: nn.Module, inputs: tuple, output: Tensor | tuple) -> None:

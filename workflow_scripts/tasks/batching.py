@@ -120,10 +120,7 @@ def bucket_by_length(
 
 
 def bucket_texts(length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None) -> list[np.ndarray]:
-    """Return the rows of each batch of texts with `length` tokens [N], as `bucket_by_length`.
-
-    The budget is raised to the longest text if that has more than `batch_tokens`.
-    """
+    """Return the rows of each batch of texts with `length` tokens [N]; the longest text may raise the budget."""
     return bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
 
 

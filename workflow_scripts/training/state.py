@@ -59,10 +59,7 @@ def _flush(path: Path) -> None:
 
 
 class StateFolder:
-    """The saved states of one run. `lock` lets only one process use them at a time.
-
-    A run resumes only from a state with the same `identity` (digests of spec and data).
-    """
+    """The saved states of a run with an `identity` (digests of spec and data). `lock` lets in one process at a time."""
 
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
@@ -146,10 +143,7 @@ class StateFolder:
         return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
-        """Restore the newest readable state into model, optimiser and generators. Without one, return a new state.
-
-        Raises UserError if the state has another spec or other data.
-        """
+        """Restore the newest readable state, or return a new one. Raises UserError for another spec or other data."""
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
             shutil.rmtree(part) if part.is_dir() else part.unlink()
         for saved in self.list_saved_states():

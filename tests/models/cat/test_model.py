@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 
 from tests.models.small_models import count_parameters
@@ -93,25 +91,6 @@ def test_codebook_attention_is_what_the_equation_says(score, normalisation, atte
             np.testing.assert_allclose(weights.normalise()[row, token].detach().numpy(), o, atol=1e-7)
             np.testing.assert_allclose(weights.sum_over_codes()[row, token].item(), np.abs(o).sum(), atol=1e-6)
             np.testing.assert_allclose(composed[row, token].detach().numpy(), h, rtol=1e-6, atol=1e-7)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**6), scale=st.floats(-3, 3), codes=st.integers(1, 12))
-def test_weights_have_norm_one_times_the_scalar_and_the_order_of_the_codes_is_nothing(seed, scale, codes):
-    module = codebook(seed, codes)
-    nn.init.constant_(module.scale, scale)
-    states = torch.randn(4, 5, 8, dtype=torch.float64)
-    composed, weights = module(states)
-    o = weights.normalise()
-    assert (weights.weights >= 0).all() and (o * (1 if scale >= 0 else -1) >= 0).all()
-    length = weights.weights.norm(dim=-1)  # 0 where nothing matches
-    norm = abs(module.scale.detach()) * length / (length + 1e-8)
-    torch.testing.assert_close(o.norm(dim=-1), norm, rtol=1e-5, atol=1e-6)
-    order = torch.randperm(codes)
-    module.codebook.data = module.codebook.data[order]
-    again, moved = module(states)
-    torch.testing.assert_close(again, composed)
-    torch.testing.assert_close(moved.normalise(), o[..., order])
 
 
 def test_a_state_that_no_code_matches_is_composed_of_nothing():

@@ -1,6 +1,5 @@
 import math
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,24 +65,6 @@ def test_causal_mask_with_relative_positions_equals_the_naive_loop():
     mask = torch.ones(5, 5, dtype=torch.bool).triu(1)[None, None]
     expected = naive_attention(attention, x, x, x, lambda n, i, j: j <= i)
     torch.testing.assert_close(attention(x, x, x, mask), expected, atol=1e-5, rtol=1e-4)
-
-
-@pytest.mark.parametrize("clip", [None, 3])
-def test_one_map_serves_all_streams_of_values(clip):
-    attention = MultiHeadAttention(8, 2, 0.0, clip)
-    guide, words, codes = torch.randn(3, 6, 4, 8)
-    together = attention(guide, guide, torch.cat([words, codes], dim=1), None)
-    apart = [attention(guide, guide, values, None) for values in (words, codes)]
-    torch.testing.assert_close(together, torch.cat(apart, dim=1))
-
-
-def test_a_query_in_the_middle_sees_the_same_distances():
-    attention = MultiHeadAttention(8, 2, 0.0, 3)
-    x = torch.randn(7, 2, 8)
-    mask = torch.ones(7, 7, dtype=torch.bool).triu(1)[None, None]
-    whole = attention(x, x, x, mask)
-    key, value = attention.key(x[:5]), attention.value(x[:5])
-    torch.testing.assert_close(attention.attend(x[4:5], key, value, None, offset=4), whole[4:5])
 
 
 def test_relative_positions_drop_each_pair_of_positions_by_itself():

@@ -13,8 +13,6 @@ from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.models.transformer.model import Seq2Seq
 from workflow_scripts.models.weights import list_weights
 
-EVERYWHERE = [name for name in FUSED if name not in ("fused-encoder", "fused-decoder")]
-
 
 def random_attention(width, heads, seed):
     """Weights and biases large enough for every one of them to show in the output."""
@@ -171,48 +169,6 @@ def test_a_model_is_its_equations(name):
     torch.testing.assert_close(model(source, target_in).logits, expected, atol=2e-5, rtol=1e-4)
 
 
-def test_without_fuse_attention_a_layer_is_the_plain_one():
-    model, plain = make("fused-decoder").eval(), make("sinusoidal", gated=False).eval()
-    source = sentences([5, 3])
-    assert torch.equal(model.encode(source).states, plain.encode(source).states)
-
-
-@pytest.mark.parametrize("name", EVERYWHERE)
-def test_layer_one_does_not_depend_on_the_query(name):
-    """One key has the weight 1: (H^0 W_V + b_V) W_O + b_O, and no gradient for W_Q and W_K."""
-    model = make(name, dropout=0.0)
-    fuse = model.encoder[0].fuse
-    embedded, first, second = torch.randn(3, 4, 2, 16)
-    fuse.norm = None
-    changes = [fuse(query, [embedded]) for query in (first, second)]
-    if fuse.over == "earlier_and_current":
-        assert not torch.allclose(*changes)
-        return
-    expected = fuse.attention.output(fuse.attention.value(embedded))
-    assert torch.equal(changes[0], changes[1])
-    torch.testing.assert_close(changes[0], expected)
-    changes[0].sum().backward()
-    for projection in (fuse.attention.query, fuse.attention.key):
-        assert projection.weight.grad is None or not projection.weight.grad.any()
-    assert (fuse.compute_weights(first, [embedded]) == 1).all()
-
-
-@pytest.mark.parametrize("name", EVERYWHERE)
-def test_another_position_changes_nothing_through_fuse_attention(name):
-    """With its attention silenced a layer is fuse-attention and feed-forward part: nothing mixes positions."""
-    model = make(name, layers=3).eval()
-    for layer in model.encoder:
-        layer.layer.attention.forward = lambda query, key, value, mask: torch.zeros_like(value)
-    states = torch.randn(5, 2, 16)
-    changed = states.clone()
-    changed[3] = torch.randn(2, 16)
-    before, after = (model.run_encoder(x, None) for x in (states, changed))
-    others = [0, 1, 2, 4]
-    for x, y in zip(before, after, strict=True):
-        torch.testing.assert_close(x[others], y[others], atol=1e-6, rtol=1e-6)
-        assert not torch.allclose(x[3], y[3])
-
-
 @pytest.mark.parametrize("name", FUSED)
 def test_decoding_keeps_nothing_beyond_the_cache_of_the_plain_transformer(name):
     model = make(name).eval()
@@ -263,9 +219,7 @@ def test_a_zero_output_projection_without_norm_leaves_the_sublayer_silent():
 def test_weights_of_every_layer_sum_to_one(name):
     model = make(name, layers=3).eval()
     source, target_in = sentences([6, 3]), decoder_input(sentences([4, 6], seed=1))
-    encoder, memory = model.compute_encoder_fusion(source)
-    torch.testing.assert_close(memory.states, model.encode(source).states)
-    decoder = model.compute_decoder_fusion(memory, target_in)
+    encoder, decoder = model.compute_fusion(source, target_in)
     keys = {"fused-current": [2, 3, 4], "fused-previous": [1, 1, 1]}.get(name, [1, 2, 3])
     assert [tuple(w.shape) for w in encoder] == [(2, 6, 2, K) for K in keys]
     assert [tuple(w.shape) for w in decoder] == ([] if name == "fused-encoder" else [(2, 6, 2, K) for K in keys])
@@ -285,7 +239,7 @@ def test_the_weights_are_those_of_the_forward_pass():
     model.encode(source)
     ((in_forward, _),) = seen
     attention._weigh = original
-    found = model.compute_encoder_fusion(source)[0][1]
+    found = model.compute_fusion(source, decoder_input(source))[0][1]
     torch.testing.assert_close(found.transpose(0, 1).flatten(0, 1), in_forward)
 
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import RobertaModel
 
 from tests.models.small_models import count_parameters, decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
@@ -90,7 +89,6 @@ def test_padded_batch_equals_single_sentences_and_decoding_equals_the_whole(name
         alone = model(source[row : row + 1, :s], target_in[row : row + 1, :t]).logits
         torch.testing.assert_close(logits[row : row + 1, :t], alone, atol=2e-5, rtol=1e-4)
     cached = decode_greedily(model, source, 15)
-    assert torch.equal(cached, decode_greedily(model, source, 15, cached=False))
     assert torch.equal(cached, decode_with_beam(model, source, 1, 15))
 
 
@@ -104,12 +102,6 @@ def test_the_encoder_fuses_its_own_layers():
     ((attended, earlier),) = seen
     assert len(earlier) == 2 and attended.shape == earlier[0].shape == (1, 6, 16)
     assert not torch.allclose(states, bare.encode(source).states, atol=1e-3)
-
-
-def test_parameters_that_fuse_attention_adds():
-    counts = {name: count_parameters(make(name)) for name in KINDS}
-    assert counts["encoder"] - counts["none"] == 2 * 4 * (16 * 16 + 16)
-    assert counts["decoder"] - counts["none"] == 2 * (4 * (8 * 8 + 8) + 2 * 8)
 
 
 def build_of_catalogue(run, vocabulary, target_vocabulary):
@@ -170,13 +162,6 @@ def test_broken_or_pickled_weights_are_refused(tmp_path):
 def test_wrong_settings(changes, message):
     with pytest.raises(UserError, match=message):
         roberta_transformer.build(SIZES | DECODER | changes, 12, 12)
-
-
-def test_the_oracle_is_the_library(tmp_path):
-    """RobertaModel alone reads the same folder: the comparison above is with what the hub's users get."""
-    original = write_roberta(tmp_path, TEXTS)
-    read = RobertaModel.from_pretrained(tmp_path, add_pooling_layer=False)
-    assert all(torch.equal(v, original.roberta.state_dict()[k]) for k, v in read.state_dict().items())
 
 
 def test_the_catalogue_names_the_sizes_of_the_hubs_model():

@@ -52,17 +52,6 @@ def test_encoder_attention_sums_to_one_over_real_words(name):
     torch.testing.assert_close(maps[:, 1:, :, :3, :3], alone, atol=1e-5, rtol=1e-4)
 
 
-def test_relative_model_has_no_idea_of_the_absolute_position():
-    model = make("relative").eval()
-    word = torch.full((1, 4), 5)
-    states = model.encode(word).states
-    # Four equal words, distances clipped at 20: the first and the last differ by their distances alone.
-    assert not torch.allclose(states[0], states[3], atol=1e-3)
-    alone = make("relative", max_relative_position=1).eval()
-    states = alone.encode(torch.full((1, 9), 5)).states
-    assert not torch.allclose(states[0], states[4], atol=1e-3)
-
-
 def test_sinusoids_are_those_of_vaswani():
     table = make_sinusoids(5, 6, 3, torch.device("cpu"))
     assert table.shape == (5, 1, 6)

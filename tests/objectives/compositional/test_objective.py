@@ -1,9 +1,7 @@
 """CAT's losses: their equations by hand, where gradients stop, extreme cases, and the sum."""
 
-import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -16,8 +14,6 @@ from workflow_scripts.objectives.compositional.objective import (
     compute_consistency,
     compute_guided_decomposition,
     compute_nuance_entropy,
-    compute_nuance_task,
-    compute_sparsity,
 )
 from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
@@ -51,18 +47,6 @@ def batch() -> MaskedBatch:
     return MaskedBatch(ids, (torch.arange(5) > 2).long() * REAL, labels, REAL, torch.tensor([1, 0]), share, gold)
 
 
-def test_guided_decomposition_by_hand():
-    codes, given = random_codes(), batch()
-    o = codes.normalise().abs().numpy()
-    first = np.mean([o[0, 1], o[0, 2]], axis=0)  # the word is the mean of its pieces
-    wrong = [first[[0, 2, 3, 5, 6]].mean(), o[1, 1, :6].mean()]
-    found = compute_guided_decomposition(codes, given.share, given.gold)
-    torch.testing.assert_close(found.item(), np.mean(wrong).item())
-    sums = [first[[0, 2, 3, 5, 6]].sum(), o[1, 1, :6].sum()]
-    found = compute_guided_decomposition(codes, given.share, given.gold, "sum")
-    torch.testing.assert_close(found.item(), np.mean(sums).item())
-
-
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), amount=st.floats(0.01, 10))
 def test_guided_decomposition_is_zero_exactly_where_all_weight_is_on_sememes(seed, amount):
@@ -82,43 +66,6 @@ def test_nothing_to_decompose_and_sememes_that_are_all_codes_are_zero():
     assert compute_guided_decomposition(codes, given.share, every).abs() < 1e-12
 
 
-def test_guided_decomposition_moves_the_codes_of_covered_words_alone():
-    codes, given = random_codes(), batch()
-    codes.weights.requires_grad_()
-    compute_guided_decomposition(CodeWeights(codes.weights, codes.scale), given.share, given.gold).backward()
-    gradient = codes.weights.grad
-    assert not gradient[0, 0].any() and not gradient[0, 3:].any() and not gradient[1, 2:].any()
-    assert gradient[0, 1, [0, 2, 3, 5, 6]].all() and not gradient[0, 1, [1, 4]].any()
-
-
-def test_sparsity_is_the_mean_weight_of_real_tokens_and_layers_and_has_a_gradient():
-    layers = [random_codes(7), random_codes(4, seed=1)]
-    layers[0].weights.requires_grad_()
-    found = compute_sparsity(layers, REAL)
-    expected = [layer.normalise().abs()[REAL].mean().item() for layer in layers]
-    torch.testing.assert_close(found.item(), float(np.mean(expected)))
-    found.backward()
-    assert layers[0].weights.grad[REAL].any() and not layers[0].weights.grad[~REAL].any()
-
-
-@pytest.mark.parametrize(("beta_on", "on_comp", "on_cont"), [("contextual", 1, 0.1), ("compositional", 0.1, 1)])
-def test_reconstruction_moves_each_side_by_its_own_weight(beta_on, on_comp, on_cont):
-    """Against the gradient by hand, and finite differences of the first term, which has no weight."""
-    cont, comp = states()
-    compute_consistency(cont, comp, REAL, 0.1, beta_on).backward()
-    difference = 2 * (comp - cont).detach() / (8 * REAL.sum()) * REAL[..., None]
-    torch.testing.assert_close(comp.grad, on_comp * difference)
-    torch.testing.assert_close(cont.grad, -on_cont * difference)
-    step = 1e-6
-    for moved, weight in ((comp, on_comp), (cont, on_cont)):
-        with torch.no_grad():
-            before = compute_consistency(cont, comp, REAL, 0.0, "contextual")
-            moved[0, 1, 2] += step
-            after = compute_consistency(cont, comp, REAL, 0.0, "contextual")
-            moved[0, 1, 2] -= step
-        torch.testing.assert_close(weight * (after - before) / step, moved.grad[0, 1, 2], rtol=1e-4, atol=1e-8)
-
-
 def test_reconstruction_of_what_is_equal_is_zero_and_padding_is_nothing():
     cont, comp = states()
     assert compute_consistency(cont, cont, REAL, 0.1) == 0
@@ -133,28 +80,6 @@ def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():
     one[..., 5] = 1e4
     torch.testing.assert_close(compute_nuance_entropy([one], REAL).item(), 1.0)
     torch.testing.assert_close(compute_nuance_entropy([constant.float(), one], REAL).item(), (1 / 768 + 1) / 2)
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6), size=st.floats(0, 50))
-def test_entropy_lies_between_and_is_scipys(seed, size):
-    from scipy.special import softmax
-    from scipy.stats import entropy
-
-    torch.manual_seed(seed)
-    gap = size * torch.randn(2, 5, 8, dtype=torch.float64)
-    found = compute_nuance_entropy([gap], REAL).item()
-    assert 1 / 8 - 1e-9 <= found <= 1 + 1e-9
-    expected = math.exp(-entropy(softmax(gap.numpy(), -1), axis=-1)[REAL.numpy()].mean())
-    assert found == pytest.approx(expected)
-
-
-def test_nuance_task_is_large_where_the_gap_can_do_the_tasks():
-    words, follows = torch.tensor(2.0), torch.tensor(0.5)
-    assert compute_nuance_task(words, follows).item() == pytest.approx(math.exp(-2) + math.exp(-0.5))
-    assert compute_nuance_task(words, follows, "sum").item() == pytest.approx(math.exp(-2.5))
-    assert compute_nuance_task(words * 0, follows * 0) == 2
-    assert compute_nuance_task(words * 50, follows * 100) < 1e-6
 
 
 def case(next_sentence: bool = True, **changes: object):
@@ -180,19 +105,6 @@ def test_decomposition_of_batches_without_sememes_is_refused():
     model, objective = case(decomposition=2.0)
     with pytest.raises(UserError, match=r"decomposition is 2.0, but the batches have no sememes; set problem.sememes"):
         objective(model, replace(batch(), gold=torch.zeros(2, 8, 0, dtype=torch.int32)))
-
-
-def test_each_representation_has_the_loss_of_its_own_words():
-    model, objective = case()
-    given = batch()
-    _, parts = objective(model, given)
-    output = model.encoder(given.ids, given.real, given.types)
-    for name, hidden in (("mixed", output.last_hidden_state), ("compositional", output.compositional)):
-        logits = model.heads["words"](hidden).log_softmax(-1)
-        expected = -(logits[0, 1, 7] + logits[0, 3, 11] + logits[1, 1, 12]) / 3
-        torch.testing.assert_close(parts[f"mlm_{name}"], expected.detach())
-        scores = model.heads["next_sentence"](hidden[:, 0]).log_softmax(-1)
-        torch.testing.assert_close(parts[f"nsp_{name}"], -(scores[0, 1] + scores[1, 0]).detach() / 2)
 
 
 def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_are_none():

@@ -102,17 +102,6 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
             assert found["nsp_accuracy"] == pytest.approx(100 * np.mean(follows[name]))
 
 
-def test_options_of_the_sememes_have_their_defaults_in_a_spec_that_leaves_them_out(data, tmp_path):
-    """And change nothing but the sememes that a batch brings."""
-    spec = spec_of("cat", "pretrain")
-    problem = {key: value for key, value in spec["problem"].items() if key not in ("masked_words", "several_pieces")}
-    shares = {}
-    for name, changes in {"default": {}, "seen": {"masked_words": False}, "none": {"sememes": False}}.items():
-        pairs = read_sentence_pairs(spec | {"problem": problem | changes}, data, "valid")
-        shares[name] = pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.gt(0).sum().item()
-    assert shares["default"] > shares["seen"] > shares["none"] == 0
-
-
 def test_validation_is_the_score_of_the_first_readout(trained, data, tmp_path):
     spec = json.loads((trained / "spec.json").read_text())
     settings = EVALUATION | {"batch_tokens": spec["training"]["batch_tokens"]}

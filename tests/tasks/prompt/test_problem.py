@@ -154,14 +154,6 @@ def test_perplexity_is_that_of_one_text_at_a_time(place):
     assert found.iloc[0]["value"] == pytest.approx(np.exp(nats / tokens), rel=1e-4)
 
 
-def test_carma_trains_and_logs_its_parts(place):
-    init = ("--init", place / "runs/pretrain/checkpoint")
-    spec = causal_spec("prompt", family_of(place), objective={"weight": 0.3, "mi": 0.2, "stability": 0.3})
-    assert train(place, "carma", spec, "prompts", *init) == 0
-    names = set(pd.read_csv(place / "runs/carma/training.csv")["name"])
-    assert {"answer", "mi", "stability", "pairs"} <= names
-
-
 def test_words_are_those_between_spaces(place):
     tokenizer = Tokenizer.from_file(str(place / "text/tokenizer.json"))
     contents = ["largish  mountaindwelling beast, seldomly", "café of old times"]

@@ -29,15 +29,14 @@ def rows(ids):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_cached_uncached_and_beam_of_one_agree(name):
+def test_greedy_decoding_and_a_beam_of_one_agree(name):
     lengths_seen = set()
-    for seed in range(6):
+    for seed in range(3):
         model = ready_to_end(name, seed)
         source = sentences([6, 2, 4, 1, 3, 5, 6, 2, 3], seed=seed)
-        cached = decode_greedily(model, source, 40)
-        assert rows(cached) == rows(decode_greedily(model, source, 40, cached=False))
-        assert rows(cached) == rows(decode_with_beam(model, source, 1, 40))
-        lengths_seen |= set(map(len, rows(cached)))
+        found = rows(decode_greedily(model, source, 40))
+        assert found == rows(decode_with_beam(model, source, 1, 40))
+        lengths_seen |= set(map(len, found))
     assert len(lengths_seen) > 2
 
 

@@ -48,10 +48,7 @@ def build(settings: dict, vocabulary: int) -> PreTrainedModel:
 
 
 def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
-    """Load the model of a folder with float32 weights, in training mode.
-
-    Raises UserError if a file is missing or broken, or if the model has another family.
-    """
+    """Load a folder's model, float32, in training mode. Raises UserError for broken files or another family."""
     with report_read_errors(folder):
         config = read_model_config(folder, family)
         if not (folder / "tokenizer.json").is_file():

@@ -61,10 +61,7 @@ def build(settings: dict, vocabulary: int) -> PreTrainedModel:
 
 
 def load_model(folder: Path, settings: dict) -> PreTrainedModel:
-    """Load the encoder of a folder with float32 weights and the dropout of `settings`, in training mode.
-
-    Raises UserError if a file is missing or broken, or if the model has another family than `settings`.
-    """
+    """Load a folder's encoder, float32, in training mode, with the dropout of `settings`. Raises UserError."""
     return load_with_config(folder, parse_as(Settings, settings, "model"), build_encoder_config)
 
 

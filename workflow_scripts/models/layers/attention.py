@@ -17,10 +17,7 @@ def make_projections(width: int) -> list[nn.Linear]:
 
 
 class RelativePositions(nn.Module):
-    """Learned vectors of the clipped distance between two positions (Shaw et al. 2018), shared by all heads.
-
-    Each pair of positions has its own dropout.
-    """
+    """Learned vectors of the clipped distance of two positions, for all heads (Shaw et al. 2018), dropped by pair."""
 
     def __init__(self, max_distance: int, head_width: int, dropout: float):
         super().__init__()

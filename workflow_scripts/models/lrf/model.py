@@ -1,5 +1,7 @@
 """LRF (Zheng et al. 2024): the Transformer with fuse-attention before the feed-forward part of its layers."""
 
+from contextlib import ExitStack
+
 import torch
 from torch import Tensor, nn
 
@@ -10,11 +12,10 @@ from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
     LayerCache,
-    make_causal_mask,
     make_padding_mask,
 )
 from workflow_scripts.models.lrf.settings import Settings
-from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq
+from workflow_scripts.models.transformer.model import Cache, Seq2Seq
 
 
 class FuseAttention(nn.Module):
@@ -103,10 +104,6 @@ class FusedLayer(nn.Module):
         states = self.layer(earlier[-1], *attention)
         return self.feed_forward(self.fuse(states, earlier) if self.fuse else states)
 
-    def compute_fuse_weights(self, earlier: list[Tensor], *attention: Tensor | LayerCache | None) -> Tensor:
-        """Return the weights of fuse-attention for the inputs of forward: [S, N, heads, l]."""
-        return self.fuse.compute_weights(self.layer(earlier[-1], *attention), earlier)
-
 
 class FusedTransformer(Seq2Seq):
     """Seq2Seq with fuse-attention in the layers of the encoder, the decoder, or both (`fuse_in`).
@@ -155,27 +152,19 @@ class FusedTransformer(Seq2Seq):
         inputs = zip(self.encoder, [states, *self.run_encoder(states, mask)[:-1]], strict=True)
         return torch.stack([layer.layer.compute_attention_map(x, mask, False) for layer, x in inputs])
 
-    def compute_encoder_fusion(self, source: Tensor) -> tuple[list[Tensor], EncoderOutput]:
-        """Return (weights of fuse-attention [B, S, heads, l] of each encoder layer that has it, encoder's output)."""
-        states, mask = self.embed_source(source), make_padding_mask(source)
-        outputs = [states, *self.run_encoder(states, mask)]
-        weights = [
-            layer.compute_fuse_weights(outputs[: number + 1], mask).transpose(0, 1)
-            for number, layer in enumerate(self.encoder)
-            if layer.fuse
-        ]
-        return weights, EncoderOutput(outputs[-1], mask)
+    def compute_fusion(self, source: Tensor, target_in: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the weights of fuse-attention [B, length, heads, l] of each layer that has it: (encoder, decoder)."""
+        found: list[Tensor] = []
 
-    def compute_decoder_fusion(self, memory: EncoderOutput, target_in: Tensor) -> list[Tensor]:
-        """Return the weights of fuse-attention [B, T, heads, l] of each decoder layer that has it."""
-        states, mask = self.embed_target(target_in), make_causal_mask(target_in.size(1), target_in.device)
-        cache = self.start(memory)
-        outputs = [states, *self.run_decoder(states, cache, mask)]
-        return [
-            layer.compute_fuse_weights(outputs[: number + 1], layer_cache, cache.mask, mask).transpose(0, 1)
-            for number, (layer, layer_cache) in enumerate(zip(self.decoder, cache.layers, strict=True))
-            if layer.fuse
-        ]
+        def record(fuse: FuseSublayer, inputs: tuple[Tensor, list[Tensor]], _: Tensor) -> None:
+            found.append(fuse.compute_weights(*inputs).transpose(0, 1))
+
+        fuses = [[layer.fuse for layer in side if layer.fuse] for side in (self.encoder, self.decoder)]
+        with ExitStack() as hooks:
+            for fuse in {*fuses[0], *fuses[1]}:
+                hooks.callback(fuse.register_forward_hook(record).remove)
+            self(source, target_in)
+        return found[: len(fuses[0])], found[len(fuses[0]) :]
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:

@@ -83,10 +83,7 @@ class RobertaTransformer(FusedTransformer):
         return self.output(states).transpose(0, 1)
 
     def read_pretrained(self, folder: Path) -> None:
-        """Copy the weights of a folder's model into the encoder.
-
-        Raises UserError if they cannot be read, or if their sizes differ from the settings.
-        """
+        """Copy the weights of a folder's model to the encoder. Raises UserError if they are broken or of other size."""
         with report_read_errors(folder):
             config = read_model_config(folder, "roberta")
             found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)

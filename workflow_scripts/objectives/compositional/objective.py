@@ -15,13 +15,7 @@ from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
-from workflow_scripts.tasks.masked_lm.model import (
-    MaskedLoss,
-    Pretraining,
-    average_nll,
-    compute_masked_nll,
-    compute_next_sentence_nll,
-)
+from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, compute_task_losses
 
 
 def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:
@@ -73,24 +67,6 @@ def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
     return torch.stack([torch.exp(-average_over_tokens(entropy(gap), real)) for gap in gaps]).mean()
 
 
-def compute_nuance_task(words: Tensor, follows: Tensor, kind: str = "two") -> Tensor:
-    """Return exp(-MLM) + exp(-NSP) (Eqn 10), or with `kind` "sum" exp(-(MLM + NSP)) (Eqn 7).
-
-    MLM and NSP, both scalars in nats, are the losses `words` and `follows` of h_cont - h_comp.
-    """
-    return torch.exp(-words) + torch.exp(-follows) if kind == "two" else torch.exp(-(words + follows))
-
-
-def compute_task_losses(
-    model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
-) -> tuple[Tensor, Tensor]:
-    """Return (MLM, NSP), scalars in nats, of one representation [B, S, d]; NSP is 0 without `next_sentence`."""
-    words = average_nll(compute_masked_nll(model, states, batch))
-    if not next_sentence:
-        return words, torch.zeros_like(words)
-    return words, average_nll(compute_next_sentence_nll(model, states, batch))
-
-
 def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
     """Return objective(model, batch) -> (L, unweighted terms). `masked_loss` is the task's own loss."""
     s, next_sentence = parse_as(Settings, settings, "objective"), masked_loss.next_sentence
@@ -108,8 +84,10 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta, s.beta_on)
         if s.nuance:
             terms["nuance"] = compute_nuance_entropy(output.gaps, batch.real)
-            losses = compute_task_losses(model, output.gaps[-1], batch, next_sentence)
-            terms["nuance_task"] = compute_nuance_task(*losses, s.nuance_task)
+            words, follows = compute_task_losses(model, output.gaps[-1], batch, next_sentence)
+            # Two terms (Eqn 10), or one of the sum (Eqn 7).
+            two = s.nuance_task == "two"
+            terms["nuance_task"] = torch.exp(-words) + torch.exp(-follows) if two else torch.exp(-(words + follows))
             weights["nuance_task"] = s.nuance
         if s.decomposition:
             if not batch.gold.size(-1):

@@ -31,10 +31,7 @@ class TextBatch(TensorBatch):
 
 
 def read_text_pieces(data: Path, split: str, bos: int | None, limit: int) -> RaggedSequences:
-    """Read the token ids of a split, with `bos` (if given) before and EOS after each text, cut into pieces.
-
-    A piece has at most `limit` tokens.
-    """
+    """Read a split's token ids, `bos` (if any) before and EOS after each text, in pieces of at most `limit` tokens."""
     texts = to_sequences(read_table(data, split, ["ids"])["ids"])
     extra = 1 + (bos is not None)
     # Lay all texts out in one row, each with its special tokens.

@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.mapped_pairs import SIDES, locate_mapped_folder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.encoder.model import Vocabulary
-from workflow_scripts.tasks.batching import LazySequence, RaggedSequences, TensorBatch, bucket_by_length, to_sequences
+from workflow_scripts.tasks.batching import LazySequence, RaggedSequences, TensorBatch, to_sequences
 from workflow_scripts.tasks.encoders import join_sentences
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon
 
@@ -48,8 +48,8 @@ class Orders:
 
     by_second: np.ndarray
     rank: np.ndarray
-    by_length: np.ndarray | None = None
-    counts: np.ndarray | None = None
+    by_length: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class SentencePairs:
             by_second = np.argsort(self.second.length, kind="stable")
             rank = np.empty_like(by_second)
             rank[by_second] = np.arange(len(by_second))
-            object.__setattr__(self, "orders", Orders(by_second, rank))
+            length = self.first.length + self.second.length
+            by_length = np.lexsort((self.second.length, np.minimum(length + 3, self.limit)))
+            object.__setattr__(self, "orders", Orders(by_second, rank, by_length, np.bincount(length)))
 
     def __len__(self) -> int:
         return len(self.first.length)
@@ -127,10 +129,7 @@ class SentencePairs:
 
 
 def make_random_batches(pairs: SentencePairs, rows: Sequence[np.ndarray], device: torch.device) -> LazySequence:
-    """Return batches of `rows`, whose masks are sampled at each access.
-
-    The samples come from numpy's global generator, whose state is saved with a run.
-    """
+    """Return batches whose masks are sampled at each access, by numpy's global generator, which is saved with a run."""
 
     def make_batch(chosen: np.ndarray) -> MaskedBatch:
         seed = np.random.randint(2**32, size=4, dtype=np.uint32)
@@ -140,12 +139,9 @@ def make_random_batches(pairs: SentencePairs, rows: Sequence[np.ndarray], device
 
 
 def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
-    """Return the rows of each batch of similar length; see `batching.bucket_by_length`."""
-    if pairs.orders.by_length is not None:
-        ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
-        return LazySequence(list(pairwise([0, *ends])), lambda span: pairs.orders.by_length[slice(*span)])
-    length = np.minimum(pairs.first.length + pairs.second.length + 3, pairs.limit)
-    return bucket_by_length(length, pairs.second.length, max(batch_tokens, pairs.limit), batch_sentences)
+    """Return the rows of each batch of similar length."""
+    ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
+    return LazySequence(list(pairwise([0, *ends])), lambda span: pairs.orders.by_length[slice(*span)])
 
 
 def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:

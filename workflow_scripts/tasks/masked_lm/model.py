@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
@@ -38,11 +39,8 @@ def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
 
 
 def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
-    """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n].
-
-    Only masked tokens get scores of the vocabulary, which are the costly part.
-    """
-    chosen = batch.labels.ne(IGNORED)
+    """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n]."""
+    chosen = batch.labels.ne(IGNORED)  # only these get scores of the vocabulary, which are the costly part
     return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
 
 
@@ -51,9 +49,13 @@ def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedB
     return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
 
 
-def average_nll(nats: Tensor) -> Tensor:
-    """Return the mean over the items: nats [n] -> scalar; 0 without items."""
-    return nats.sum() / max(len(nats), 1)
+def compute_task_losses(
+    model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Return (MLM, NSP), means in nats over masked tokens and pairs, for states [B, S, d]; 0 where there are none."""
+    nats = compute_masked_nll(model, states, batch)
+    words = nats.sum() / max(len(nats), 1)
+    return words, compute_next_sentence_nll(model, states, batch).mean() if next_sentence else torch.zeros_like(words)
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,5 @@ class MaskedLoss:
     def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (loss, parts) of a batch."""
         states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
-        loss = average_nll(compute_masked_nll(model, states, batch))
-        parts = {"mlm": loss.detach()}
-        if self.next_sentence:
-            follows = average_nll(compute_next_sentence_nll(model, states, batch))
-            loss, parts["nsp"] = loss + follows, follows.detach()
-        return loss, parts
+        words, follows = compute_task_losses(model, states, batch, self.next_sentence)
+        return words + follows, {"mlm": words.detach()} | ({"nsp": follows.detach()} if self.next_sentence else {})

@@ -78,10 +78,7 @@ class Prompts:
 
 
 def assign_words(text: str, ends: np.ndarray) -> np.ndarray:
-    """Return the whitespace word of `text` of each token, from the ends [n] of the tokens' offsets.
-
-    The last character of a token decides, because a token may begin with the space before its word.
-    """
+    """Return the whitespace word of each token, by its last character: it may begin with a space. ends [n]: offsets."""
     characters = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     word_of_character = np.cumsum(characters == ord(" "))
     return word_of_character[np.maximum(ends - 1, 0)]

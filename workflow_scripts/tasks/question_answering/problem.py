@@ -121,10 +121,7 @@ def make_windows(spec: dict, tokenizer_folder: Path, columns: dict[str, list]) -
 
 
 def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
-    """Return the tokens of a window [length] that hold the paragraph's characters `begin` and `end` - 1.
-
-    Both are NOT_HERE unless the window has both.
-    """
+    """Return the tokens of a window that hold the paragraph's characters `begin` and `end` - 1, or twice NOT_HERE."""
     inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]
     start, stop = offsets[inside, 0], offsets[inside, 1]
     first, last = inside[(start <= begin) & (begin < stop)], inside[(start < end) & (end <= stop)]
@@ -132,10 +129,7 @@ def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) 
 
 
 class SpanModel(EncoderWithHeads):
-    """Trained encoder with a random heads.span: linear d -> 2 on each token's state of one readout.
-
-    section: `model` of a spec.
-    """
+    """Trained encoder with a random heads.span: linear d -> 2 on each token's state of one readout."""
 
     def __init__(self, inner: PreTrainedModel, section: dict[str, Any]):
         s = read_settings(section)
@@ -199,10 +193,7 @@ def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndar
 
 
 def find_best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (score, first token, last token), each [B], of the most probable span of at most `longest` tokens.
-
-    scores [B, 2, S]. [CLS], the first position, is no answer.
-    """
+    """Return (score, first, last token), each [B], of the best span without [CLS], by scores [B, 2, S]."""
     first, last = scores[:, 0, 1:], scores[:, 1, 1:]
     size = first.size(-1)
     summed = first[:, :, None] + last[:, None, :]

@@ -98,16 +98,13 @@ class Sentences:
 
 
 def read_sentences(spec: dict, positions: int, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
-    """Read and tokenise the items of a split; a text has at most `positions` tokens.
-
-    Raises UserError if the run compares sentences and an item has only one.
-    """
+    """Read and tokenise a split. Raises UserError if the run compares sentences and an item has only one."""
     table = read_table(data, split, ["first", "second", "label"])
     return tokenise_sentences(spec, positions, tokenizer_folder, table, f"{data / split}.parquet")
 
 
 def tokenise_sentences(spec: dict, positions: int, tokenizer_folder: Path, table: pa.Table, where: str) -> Sentences:
-    """Tokenise the columns first, second and label; see `read_sentences`. Errors begin with `where`."""
+    """Tokenise columns first, second and label, at most `positions` tokens a text. Errors begin with `where`."""
     settings, tokenizer = parse_as(Settings, spec["problem"], "problem"), load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     single, apart = bool(table["second"].null_count), settings.prediction == "cosine"

@@ -53,8 +53,7 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (predictions, score rows) of every split by readout: that of the head, or all if cosines are compared.
 
-    zero_states is the percentage of items with an all-zero [CLS]. An undefined metric has a row with a `reason` instead
-    of a value.
+    zero_states is the percentage of items with an all-zero [CLS].
     """
     model, settings = checkpoint.load_model(device), checkpoint.settings
     where = checkpoint.spec, model.positions, checkpoint.folder, data
@@ -100,10 +99,7 @@ def predict_items(
 def score_subsets(
     predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray, subsets: np.ndarray, classes: bool
 ) -> list[dict[str, Any]]:
-    """Return one row per metric and subset; an undefined metric has a `reason` instead of a value.
-
-    predicted, label, subsets [N]. likelihood [N]: the probability of class 1, or None.
-    """
+    """Return a row per metric and subset, of arrays [N]; likelihood: of class 1. An undefined metric has a `reason`."""
     rows = []
     for subset, chosen in find_subset_rows(subsets).items():
         if classes:

@@ -35,26 +35,20 @@ def write_config(folder: Path, section: dict[str, Any], vocabulary: dict[str, li
     write_json(folder / "vocabulary.json", vocabulary)
 
 
-def load_checkpoint(folder: Path, weights: str = "model") -> tuple[nn.Module, dict[str, list[str]]]:
-    """Load (model in eval mode on the CPU, tokens by id of each side) from a `checkpoint/`.
-
-    `weights`: name of the file, for runs with further checkpoints. Raises UserError if a file is missing or broken.
-    """
+def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
+    """Load (model in eval mode on the CPU, tokens by id of each side). Raises UserError if a file is broken."""
     config, vocabulary = read_json(folder / CONFIG), read_vocabularies(folder)
     if not isinstance(config, dict) or "model" not in config:
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
     model = build_model(config["model"], vocabulary)
-    load_weight_file(model, folder / f"{weights}.safetensors")
+    load_weight_file(model, folder / "model.safetensors")
     return model.eval(), vocabulary
 
 
 def load_run(
     run_dir: Path, data_dir: Path, device: torch.device | str = "cpu"
 ) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
-    """Load (model in eval mode, vocabulary by side, run.json) of a trained run.
-
-    Raises UserError if a file is missing or broken, or if run.json and data do not belong together.
-    """
+    """Load (model in eval mode, tokens by id of each side, run.json) of a run. Raises UserError unless the data fit."""
     run = read_checked_run(run_dir, data_dir)
     model, vocabulary = load_checkpoint(run_dir / "checkpoint")
     return model.to(device), vocabulary, run

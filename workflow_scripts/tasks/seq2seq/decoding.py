@@ -23,32 +23,25 @@ COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
 
 @torch.no_grad()
-def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor, cached: bool = True) -> Tensor:
-    """Choose the most probable token at every step: source [B, S] -> ids [B, T].
-
-    `cached=False` recomputes the whole prefix at every step: slow, to check the cache against.
-    """
+def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) -> Tensor:
+    """Choose the most probable token at every step: source [B, S] -> ids [B, T]."""
     limit, longest = _limits(max_length, source)
     memory, cache = model.encode(source), None
     output = source.new_full((source.size(0), longest), PAD)
     rows = torch.arange(source.size(0), device=source.device)
-    prefix = source.new_full((source.size(0), 1), EOS)
+    tokens = torch.full_like(rows, EOS)
     alive = torch.ones_like(rows, dtype=torch.bool)
     for step in range(longest):
-        if cached:
-            logits, cache = model.decode_step(memory, cache, prefix[:, -1])
-        else:
-            logits = model.decode(memory, prefix)[:, -1]
+        logits, cache = model.decode_step(memory, cache, tokens)
         logits[:, PAD] = -torch.inf
         tokens = logits.argmax(dim=-1).masked_fill(~alive, PAD)
         output[rows, step] = tokens
         alive &= tokens.ne(EOS) & (limit > step + 1)
-        prefix = torch.cat([prefix, tokens[:, None]], dim=1)
         if not alive.any():
             break
-        if cached and _worth_dropping(alive):
+        if _worth_dropping(alive):
             cache = cache.select(alive.nonzero()[:, 0])
-            rows, limit, prefix, alive = rows[alive], limit[alive], prefix[alive], alive[alive]
+            rows, limit, tokens, alive = rows[alive], limit[alive], tokens[alive], alive[alive]
     return _cut(output)
 
 

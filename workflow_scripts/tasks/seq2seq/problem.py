@@ -119,20 +119,13 @@ def make_validation(
 
 
 def find_exact_matches(logits: Tensor, target_out: Tensor) -> Tensor:
-    """Return [B] bool: whether every arg-max of logits [B, T, V] equals target_out [B, T], without padding.
-
-    Under teacher forcing this equals "greedy decoding gives the reference": both read the same prefixes up to the first
-    wrong token.
-    """
+    """Return [B] bool: whether greedy decoding would give target_out [B, T], by its teacher-forced logits [B, T, V]."""
     predicted = logits[..., PAD + 1 :].argmax(-1) + PAD + 1
     return ((predicted == target_out) | (target_out == PAD)).all(-1)
 
 
 def score_teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
-    """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token), in one pass per batch.
-
-    Call it in eval mode without gradients.
-    """
+    """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token) of a model in eval mode."""
     right = sentences = tokens = 0
     nats: Tensor | float = 0.0
     for batch in batches:
