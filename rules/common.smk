@@ -6,7 +6,7 @@ import gc
 import json
 from pathlib import Path
 
-from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.checker import check_files
 from workflow_scripts.config.loading import load_catalogue, load_config

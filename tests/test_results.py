@@ -16,8 +16,7 @@ from safetensors.torch import load_file
 from tests.analyses.small_runs import add_run
 from tests.reporting.reference import REFERENCE, rows_of
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_json
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest, write_json
 from workflow_scripts.results import Results
 
 ROOT = Path(__file__).parents[1]

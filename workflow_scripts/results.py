@@ -16,8 +16,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_csv, read_json, read_mapping, verify_checksum
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest, hash_file, read_csv, read_json, read_mapping, verify_checksum
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.packages import check_sections, list_packages
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder

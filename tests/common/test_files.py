@@ -4,7 +4,14 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json, write_atomically, write_json
+from workflow_scripts.common.files import (
+    check_replaceable,
+    format_canonical_json,
+    hash_file,
+    read_json,
+    write_atomically,
+    write_json,
+)
 
 
 def test_a_failed_block_leaves_the_old_file_and_no_rubbish(tmp_path: Path):
@@ -68,3 +75,45 @@ def test_sha256_is_that_of_the_bytes(tmp_path: Path):
     (tmp_path / "f").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1.
     assert hash_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_canonical_json_does_not_depend_on_the_order_of_keys():
+    assert format_canonical_json({"b": 1, "a": {"d": 2, "c": 3}}) == '{"a":{"c":3,"d":2},"b":1}'
+
+
+OURS = (("*.csv", "analysis.json"), "scores.csv")
+
+
+@pytest.mark.parametrize(
+    ("names", "foreign"),
+    [
+        ((), None),
+        (("scores.csv", "analysis.json", "words.csv"), None),
+        (("scores.csv", "words.csv"), None),  # Snakemake removes a rule's outputs before it runs it again
+        (("words.csv",), "words.csv"),
+        (("analysis.json",), "analysis.json"),
+        (("scores.csv", "thesis.tex"), "thesis.tex"),
+    ],
+)
+def test_a_folder_of_the_command_or_none(tmp_path: Path, names, foreign) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("x")
+    if foreign:
+        with pytest.raises(UserError, match=f"out contains {foreign}, which this command does not write"):
+            check_replaceable(folder, *OURS)
+    else:
+        check_replaceable(folder, *OURS)
+    assert {path.name for path in folder.iterdir()} == set(names)
+
+
+def test_the_parent_is_made(tmp_path: Path) -> None:
+    check_replaceable(tmp_path / "new/out", *OURS)
+    assert (tmp_path / "new").is_dir() and not (tmp_path / "new/out").exists()
+
+
+def test_a_file(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("scale: demo\n")
+    with pytest.raises(UserError, match=r"config.yaml is a file; choose another --out"):
+        check_replaceable(tmp_path / "config.yaml", *OURS)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.config.filled import resolve_evaluation, resolve_intervention, resolve_run
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.interventions.settings import Options
 
 TRAINING_ITEMS = {"idm": 9563, "sst": 8544}  # table 2

@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.axes import merge_extended
-from workflow_scripts.config.catalogue import Paper
+from workflow_scripts.config.catalogue import Paper, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_entry,
@@ -16,7 +16,6 @@ from workflow_scripts.config.displays import (
     select_shown_displays,
 )
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Experiments
 
 ROOT = Path(__file__).parents[2]

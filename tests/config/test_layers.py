@@ -6,10 +6,10 @@ import pytest
 from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.layers import _merge_settings, merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.run_specs import _resolved
-from workflow_scripts.config.runs import parse_run
 
 JUMP = "scan-jump-x2/transformer/default/seed-1"
 

@@ -4,10 +4,10 @@ import pytest
 
 from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
 
 

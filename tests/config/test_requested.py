@@ -1,8 +1,25 @@
-from tests.config.copies import ROOT
-from workflow_scripts.common.hashing import digest
-from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.requested import list_requested_runs
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit
+from tests.training.toy import command, environment
+from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import digest, hash_file
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.catalogue import Run
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
+from workflow_scripts.config.requested import hash_plans, list_planned_runs, list_primary_variants, list_requested_runs
 from workflow_scripts.config.run_specs import find_parent_run, resolve_run
+from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
+
+TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
 
 
 def test_seeds_of_the_configuration_replace_those_of_the_experiments():
@@ -29,3 +46,185 @@ def test_a_run_comes_behind_the_one_that_it_starts_from():
     spec = resolve_run(catalogue, "idm/gpt2-small/ft/seed-21", "small")
     pretrained = resolve_run(catalogue, "text-bpe-4k/gpt2-small/pretrain/seed-1", "small")
     assert spec["init"] == {"run": "text-bpe-4k/gpt2-small/pretrain/seed-1", "spec": digest(pretrained)}
+
+
+CELLS = {"left": "table1/SQ-Transformer/JUMP/exact_match", "right": "table1/Transformer/JUMP/exact_match"}
+SEEDS = [1, 2, 3, 4]
+
+
+def plan(
+    copy: Path, scale: str = "small", seeds: list[int] = SEEDS, measure: str = "difference", **entry: object
+) -> Path:
+    """Write an analysis plan with one new claim about SCAN ADDJUMP, and make the experiments ask for its seeds."""
+    folder = copy / "papers/sq_transformer"
+    claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
+    claim["measure"] = measure
+    edit(
+        folder / "claims.yaml",
+        lambda content: content["claims"].append(claim) if claim not in content["claims"] else None,
+    )
+    spread = {"sd": 1.0, "freedom": 9, "paired": False}
+    primary = {"claim": "a-planned-one", "published": 8.0, "smallest": 2.0, "spread": spread} | entry
+    content = {
+        "scale": scale,
+        "written": "2026-01-31",
+        "seeds": seeds,
+        "pilots": {"seeds": [91, 92], "source": "scores.csv"},
+        "quantile": 0.95,
+        "primary": [primary],
+        "stop": "all seeds, no more",
+    }
+    file = folder / "analysis_plan.yaml"
+    file.write_text(yaml.safe_dump(content).replace("'2026-01-31'", "2026-01-31"))
+    for paper in ("sq_transformer", "recompose"):
+        edit(copy / f"papers/{paper}/experiments.yaml", lambda content: ask(content, scale, seeds))
+    read_catalogue.cache_clear()
+    return file
+
+
+def ask(content: dict, scale: str, seeds: list[int]) -> None:
+    """Take these seeds in every experiment on SCAN ADDJUMP."""
+    for experiment in content["demo" if scale == "demo" else "experiments"]:
+        if "scan-jump-x2" in experiment["task"]:
+            experiment.setdefault("seeds", {})[scale] = seeds
+
+
+def requested(copy: Path, paper: str = "sq_transformer", **given) -> dict[Run, list[str]]:
+    content = {"scale": "small", "papers": [paper], "extra": True} | given
+    return list_requested_runs(load_catalogue(copy), load_config(content, copy))
+
+
+def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
+    requirement = {"cell": "table1/SQ-Transformer/AROUNDR/exact_match", "at_least": 40.0}
+    plan(copy, control={"floor": CELLS["right"], "requires": [requirement]}, seeds=SEEDS)
+    paper = load_catalogue(copy).papers["sq_transformer"]
+    (entry,) = paper.plan.primary
+    around = ("scan-around-right", "sq-transformer", "sal")
+    assert list_primary_variants(paper, entry) == [SAL, TRANSFORMER, around]
+    runs = list_planned_runs(paper, entry)
+    assert runs == [Run(*variant, seed) for variant in (SAL, TRANSFORMER, around) for seed in SEEDS]
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"claim": "a-planed-one"}, "did you mean 'a-planned-one'?"),
+        (
+            {"control": {"floor": "table1/Transformer/JUMPS/exact_match"}},
+            "did you mean 'table1/Transformer/JUMP/exact_match'?",
+        ),
+        ({"margin": 1.0, "smallest": 3.0}, "margin is 1.0, but 0 by at_least in claims.yaml; make them equal"),
+        ({"threshold": 50.0, "smallest": 0.6}, "threshold goes with measure success_rate in claims.yaml"),
+        ({"threshold": 50.0, "smallest": 50.0}, "smallest is 50.0; with a threshold it is a share"),
+        ({"threshold": 50.0, "smallest": 0.5}, "smallest of a-planned-one is 0.5; where none of 4"),
+        ({"smallest": 3.0}, "key 'primary.0': smallest is 3.0; it must be margin + q x published"),
+    ],
+)
+def test_a_plan_that_does_not_fit_its_claims_is_one_line(copy: Path, entry: dict, message: str):
+    plan(copy, **entry)
+    with pytest.raises(UserError) as caught:
+        load_catalogue(copy)
+    assert "papers/sq_transformer/analysis_plan.yaml" in str(caught.value) and message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gain_is_decided_by_both_of_its_variants():
+    """`carma` over `ft` of the same seed; a star matches whatever the display has."""
+    paper = load_catalogue(ROOT).papers["carma"]
+    claim = {"claim": "gains", "left": "table-gains/Gemma-2B/*/exact_match", "right": 0.0}
+    spread = {"sd": 1.0, "freedom": 9, "paired": True}
+    entry = PrimaryClaim(claim="gains", published=8.0, smallest=2.0, spread=spread)
+    found = list_primary_variants(replace(paper, claims=[claim]), entry)
+    assert set(found) == {(task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")}
+
+
+def test_the_experiments_ask_for_exactly_the_planned_seeds(copy: Path):
+    plan(copy)
+    runs = requested(copy)
+    assert {run.seed for run in runs if run.unseeded in (SAL, TRANSFORMER)} == set(SEEDS)
+
+
+@pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 3, 4, 5], [5, 6, 7, 8]])
+def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[int]):
+    """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is no error."""
+    plan(copy)
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", seeds))
+    read_catalogue.cache_clear()
+    with pytest.raises(UserError) as caught:
+        requested(copy)
+    assert "papers/sq_transformer/experiments.yaml" in str(caught.value) and "a-planned-one" in str(caught.value)
+    assert str(seeds) in str(caught.value) and str(SEEDS) in str(caught.value) and "\n" not in str(caught.value)
+    assert requested(copy, scale="demo") and requested(copy, seeds=[7])
+
+
+def test_a_planned_seed_that_only_extra_runs_have_is_missing_without_them(copy: Path):
+    plan(copy)
+
+    def only_extra(content: dict) -> None:
+        for experiment in content["experiments"]:
+            if "scan-jump-x2" in experiment["task"] and "transformer" in experiment["methods"]:
+                experiment["extra"] = True
+
+    edit(copy / "papers/sq_transformer/experiments.yaml", only_extra)
+    read_catalogue.cache_clear()
+    assert requested(copy)
+    with pytest.raises(UserError, match=r"at small has the seeds \[\]"):
+        requested(copy, extra=False)
+
+
+def test_a_wrong_seed_is_said_before_anything_runs(copy: Path):
+    """`plan` counts the jobs by the same requested runs as the workflow."""
+    plan(copy)
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", [1, 2, 3]))
+    code = "import sys; from workflow_scripts.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    line = [sys.executable, "-c", code, "plan", "--scale", "small"]
+    done = subprocess.run(line, cwd=copy, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: papers/sq_transformer/experiments.yaml:40: scan-jump-x2/")
+
+
+def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_does(copy: Path):
+    def facts() -> str:
+        read_catalogue.cache_clear()
+        return str(fingerprint_claims(load_catalogue(copy), ["sq_transformer"], "small", []))
+
+    file = plan(copy)
+    planned = facts()
+    file.write_text("# a comment\n" + file.read_text())
+    assert facts() == planned
+    plan(copy, smallest=4.0)
+    assert facts() != planned
+
+
+def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
+    run, other = Run(*TRANSFORMER, 2), Run("scan-around-right", "transformer", "default", 2)
+    before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
+    file = plan(copy)
+    catalogue = load_catalogue(copy)
+    assert hash_plans(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
+    assert hash_plans(catalogue, run, "demo") == {}
+    assert hash_plans(catalogue, Run(*TRANSFORMER, 5), "small") == {}
+    assert hash_plans(catalogue, other, "small") == {}
+    assert str(fingerprint_training(resolve_run(catalogue, run, "small"))) == str(before)
+
+
+def test_a_training_records_the_plan_that_names_it(copy: Path):
+    """A comment changes the recorded sum, and nothing by which Snakemake would train again."""
+    name, made = "scan-jump-x2/transformer/default/seed-1", {}
+    assert main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", str(copy / "data")]) == 0
+    add_rule(copy, SEQ2SEQ, "transformer", scale="demo", training=few_steps())
+    for out in ("without", "with", "commented"):
+        if out == "with":
+            file = plan(copy, "demo")
+        elif out == "commented":
+            file.write_text(file.read_text() + "# a word more\n")
+        line = command("train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu")
+        subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
+        record = json.loads((copy / out / "record.json").read_text())
+        assert record["analysis_plans"] == ({} if out == "without" else {"sq_transformer": hash_file(file)})
+        made[out] = (copy / out / "run.json").read_bytes(), record["fingerprint"]
+    assert made["without"] == made["with"] == made["commented"]
+
+
+def few_steps() -> dict:
+    return {"max_steps": 4, "warmup_steps": 1, "validate_every": 4, "log_every": 2}

@@ -6,11 +6,11 @@ from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config import run_specs
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.packages import find_settings_class
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import infer_precision
-from workflow_scripts.config.runs import Run
 from workflow_scripts.tasks.settings import Training
 
 

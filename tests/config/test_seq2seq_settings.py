@@ -7,8 +7,8 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.config.filled import resolve_evaluation, resolve_run
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import resolve_data
 
 SECTIONS = ("model", "problem", "objective", "training")

@@ -12,9 +12,9 @@ import pytest
 from tests.config.copies import ROOT
 from tests.interventions.small_lexicon import write_sources
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors

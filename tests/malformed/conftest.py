@@ -18,10 +18,10 @@ from tests.training.causal_toy import causal_spec, definitions, write_prompts, w
 from tests.training.toy import ROOT, toy_spec, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_files, read_json, write_json
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.layers import _merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.run_specs import _resolved, _section, resolve_run
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.task_specs import _data_spec
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import write_scores

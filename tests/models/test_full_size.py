@@ -11,10 +11,10 @@ import torch
 
 from tests.config.filled import resolve_run
 from tests.models.small_models import count_parameters
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.runs import Run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.workflow import resources

@@ -34,7 +34,7 @@ def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
 
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     """A module, or any module of a package."""
-    text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.runs\n"
+    text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.catalogue\n"
     root = package(tmp_path, a=text, schema="VALUE = 1\n")
     (root / "workflow_scripts/config").mkdir()
     (root / "workflow_scripts/config/runs.py").write_text("VALUE = 1\n")

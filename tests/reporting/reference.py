@@ -9,11 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims

@@ -9,10 +9,10 @@ import pytest
 from tests.data import upstream_files
 from tests.training.sentence_toy import SIZES, write_encoder
 from tests.training.toy import run_main
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import prepare_data, write_data

@@ -25,7 +25,7 @@ from tests.training.toy import (
     write_data,
 )
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.inputs import hash_weights
+from workflow_scripts.commands.evaluate import hash_weights
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data

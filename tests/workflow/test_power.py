@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_planned import SEEDS, plan
+from tests.config.test_requested import SEEDS, plan
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
 from workflow_scripts.config.run_specs import resolve_run

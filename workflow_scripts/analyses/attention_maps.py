@@ -11,7 +11,7 @@ from torch import nn
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, encode_sentences, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 
 DIRECTIONS = ("forward", "reverse", "symmetric")
 FLOOR = 1e-12

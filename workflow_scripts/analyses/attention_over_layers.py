@@ -11,7 +11,7 @@ from torch import Tensor
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.seq2seq.batches import read_pairs

@@ -19,7 +19,7 @@ from scipy import stats
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.published import Key, Published
 
 NEEDED = ("runs_needed_score", "runs_needed_cv")

@@ -11,7 +11,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.training.history import read_history
 
 

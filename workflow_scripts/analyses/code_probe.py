@@ -13,7 +13,7 @@ from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
 from workflow_scripts.interventions.synonym_resources import load_tagger
 

@@ -13,7 +13,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import drop_name, merge_options
+from workflow_scripts.common.plug_ins import drop_name, merge_options
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.models.importing import import_model

@@ -18,7 +18,7 @@ from torch import nn
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
 from workflow_scripts.tasks.batching import EOS
 

@@ -12,7 +12,7 @@ from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import END, assign_codes, find_word_classes
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_rows
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 
 METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}
 COLUMNS = [*RUN_COLUMNS, "item_set", "pair", "first", "second", "agreement", "same_codes"]

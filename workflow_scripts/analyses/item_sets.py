@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.interventions.intervene import METRIC, PREFIX
 from workflow_scripts.interventions.variation import make_cv_rows
 

@@ -15,7 +15,7 @@ import pandas
 from workflow_scripts.analyses.item_sets import read_answers
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import Effect, average_over_seeds_and_items, compare_with_constant
 

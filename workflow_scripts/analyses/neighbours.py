@@ -9,7 +9,7 @@ import pandas
 from workflow_scripts.analyses.embedding_space import END, make_word_table, project_tsne
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, make_score_row, stack_tables
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 
 COLUMNS = ["space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
 

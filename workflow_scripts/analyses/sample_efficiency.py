@@ -8,7 +8,7 @@ from typing import Any
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 
 

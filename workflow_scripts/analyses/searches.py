@@ -9,7 +9,7 @@ import pandas
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.importing import read_settings
 
 

@@ -7,7 +7,7 @@ from transformers import AutoConfig
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:

@@ -14,7 +14,7 @@ import numpy as np
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.formats import hownet
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in

@@ -13,7 +13,7 @@ import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.options import merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.interventions.variation import split_variance
 

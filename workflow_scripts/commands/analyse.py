@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import hash_files, read_mapping, write_atomically, write_json
-from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.files import check_replaceable, hash_files, read_mapping, write_atomically, write_json
 from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.displays import (
     add_run_arguments,

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import hash_files, write_atomically, write_json
-from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.files import check_replaceable, hash_files, write_atomically, write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_candidates
 from workflow_scripts.data.sources.declared import verify_downloads

@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_json, write_atomically, write_csv, write_json
-from workflow_scripts.common.output_folder import check_replaceable
-from workflow_scripts.config.catalogue import Catalogue, find_scale
+from workflow_scripts.common.files import (
+    check_replaceable,
+    read_csv,
+    read_json,
+    write_atomically,
+    write_csv,
+    write_json,
+)
+from workflow_scripts.config.catalogue import Catalogue, find_scale, parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
 from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
 from workflow_scripts.tasks.trained_run import check_checkpoint, read_run

@@ -7,8 +7,7 @@ from filelock import FileLock
 from rich.console import Console
 
 from workflow_scripts.commands.fetch import make_progress_bars
-from workflow_scripts.common.files import write_atomically
-from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.files import check_replaceable, write_atomically
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.fetch import RetryPolicy
 from workflow_scripts.data.sources.fetch_model import (

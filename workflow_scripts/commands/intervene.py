@@ -13,12 +13,11 @@ from workflow_scripts.commands.evaluate import (
     write_scoring_records,
 )
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json, write_atomically
-from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.files import check_replaceable, hash_file, read_json, write_atomically
 from workflow_scripts.common.validation import parse_as
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_intervention

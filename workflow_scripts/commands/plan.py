@@ -6,22 +6,24 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.commands.plan_power import print_power
+from rich.console import Console
+from rich.table import Table
+
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv, read_mapping, write_csv
-from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.requested import list_lineage, list_planned_runs, list_requested_runs
 from workflow_scripts.config.run_specs import add_defaults, find_parent_run, find_search_run, resolve_run
-from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import merge_data, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.reporting.claims.power_analysis import Power, compute_power
 from workflow_scripts.tasks.settings import Spec
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
@@ -37,6 +39,7 @@ from workflow_scripts.workflow.targets import list_hub_models, list_sources
 NAMES = ("scale", "task", "method", "variant", "device")
 MADE = ("device", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
 STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
+WIDTH = 100  # columns, if the terminal does not report its width
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -182,3 +185,75 @@ def format_size(sizes: list[int | None]) -> str:
     total = sum(size or 0 for size in sizes)
     known = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return known + (f" + {unknown} unknown" if unknown else "")
+
+
+def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None:
+    """Print the primary claims of each chosen paper: the spread of the pilots, seeds, power, runs and core-hours.
+
+    `scale` is the one that was asked for; without one, plans of any scale are shown.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    if not console.is_terminal:
+        console.width = WIDTH
+    everything: dict[str, list[Run]] = {}
+    for key in config.papers:
+        paper = catalogue.papers[key]
+        if paper.plan is None:
+            console.print(f"{key}: no analysis_plan.yaml")
+        elif scale and paper.plan.scale != scale:
+            console.print(f"{key}: its analysis plan is of the scale {paper.plan.scale}")
+        else:
+            runs = _show_paper(console, catalogue, config, key, paper, paper.plan)
+            everything.setdefault(paper.plan.scale, []).extend(runs)
+    if not everything:
+        return
+    if len(config.papers) > 1:
+        for name, runs in everything.items():
+            own = list(dict.fromkeys(runs))
+            console.print(f"all papers at {name}: {len(own)} runs, {_hours(catalogue, config, own, name)} core-hours")
+    for line in (
+        "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom.",
+        "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
+        "Runs: of the cells, and the runs that they start from. A run of several claims counts once in sums.",
+        "Core-hours: of training alone, by catalogue/step_times.csv.",
+    ):
+        console.print(line, style="dim")
+
+
+def _show_paper(
+    console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper, plan: AnalysisPlan
+) -> list[Run]:
+    """Print the table of one paper and return the runs of its primary claims."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("primary claim", overflow="fold")
+    for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    everything: dict[Run, None] = {}
+    settings = config.model_copy(update={"scale": plan.scale})
+    for entry in plan.primary:
+        # The runs that decide the claim, after the runs that they start from.
+        planned = list_planned_runs(paper, entry)
+        runs = list(dict.fromkeys(run for each in planned for run in list_lineage(catalogue, each, settings)))
+        everything |= dict.fromkeys(runs)
+        seeds = len(plan.select_seeds(entry))
+        spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
+        chances = map(_percent, compute_power(entry, seeds, plan.quantile))
+        cost = _hours(catalogue, config, runs, plan.scale)
+        table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), cost)
+    runs = list(everything)
+    table.add_row("sum", "", "", "", "", str(len(runs)), _hours(catalogue, config, runs, plan.scale), style="bold")
+    count = len(plan.primary)
+    level = f"{100 * (2 * plan.quantile - 1):.4g}%"
+    console.print(f"{key} at {plan.scale}: {count} primary claims, intervals of {level}, written {plan.written}")
+    console.print(table, soft_wrap=False)
+    console.print()
+    return runs
+
+
+def _percent(power: Power) -> str:
+    """Format the power of both verdicts and the true effect: `1% + 86% (0)`."""
+    return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
+
+
+def _hours(catalogue: Catalogue, config: Config, runs: list[Run], scale: str) -> str:
+    return format_hours(*estimate_hours(catalogue, runs, scale, config.precision, "cpu"))

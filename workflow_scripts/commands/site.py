@@ -10,8 +10,7 @@ from pathlib import Path
 from workflow_scripts.commands import COMMANDS, build_parser
 from workflow_scripts.commands.export import copy_results
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_atomically
-from workflow_scripts.common.output_folder import check_replaceable
+from workflow_scripts.common.files import check_replaceable, write_atomically
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.site import conf, page_sources, pictures

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.displays import add_run_arguments, find_entry, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import Run
 from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.tables.table import make_table

@@ -6,18 +6,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from workflow_scripts.commands.evaluate import add_machine_arguments
-from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
+from workflow_scripts.commands.evaluate import add_machine_arguments, check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files, read_mapping, write_atomically, write_json
-from workflow_scripts.common.hashing import digest
-from workflow_scripts.common.output_folder import check_replaceable, make_writable
+from workflow_scripts.common.files import (
+    check_replaceable,
+    digest,
+    hash_files,
+    make_writable,
+    read_mapping,
+    write_atomically,
+    write_json,
+)
 from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.packages import check_sections, list_packages, load_traits
-from workflow_scripts.config.planned import hash_plans
+from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.run_specs import parse_training, read_precision, resolve_run
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Chosen, Spec, Training

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first

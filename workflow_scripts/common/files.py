@@ -1,4 +1,4 @@
-"""Write files atomically, read JSON and CSV, and compute checksums."""
+"""Check output folders, write files atomically, read JSON and CSV, and compute digests of files and content."""
 
 import csv
 import hashlib
@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ class MissingFileError(UserError):
     """The error for a missing file. Only files under results/ are made by ./reproduce."""
 
     def __init__(self, path: str | Path):
-        what_to_do = (
-            f"make it with ./reproduce {path}" if Path(path).parts[:1] == ("results",) else "pass an existing file"
-        )
-        super().__init__(f"{path} does not exist; {what_to_do}")
+        is_ours = Path(path).parts[:1] == ("results",)
+        advice = f"make it with ./reproduce {path}" if is_ours else "pass an existing file"
+        super().__init__(f"{path} does not exist; {advice}")
 
 
 @contextmanager
@@ -62,14 +62,13 @@ def read_json(path: str | Path) -> Any:
         return content
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
-    except json.JSONDecodeError as error:
-        raise UserError(f"{path}:{error.lineno}: not valid JSON ({error.msg}); {HOW_TO_FIX}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: not UTF-8 text; {HOW_TO_FIX}") from error
     except RecursionError as error:
         raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}") from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise UserError(f"{path}: not valid JSON ({error}); {HOW_TO_FIX}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text; {HOW_TO_FIX}") from error
+    except ValueError as error:  # an integer of thousands of digits has no line
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UserError(f"{path}{line}: not valid JSON ({getattr(error, 'msg', error)}); {HOW_TO_FIX}") from error
 
 
 def read_mapping(path: str | Path, *keys: str) -> dict[str, Any]:
@@ -111,6 +110,16 @@ def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping
         writer.writerows(rows)
 
 
+def format_canonical_json(content: Any) -> str:
+    """Format content as JSON with sorted keys and no spaces, so that equal content gives equal text."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(content: Any) -> str:
+    """Return the first 16 hex digits of the sha256 of the canonical JSON."""
+    return hashlib.sha256(format_canonical_json(content).encode()).hexdigest()[:16]
+
+
 def hash_file(path: str | Path) -> str:
     """Return the sha256 of a file in hex digits."""
     with open(path, "rb") as stream:
@@ -131,3 +140,29 @@ def verify_checksum(path: Path) -> None:
             expected = read_mapping(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
                 raise UserError(f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again")
+
+
+def make_writable(folder: Path) -> None:
+    """Make the folder. Raises UserError if the folder cannot be made or written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"{folder} is not writable; change its permissions or choose another folder")
+
+
+def check_replaceable(folder: Path, patterns: Collection[str], required: str = "*") -> None:
+    """Make the parent of an output folder. Raises UserError if the folder contains files of others.
+
+    The command replaces the whole folder, and a wrong `--out` must not delete other files. Each file must match one of
+    `patterns`, and one of them the pattern `required`. The folder may also be missing or empty.
+    """
+    make_writable(folder.parent)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder} is a file; choose another --out")
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    is_ours = any(fnmatch(name, required) for name in names)
+    for name in names:
+        if not is_ours or not any(fnmatch(name, pattern) for pattern in patterns):
+            raise UserError(f"{folder} contains {name}, which this command does not write; choose another --out")

@@ -1,4 +1,4 @@
-"""Import the modules that a configuration names."""
+"""Import the modules that a configuration names, and read their options."""
 
 import importlib
 from collections.abc import Callable
@@ -22,3 +22,16 @@ def import_function(name: str, function: str, package: str) -> Callable[..., Any
     if found is None:
         raise UserError(f"module '{name}' has no function {function}; name another module")
     return found
+
+
+def merge_options(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """Overwrite `defaults` by `given`. Raises UserError for a key without a default, with the nearest known key."""
+    for key in given:
+        if key not in defaults:
+            raise UserError(f"displays.yaml: unknown option '{key}'; {suggest_name(key, defaults)}")
+    return {**defaults, **given}
+
+
+def drop_name(section: dict[str, Any]) -> dict[str, Any]:
+    """Return a section `model` or `objective` of a spec without the name of its package."""
+    return {key: value for key, value in section.items() if key != "name"}

@@ -1,6 +1,6 @@
-"""The content of catalogue/ and papers/."""
+"""The content of catalogue/ and papers/, and the names of runs. A run belongs to no paper; several may request it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
@@ -10,6 +10,7 @@ from workflow_scripts.config.entries import Method, Task
 from workflow_scripts.config.schema import Experiments, Scale
 
 START = "start"  # in the place of a task whose weights are scored: those that a training begins with
+Variant = tuple[str, str, str]  # task, method, variant
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,53 @@ def find_scale(catalogue: Catalogue, name: str) -> Scale:
     if name not in catalogue.scales:
         raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, catalogue.scales)}")
     return catalogue.scales[name]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training, the same for every paper that requests it.
+
+    The variant `<variant>@<task>` is no training: it scores the weights that the variant has after its training on that
+    task, `<variant>@start` those that it would begin with.
+    """
+
+    task: str
+    method: str
+    variant: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+
+    @property
+    def unseeded(self) -> Variant:
+        """The name without the seed."""
+        return self.task, self.method, self.variant
+
+    @property
+    def weights(self) -> str | None:
+        """Whose weights are scored, a task or START; None for a training."""
+        return self.variant.partition("@")[2] or None
+
+    @property
+    def training(self) -> "Run":
+        """The training of the variant on this task."""
+        return replace(self, variant=self.variant.partition("@")[0])
+
+
+def parse_run(catalogue: Catalogue, run_id: str) -> Run:
+    """Parse `<task>/<method>/<variant>[@<weights>]/seed-<n>`. Raises UserError with the nearest known name."""
+    parts = run_id.strip("/").split("/")
+    if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
+        raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")
+    task, method, variant, seed = parts
+    for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
+        if name not in among:
+            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {suggest_name(name, among)}")
+    trained, at, weights = variant.partition("@")
+    if trained not in catalogue.methods[method].variants:
+        known = catalogue.methods[method].variants
+        raise UserError(f"run '{run_id}': {method} has no variant '{trained}'; {suggest_name(trained, known)}")
+    if at and weights not in (known := (START, *catalogue.tasks)):
+        raise UserError(f"run '{run_id}': no weights '{weights}'; {suggest_name(weights, known)}")
+    return Run(task, method, variant, int(seed.removeprefix("seed-")))

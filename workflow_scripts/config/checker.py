@@ -8,16 +8,15 @@ from functools import cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest
 from workflow_scripts.common.validation import locate, suggest_name
-from workflow_scripts.config.catalogue import START, Catalogue, Paper
+from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, Variant
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
-from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.interventions.settings import METRICS

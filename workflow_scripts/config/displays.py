@@ -6,12 +6,11 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper, find_scale
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant, find_scale, parse_run
 from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, list_display_analyses
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.runs import Run, Variant, parse_run
 from workflow_scripts.config.task_specs import resolve_data
 
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue, find_scale
+from workflow_scripts.config.catalogue import Catalogue, Run, find_scale
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.packages import NAMED, find_settings_class, load_traits
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Training

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from workflow_scripts.common.errors import Problems
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.tasks.settings import Traits
 

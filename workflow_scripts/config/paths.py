@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workflow_scripts.config.runs import Run, Variant
+    from workflow_scripts.config.catalogue import Run, Variant
 
 RESULTS = Path("results")
 DOWNLOADS = RESULTS / "downloads"  # shared by all scales

@@ -1,9 +1,14 @@
-"""Runs that papers request."""
+"""Runs that papers request, and among them those that decide the primary claims of an analysis plan."""
 
-from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.planned import check_requested
+from collections.abc import Collection, Iterator, Mapping
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.validation import locate
+from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant
+from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
 from workflow_scripts.config.run_specs import find_parent_run
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 
 
@@ -32,3 +37,65 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     """Return the run after the runs that it starts from."""
     before = find_parent_run(catalogue, run, config.scale, config.precision)
     return [*(list_lineage(catalogue, before, config) if before else ()), run]
+
+
+def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
+    """Return the variants that decide a primary claim: those of its sides and of its controls."""
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    cells = [cell for side in SIDES for cell in list_cells(claims[entry.claim].get(side))]
+    cells += [*list_cells(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
+    if entry.control.same_sign:
+        cells += [cell for side in SIDES for cell in list_cells(claims[entry.control.same_sign].get(side))]
+    return list(dict.fromkeys(variant for cell in cells for variant in _read_by(paper, cell)))
+
+
+def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
+    """Return the variants of the cells that a side of a claim names, with or without `*`."""
+    display = paper.displays[side.split("/")[0]]
+    for row in display.get("rows", ()):
+        for column in display.get("columns", ()):
+            cell = column | row
+            key = "/".join((side.split("/")[0], row["row"], column["column"], str(cell.get("metric"))))
+            if match_stars(side, key) is not None:
+                yield from list_cell_variants(cell)
+
+
+def list_planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
+    """Return the runs that decide a primary claim: each of its variants with each planned seed."""
+    seeds = paper.plan.select_seeds(entry) if paper.plan else []
+    return [Run(*variant, seed) for variant in list_primary_variants(paper, entry) for seed in seeds]
+
+
+def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:
+    """Raise UserError unless the papers request exactly the planned seeds of the variants that decide primary claims.
+
+    `runs` are the requested ones, each with the papers that ask for it. Where config.yaml names the seeds, and at
+    another scale than the plan's, there is nothing to check.
+    """
+    for key in config.papers:
+        paper = catalogue.papers[key]
+        if config.seeds or paper.plan is None or paper.plan.scale != config.scale:
+            continue
+        asked: dict[Variant, list[int]] = {}
+        for run, askers in runs.items():
+            if key in askers:
+                asked.setdefault(run.unseeded, []).append(run.seed)
+        for entry in paper.plan.primary:
+            planned = sorted(paper.plan.select_seeds(entry))
+            for variant in list_primary_variants(paper, entry):
+                if (found := sorted(asked.get(variant, []))) != planned:
+                    where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
+                    raise UserError(
+                        f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
+                        f"but claim {entry.claim} is judged on {planned}; ask for exactly those"
+                    )
+
+
+def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
+    """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
+    return {
+        key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
+        for key, paper in catalogue.papers.items()
+        if paper.plan and paper.plan.scale == scale
+        if any(run in list_planned_runs(paper, entry) for entry in paper.plan.primary)
+    }

@@ -9,13 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
-from workflow_scripts.common.hashing import digest, format_canonical_json
+from workflow_scripts.common.files import digest, format_canonical_json
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
-from workflow_scripts.config.catalogue import START, Catalogue
+from workflow_scripts.config.catalogue import START, Catalogue, Run, parse_run
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.packages import ReadsBlocks, check_sections
-from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Init
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_json
-from workflow_scripts.common.hashing import format_canonical_json
+from workflow_scripts.common.files import format_canonical_json, read_json
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.entries import Place

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.validation import StrictModel, parse_as
 
 

@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json, write_json
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest, hash_file, read_json, write_json
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import find_search_run, resolve_evaluation, resolve_intervention, resolve_run
-from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources

@@ -9,7 +9,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files, read_json
-from workflow_scripts.common.hashing import digest
+from workflow_scripts.common.files import digest, hash_files, read_json
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:

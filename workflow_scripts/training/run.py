@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
 from workflow_scripts.tasks.base import Loss, Problem

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import read_json
-from workflow_scripts.common.hashing import digest, format_canonical_json
+from workflow_scripts.common.files import digest, format_canonical_json, read_json
 from workflow_scripts.provenance.code import hash_definitions
 from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_definitions
 

@@ -10,8 +10,8 @@ from shutil import which
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.hashing import digest
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.common.files import digest
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_intervened_variants,
@@ -31,7 +31,6 @@ from workflow_scripts.config.paths import (
     search_folder,
 )
 from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
-from workflow_scripts.config.runs import Run, parse_run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.provenance.fingerprints import (

@@ -7,9 +7,9 @@ the memory, because the one before may have run out of it.
 from dataclasses import dataclass
 from functools import cache
 
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.config.runs import Run
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     list_analysis_sources,
@@ -18,7 +18,6 @@ from workflow_scripts.config.displays import (
 from workflow_scripts.config.paths import DOWNLOADS
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
 from workflow_scripts.provenance.fingerprints import list_paper_runs

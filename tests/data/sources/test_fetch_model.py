@@ -17,7 +17,7 @@ from tests.data.file_server import serving
 from tests.data.hub_server import HubServer, sha256
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.inputs import hash_weights
+from workflow_scripts.commands.evaluate import hash_weights
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.causal_lm.model import load_causal_lm
 

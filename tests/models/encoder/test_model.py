@@ -6,7 +6,7 @@ import torch
 from tests.config.filled import resolve_run
 from tests.models.small_models import count_parameters
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.encoder import model as bert

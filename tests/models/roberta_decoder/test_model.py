@@ -6,7 +6,7 @@ import torch
 from tests.models.small_models import count_parameters, decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import parse_run
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.figures.figure import Inputs
 

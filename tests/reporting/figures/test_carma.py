@@ -10,8 +10,8 @@ from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.figures import cap_by_layer, consistency, published_spread, sweeps

@@ -8,8 +8,8 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import texts
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.figures import code_usage, consistency, score_by_share, sememes_of_words
 from workflow_scripts.reporting.figures.figure import Inputs

@@ -6,8 +6,8 @@ import pytest
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.analyses import attention_over_layers as analysis
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.figures import attention_over_layers
 from workflow_scripts.reporting.figures.figure import Inputs

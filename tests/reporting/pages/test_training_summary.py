@@ -1,7 +1,7 @@
 """Summaries of runs on the pages."""
 
 from workflow_scripts.common.files import write_json
-from workflow_scripts.config.runs import Run
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.reporting.pages.training_summary import describe_precision
 
 

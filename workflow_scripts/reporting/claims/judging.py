@@ -6,10 +6,9 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay
 from workflow_scripts.config.displays import find_paper, select_display_runs, select_shown_displays
-from workflow_scripts.config.runs import Run
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.verdicts import judge_claims

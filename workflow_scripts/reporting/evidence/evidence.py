@@ -8,11 +8,10 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run, Variant
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import find_intervened_variants, score_files
 from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
-from workflow_scripts.config.runs import Run, Variant
 from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint

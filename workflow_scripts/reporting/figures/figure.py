@@ -8,11 +8,9 @@ import pandas
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
-from workflow_scripts.common.options import merge_options
-from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.common.plug_ins import import_function, merge_options
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.paths import run_folder
-from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence, select_rows

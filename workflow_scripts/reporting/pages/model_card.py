@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Variant, parse_run
 from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.displays import list_run_cells
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
-from workflow_scripts.config.runs import Variant, parse_run
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.evaluation.scores import read_scores

@@ -10,12 +10,11 @@ from urllib.parse import unquote
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config import paths
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs, select_shown_displays
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.runs import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.claims.judging import format_claim_sides, judge_paper, make_claim_row

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import TableDisplay
-from workflow_scripts.config.runs import Run
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.pages.page import format_html_table, make_page

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch

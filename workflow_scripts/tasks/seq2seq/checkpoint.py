@@ -8,7 +8,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
-from workflow_scripts.common.options import drop_name
+from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file

@@ -2,8 +2,8 @@ import pytest
 
 from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.runs import parse_run
 
 
 @pytest.mark.parametrize(
