@@ -191,7 +191,7 @@ DOCUMENTS = {"source": ["sst", "sst", "glosses"], "ids": [[4, 5], [4, 5], []]}
 
 
 def test_tables_counts_and_extra_files(tmp_path):
-    files = {"tokenizer.json": '{"é": 1}', "more.json": {"b": 1}}
+    files = {"tokenizer.json": '{"é": 1}'}
     prepared = TableDataset({"train": ROWS, "valid": DOCUMENTS}, ["a note"], extra_files=files)
     write_data(prepared, SPEC, tmp_path / "out")
     assert pyarrow.parquet.read_table(tmp_path / "out/train.parquet").to_pydict() == ROWS
@@ -202,8 +202,7 @@ def test_tables_counts_and_extra_files(tmp_path):
     assert summary["splits"] == {"train": {"rows": 3, "distinct": 2}, "valid": {"rows": 3, "distinct": 2}}
     assert summary["protocol"] == "paper" and summary["notes"] == ["a note"]
     assert (tmp_path / "out/tokenizer.json").read_text(encoding="utf-8") == '{"é": 1}'
-    assert json.loads((tmp_path / "out/more.json").read_text()) == {"b": 1}
-    assert sorted(summary["files"]) == ["more.json", "tokenizer.json", "train.parquet", "valid.parquet"]
+    assert sorted(summary["files"]) == ["tokenizer.json", "train.parquet", "valid.parquet"]
 
 
 MANIFEST = {"task": "toy", "subset_groups": {"x": ["y"]}}

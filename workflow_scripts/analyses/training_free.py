@@ -31,11 +31,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     """
     given = merge_options(options, split="test")
     if sources:
-        known = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
+        known, _ = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
     else:
         with tempfile.TemporaryDirectory() as folder:
             stand_in.write_sememes(Path(folder))
-            known = hownet.read_sememes(Path(folder))
+            known, _ = hownet.read_sememes(Path(folder))
     found = AnalysisResult()
     for run in {run.task: run for run in runs}.values():
         names = read_json(run.data / "dataset.json")["labels"]

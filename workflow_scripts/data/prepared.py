@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SPECIAL_TOKENS = ["<pad>", "<s>", "</s>", "<unk>"]
 UNKNOWN_ID = SPECIAL_TOKENS.index("<unk>")
+LISTS = ("ids", "groups", "sememes")  # how the names of columns with lists of numbers end
 
 
 @dataclass
@@ -52,27 +53,20 @@ class Seq2SeqDataset:
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write one Parquet file per split, `vocabulary.json` and `files`. Return the content of dataset.json."""
-        import pyarrow
-
-        text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
-        types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
         train = self.splits["train"]
         words = {side: build_vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
         ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
         summary = {}
-        for name, examples in self.splits.items():
-            columns: dict[str, list] = {column: [e[i] for e in examples] for i, column in enumerate(Example._fields)}
+        for name, columns in collect_columns(self.splits, Example._fields).items():
             for side in ("source", "target"):
                 columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
             if name in self.whole_targets:
-                columns["target_ids"] = [[] for _ in examples]
-            more = self.columns.get(name, {})
-            schema = pyarrow.schema(types | dict.fromkeys(more, text))
-            write_split(folder, name, columns | more, schema)
+                columns["target_ids"] = [[] for _ in columns["target"]]
+            write_split(folder, name, columns | self.columns.get(name, {}))
             numbered = columns["source_ids"] + columns["target_ids"]
             summary[name] = {
-                "rows": len(examples),
-                "distinct": len({(e.source, e.target) for e in examples}),
+                "rows": len(columns["source"]),
+                "distinct": len(set(zip(columns["source"], columns["target"], strict=True))),
                 "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
                 "longest_source": max(map(len, columns["source_ids"]), default=0),
                 "longest_target": max(map(len, columns["target_ids"]), default=0),
@@ -102,34 +96,26 @@ class TableDataset:
     tables: split -> column -> values. prompt tasks have the fields of PromptItem; language_modelling has `source` and
         `ids` (tokens of one document, without start and end tokens); sentence_prediction has the fields of
         `datasets.sentences.Sentence`. `ids` are lists of 32-bit integers; all other values are texts or floats.
-    extra_files: name -> JSON content, or text that is written unchanged. described: further content of dataset.json.
+    extra_files: name -> text. described: further content of dataset.json.
     """
 
     tables: dict[str, dict[str, list]]
     notes: list[str]
     protocol: str = "paper"
-    extra_files: dict[str, Any] = field(default_factory=dict)
+    extra_files: dict[str, str] = field(default_factory=dict)
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write one Parquet file per split and `extra_files`. Return the content of dataset.json."""
-        import pyarrow
-
         summary = {}
         for name, columns in self.tables.items():
-            numbers = {column for column, values in columns.items() if values and isinstance(values[0], float)}
-            types = {column: pyarrow.float64() if column in numbers else pyarrow.string() for column in columns}
-            types |= {"ids": pyarrow.list_(pyarrow.int32())} if "ids" in columns else {}
-            write_split(folder, name, columns, pyarrow.schema(types))
+            write_split(folder, name, columns)
             # `item` is unique for each row, so distinct rows are counted without it.
             values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
             rows = list(zip(*values, strict=True))
             summary[name] = {"rows": len(rows), "distinct": len(set(rows))}
         for name, content in self.extra_files.items():
-            if isinstance(content, str):
-                (folder / name).write_text(content, encoding="utf-8")
-            else:
-                write_json(folder / name, content)
+            (folder / name).write_text(content, encoding="utf-8")
         return {"splits": summary, **self.described}
 
 
@@ -164,11 +150,16 @@ def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> di
     return {split: {name: [getattr(row, name) for row in rows] for name in fields} for split, rows in splits.items()}
 
 
-def write_split(folder: Path, split: str, columns: dict[str, list], schema: Any) -> None:
-    """Write the Parquet file of a split. `schema` is a pyarrow.Schema."""
+def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
+    """Write the Parquet file of a split, with columns of texts, floats, or, by LISTS, lists of 32-bit integers."""
     import pyarrow.parquet
 
-    table = pyarrow.Table.from_pydict(columns, schema=schema)
+    numbers, text, score = pyarrow.list_(pyarrow.int32()), pyarrow.string(), pyarrow.float64()
+    types = {
+        name: numbers if name.endswith(LISTS) else score if values and isinstance(values[0], float) else text
+        for name, values in columns.items()
+    }
+    table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
     pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
 
 
@@ -232,7 +223,7 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind, inner = column.type, column.type.value_type if pyarrow.types.is_list(column.type) else None
         known = pyarrow.types.is_integer(inner) if inner else str(kind) in ("string", "double")
-        if name.endswith(("ids", "groups", "sememes")) != bool(inner) or not known:
+        if name.endswith(LISTS) != bool(inner) or not known:
             raise UserError(f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again")
         if name == "second" and column.null_count == len(column):  # single sentences
             continue

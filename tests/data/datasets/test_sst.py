@@ -7,7 +7,7 @@ import pytest
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import sst
-from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence, parse_trees
+from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence
 from workflow_scripts.data.prepared import prepare_data
 
 TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
@@ -67,19 +67,14 @@ def test_a_malformed_tree_is_named_with_file_and_line(tmp_path, line, message):
         prepare_data(sst, {}, sources)
 
 
-def test_bytes_that_are_not_text(tmp_path):
-    with pytest.raises(UserError, match=r"t.zip: dev.txt:2: not UTF-8 text"):
-        list(parse_trees(tmp_path / "t.zip", "dev.txt", b"(2 Fine)\n(2 caf\xe9)"))
-
-
-def test_brackets_and_slashes_of_the_text():
-    (tree,) = parse_trees(None, "x", rb"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
-    assert tree == (1, "( 9/11 )", 2)
+def test_brackets_and_slashes_of_the_text(tmp_path):
+    sources = archive(tmp_path / "trees.zip", dev=r"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
+    assert sst.read_sst(sst.Options(), sources)["valid"] == [(1, "( 9/11 )", 2)]
 
 
 def test_a_missing_file(tmp_path):
     pack(tmp_path / "t.zip", {"trees/dev.txt": TREE})
-    with pytest.raises(UserError, match=r"t.zip: test.txt, train.txt missing"):
+    with pytest.raises(UserError, match=r"t.zip: train.txt missing; fetch the archive again"):
         prepare_data(sst, {}, {SOURCE: tmp_path / "t.zip"})
 
 

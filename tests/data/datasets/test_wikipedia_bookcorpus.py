@@ -78,7 +78,7 @@ def test_every_file_that_training_reads(tmp_path, sources):
     assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
     assert summary["protocol"] == "paper"
     assert counts["train"]["bookcorpus"] + counts["valid"]["bookcorpus"] == corpora.LINES // 2
-    known = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
+    known, _ = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
     table = pq.read_table(out / "sememes.parquet").to_pylist()
     assert {row["word"]: row["sememes"] for row in table} == known
 

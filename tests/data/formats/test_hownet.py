@@ -5,12 +5,12 @@ import pickle
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.formats.hownet import read_sememe_names, read_sememes
+from workflow_scripts.data.formats.hownet import read_sememes
 from workflow_scripts.data.stand_ins import sememes as stand_in
 
 
 def test_upstream(mirror):
-    names, words = read_sememe_names(mirror / "sememes"), read_sememes(mirror / "sememes")
+    words, names = read_sememes(mirror / "sememes")
     assert len(names) == 3152 and len(words) == 104_027 - 1
     assert {names[i] for i in words["wife"]} == {"female", "family", "spouse", "human"}
     assert {names[i] for i in words["dog"]} == {"livestock", "follow", "chase", "domesticated"}
@@ -21,7 +21,7 @@ def test_upstream(mirror):
 
 def test_stand_in(tmp_path):
     stand_in.write_sememes(tmp_path)
-    names, words = read_sememe_names(tmp_path), read_sememes(tmp_path)
+    words, names = read_sememes(tmp_path)
     assert len(set(names)) == len(names)
     assert {word: sorted(names[i] for i in numbers) for word, numbers in words.items()} == {
         word: sorted(sememes) for word, sememes in stand_in.list_compositions().items()

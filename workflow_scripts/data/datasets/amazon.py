@@ -4,7 +4,6 @@ Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there ar
 the 5-core set, `in_distribution` gets the remaining ones.
 """
 
-import io
 import json
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pydantic import PositiveInt
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import report_broken, unpack_stream
+from workflow_scripts.data.sources.archives import read_lines
 
 MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
@@ -53,17 +52,15 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:
     """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
-    found, line = [], 0
-    with report_broken(path), open(path, "rb") as packed:
+    found = []
+    for line, text in read_lines(path):
         try:
-            lines = io.TextIOWrapper(unpack_stream(packed, path), encoding="utf-8", newline="\n")
-            for line, text in enumerate(lines, start=1):
-                review = json.loads(text)
-                stars = float(review["overall"])
-                if stars not in (1, 2, 3, 4, 5):
-                    raise ValueError(f"overall is {stars:g}")
-                if review["reviewText"].strip():
-                    found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
+            review = json.loads(text)
+            stars = float(review["overall"])
+            if stars not in (1, 2, 3, 4, 5):
+                raise ValueError(f"overall is {stars:g}")
+            if review["reviewText"].strip():
+                found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"not a review with reviewText and overall ({error})"
             raise UserError(f"{path}:{line}: {what}; fetch it again") from error

@@ -151,20 +151,18 @@ def split_items(items: list[Item], by: str) -> dict[str, list[int]]:
 
 def group_connected_items(items: list[Item]) -> list[list[int]]:
     """Group positions of items that share the word or the definition, directly or through other items."""
-    parent = list(range(len(items)))
-
-    def root(i: int) -> int:
-        while parent[i] != i:
-            parent[i] = i = parent[parent[i]]
-        return i
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
     first: dict[tuple[str, str], int] = {}
-    for i, item in enumerate(items):
-        for key in (("word", item.label.lower()), ("definition", item.content.lower())):
-            parent[root(i)] = root(first.setdefault(key, i))
+    words = [first.setdefault(("word", item.label.lower()), i) for i, item in enumerate(items)]
+    definitions = [first.setdefault(("definition", item.content.lower()), i) for i, item in enumerate(items)]
+    ends = np.array([[*range(len(items))] * 2, words + definitions])
+    _, components = connected_components(coo_array((np.ones(ends.shape[1]), ends), shape=(len(items), len(items))))
     groups: dict[int, list[int]] = {}
-    for i in range(len(items)):
-        groups.setdefault(root(i), []).append(i)
+    for i, component in enumerate(components.tolist()):
+        groups.setdefault(component, []).append(i)
     return list(groups.values())
 
 

@@ -53,8 +53,8 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for missing or malformed sources."""
     with settings.open_sources(sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
         pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, WORDNET))))
-        known_file, names_file = (settings.find_source(files, name) for name in hownet.SOURCES)
-        known, names = hownet.read_sememes(known_file.parent), hownet.read_sememe_names(names_file.parent)
+        folder, _ = (settings.find_source(files, name).parent for name in hownet.SOURCES)
+        known, names = hownet.read_sememes(folder)
     notes = []
     if settings.origin == "upstream":
         paths = [settings.find_source(sources, name) for name in wikitext.SOURCES]
@@ -80,16 +80,13 @@ def write_pair_splits(
     names: list[str],
 ) -> dict[str, Any]:
     """Write all files except dataset.json. Returns content of dataset.json on the splits."""
-    import pyarrow as pa  # not at the top: reading the catalogue imports this module and must be fast
-
-    ids, summary = pa.list_(pa.int32()), {}
-    schema = pa.schema({"source": pa.string(), "first_ids": ids, "second_ids": ids})
+    summary = {}
     for split, pairs in splits.items():
-        columns = {"source": [pair.source for pair in pairs]}
+        columns: dict[str, list] = {"source": [pair.source for pair in pairs]}
         for side in ("first", "second"):
             encoded = tokenizer.encode_batch([getattr(pair, side) for pair in pairs], add_special_tokens=False)
             columns[f"{side}_ids"] = [row.ids for row in encoded]
-        write_split(folder, split, columns, schema)
+        write_split(folder, split, columns)
         summary[split] = {
             "rows": len(pairs),
             "distinct": len({(pair.first, pair.second) for pair in pairs}),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
-from workflow_scripts.data.sources.archives import read_members
+from workflow_scripts.data.sources.archives import read_numbered_lines
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import sst as stand_in
 
@@ -52,22 +52,13 @@ def read_sst(settings: DataOptions, sources: dict[str, Path]) -> dict[str, list[
     """Read the trees of each split: (line, sentence with spaces between its tokens, class from 0 to 4)."""
     with settings.open_sources(sources, stand_in.write_sst) as found:
         path = settings.find_source(found, SOURCE)
-        files = read_members(path, set(SPLITS.values()))
-    if missing := sorted(set(SPLITS.values()) - set(files)):
-        raise UserError(f"{path}: {', '.join(missing)} missing; fetch the archive again")
-    return {split: list(parse_trees(path, file, files[file])) for split, file in SPLITS.items()}
+        return {split: list(read_trees(path, file)) for split, file in SPLITS.items()}
 
 
-def parse_trees(path: Path, file: str, content: bytes) -> Iterator[tuple[int, str, int]]:
+def read_trees(path: Path, file: str) -> Iterator[tuple[int, str, int]]:
     """Yield (line, sentence, class of the root) of bracketed trees, one per line. Raises UserError with a bad line."""
-    for number, raw in enumerate(content.split(b"\n"), start=1):
-        where = f"{path}: {file}:{number}"
-        try:
-            line = raw.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            raise UserError(f"{where}: not UTF-8 text; fetch the archive again") from error
-        if not line:
-            continue
+    for number, text in read_numbered_lines(path, file):
+        where, line = f"{path}: {file}:{number}", text.strip()
         depths = list(accumulate(1 if c == "(" else -1 for c in line if c in "()"))
         if not depths or depths[-1] or min(depths[:-1], default=1) < 1:
             raise UserError(f"{where}: the brackets are not those of one tree; fetch the archive again")

@@ -93,8 +93,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
             writer.close()
     if counts["train"]["rows"]:
         mapped_pairs.write_mapped_pairs(folder, "train", counts["train"]["rows"])
-    given = sources[hownet.SOURCES[0]].parent
-    hownet.write_sememe_files(folder, hownet.read_sememes(given), hownet.read_sememe_names(given))
+    hownet.write_sememe_files(folder, *hownet.read_sememes(sources[hownet.SOURCES[0]].parent))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
 

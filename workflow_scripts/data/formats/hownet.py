@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
+from workflow_scripts.data.prepared import write_split
 
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
 LARGEST = 64 * 2**20  # bytes; the largest file needed has 3 MB
@@ -57,39 +58,31 @@ def read_plain(path: Path) -> Any:
         raise UserError(f"{path} is not a pickle of plain containers ({reason}); fetch it again") from error
 
 
-def read_sememe_names(folder: Path) -> list[str]:
-    """Read the sememe names, ordered by sememe number. Raises UserError if the file has another content."""
-    file = folder / "sememe.idx"
-    names = read_plain(file)
+def read_sememes(folder: Path) -> tuple[dict[str, list[int]], list[str]]:
+    """Read the sememes of each word or phrase (sorted distinct numbers), and the name of each sememe, by its number.
+
+    Raises UserError if a file has another content.
+    """
+    words_file, names_file = folder / "HowNet.idx", folder / "sememe.idx"
+    names, words = read_plain(names_file), read_plain(words_file)
     if not isinstance(names, dict) or set(names) != set(range(len(names))) or not names:
-        raise UserError(f"{file}: not a dict from the numbers 0, 1, ... to names of sememes; fetch it again")
+        raise UserError(f"{names_file}: not a dict from the numbers 0, 1, ... to names of sememes; fetch it again")
     listed = [names[number] for number in range(len(names))]
     if wrong := next((name for name in listed if not isinstance(name, str)), None):
-        raise UserError(f"{file}: {wrong!r} is no name of a sememe; fetch it again")
-    return listed
-
-
-def read_sememes(folder: Path) -> dict[str, list[int]]:
-    """Read the sememes of each word or phrase: sorted distinct numbers. Raises UserError for another content."""
-    count = len(read_sememe_names(folder))
-    file = folder / "HowNet.idx"
-    words = read_plain(file)
+        raise UserError(f"{names_file}: {wrong!r} is no name of a sememe; fetch it again")
     if not isinstance(words, dict):
-        raise UserError(f"{file}: not a dict from words to sememes; fetch it again")
+        raise UserError(f"{words_file}: not a dict from words to sememes; fetch it again")
     for word, numbers in words.items():
-        known = isinstance(numbers, list) and all(type(number) is int and 0 <= number < count for number in numbers)
+        known = isinstance(numbers, list) and all(
+            type(number) is int and 0 <= number < len(listed) for number in numbers
+        )
         if not (isinstance(word, str) and known and numbers):
-            raise UserError(f"{file}: {word!r} has not a list of sememes 0 to {count - 1}; fetch it again")
-    return {word: sorted(set(numbers)) for word, numbers in words.items() if word}  # without the empty word
+            raise UserError(f"{words_file}: {word!r} has not a list of sememes 0 to {len(listed) - 1}; fetch it again")
+    return {word: sorted(set(numbers)) for word, numbers in words.items() if word}, listed  # without the empty word
 
 
-def write_sememe_files(folder: Path, known: dict[str, list[int]], names: list[str]) -> None:
+def write_sememe_files(folder: Path, sememes: dict[str, list[int]], names: list[str]) -> None:
     """Write sememes.parquet (words alphabetically, with their sememe numbers) and sememe_names.json for training."""
-    # Not imported at the top, because reading the catalogue imports this module and must be fast.
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    words = sorted(known)
-    lists = pa.array([known[word] for word in words], pa.list_(pa.int32()))
-    pq.write_table(pa.table({"word": words, "sememes": lists}), folder / "sememes.parquet", compression="zstd")
+    words = sorted(sememes)
+    write_split(folder, "sememes", {"word": words, "sememes": [sememes[word] for word in words]})
     write_json(folder / "sememe_names.json", names)

@@ -142,7 +142,7 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, text without line end) of a UTF-8 file: `name` in a zip or tar archive, else `path` itself.
+    """Yield (number from 1, text without line end) of a UTF-8 file: `name` in an archive or folder, else `path` itself.
 
     Only LF or CRLF ends a line. Raises UserError if the file is missing, broken or not UTF-8.
     """
@@ -158,10 +158,12 @@ def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
 
 
 def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
+    path = path / name if path.is_dir() else path
     with open(path, "rb") as stream:
         start = stream.peek(262)
-        if not (zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)) or start[257:262] == b"ustar"):
-            yield from stream
+        packed = zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)) or start[257:262] == b"ustar"
+        if not (name and packed):
+            yield from unpack_stream(stream, path)
             return
     for member, content in iterate_archive(path):
         if PurePosixPath(member).name == name:
@@ -170,9 +172,9 @@ def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
     raise UserError(f"{path}: {name} missing; fetch the archive again")
 
 
-def read_numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text) like `read_lines`, without blank lines."""
-    return ((number, text) for number, text in read_lines(path) if text.strip())
+    return ((number, text) for number, text in read_lines(path, name) if text.strip())
 
 
 def read_text_lines(path: Path) -> list[str]:
