@@ -6,11 +6,10 @@ from pathlib import Path
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.candidates import build
+from workflow_scripts.interventions.candidates import build, find_queries, find_wordnet_synonyms, rank_candidates
 from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors
-from workflow_scripts.interventions.settings import SOURCES
+from workflow_scripts.interventions.settings import Options, list_candidate_sources
 from workflow_scripts.interventions.synonym_resources import load_resources
-from workflow_scripts.interventions.synonym_rules import find_queries, find_wordnet_synonyms, rank_candidates
 
 WEIGHT, TOP = 0.6, 5
 
@@ -22,11 +21,11 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=11_948, help="definitions of a whole data set")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
+    sources = list_candidate_sources(Options())
     try:
-        resources = load_resources({names[0]: args.downloads / names[0] for names in SOURCES.values()})
+        resources = load_resources({name: args.downloads / name for name in sources})
     except UserError as error:
-        needed = " ".join(names[0] for names in SOURCES.values())
-        parser.error(f"{error}\nfirst: python -m workflow_scripts fetch {needed}")
+        parser.error(f"{error}\nfirst: python -m workflow_scripts fetch {' '.join(sources)}")
     vectors = build_gloss_vectors(resources.lexicon)
     synsets = resources.lexicon.synsets
     contents = [synset.gloss.split(";")[0] for synset in synsets[:: max(1, len(synsets) // args.contents)]]

@@ -3,10 +3,11 @@
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.analyses.variance_parts import analyse
+from workflow_scripts.analyses.variance_parts import analyse, split_variance
 from workflow_scripts.evaluation.scores import write_scores
 
 
@@ -54,3 +55,11 @@ def test_variants_are_kept_apart(tmp_path):
     runs = [trained(tmp_path, 1, draws, variant) for variant in ("ft", "carma")]
     values = {row["subset"]: row["value"] for row in analyse(runs, {}).scores}
     assert values == pytest.approx({"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)})
+
+
+def test_variances_are_found_again():
+    generator = np.random.default_rng(3)
+    values = 60 + generator.normal(0, 3, size=(20_000, 1)) + generator.normal(0, 2, size=(20_000, 6))
+    assert split_variance(values) == (pytest.approx(9, rel=0.05), pytest.approx(4, rel=0.05))
+    assert split_variance(np.array([[1.0, 3.0], [3.0, 1.0]])) == (0.0, 2.0)
+    assert split_variance(np.array([[1.0], [3.0]])) == (None, None)

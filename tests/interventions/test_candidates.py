@@ -10,43 +10,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.config.copies import ROOT
-from tests.interventions.small_lexicon import write_sources
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
 from workflow_scripts.data.prepared import prepare_data
-from workflow_scripts.interventions.candidates import build, read_candidates
-from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
-from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
-from workflow_scripts.interventions.synonym_rules import (
+from workflow_scripts.interventions.candidates import (
     Query,
+    build,
     compute_polarities,
     find_queries,
     find_similar_words,
     find_wordnet_synonyms,
     rank_candidates,
+    read_candidates,
     split_words,
 )
+from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
+from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 
 SYNSET_WORDS = {"dog": {"domestic dog", "canis familiaris", "frump"}, "car": {"auto", "motorcar", "machine"}}
-
-
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    return write_sources(tmp_path_factory.mktemp("sources"))
-
-
-@pytest.fixture(scope="module")
-def resources(sources):
-    return load_resources(sources)
-
-
-@pytest.fixture(scope="module")
-def real(mirror):
-    names = ["nltk/stopwords.zip", "nltk/averaged_perceptron_tagger_eng.zip", "wordnet/wordnet-3.0-dict.tar.xz"]
-    return {name: mirror / name for name in names}
 
 
 def test_words_and_the_punctuation_glued_to_them():
@@ -171,9 +155,7 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
     assert list(found) == ["big animal", "dog car", "the"] and found["the"] == {}
 
 
-def test_errors_are_one_line(sources, resources, tmp_path):
-    with pytest.raises(UserError, match=r"tagger missing; name the source nltk/averaged_perceptron_tagger_eng.zip$"):
-        load_resources({name: path for name, path in sources.items() if "tagger" not in name})
+def test_errors_are_one_line(resources, tmp_path):
     with pytest.raises(UserError, match=r"unknown key 'topp'; did you mean 'top'\?"):
         build(["dog"], resources, {"topp": 5})
     for name in ("no_such_model", "no_such.model"):
@@ -244,17 +226,16 @@ def test_what_the_papers_source_lacks_is_said(pipeline, resources, tmp_path):
 
 
 def test_a_whole_data_set_of_real_glosses(real, tmp_path):
-    resources = load_resources(real)
-    glosses = {re.sub(r"\([^)]*\)", "", synset.gloss).split(";")[0].strip() for synset in resources.lexicon.synsets}
+    glosses = {re.sub(r"\([^)]*\)", "", synset.gloss).split(";")[0].strip() for synset in real.lexicon.synsets}
     glosses = sorted(" ".join(re.sub(r"[^\w\s]", "", gloss).split()) for gloss in glosses)
     glosses = [gloss for gloss in glosses if " " in gloss]
-    contents = [glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 3_000, replace=False)]
-    table = build(contents, resources, {"vectors": "glosses"})
+    contents = [glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 500, replace=False)]
+    table = build(contents, real, {"vectors": "glosses"})
     known, rows = read_description(table), table.to_pylist()
     assert 0.4 < known["words_with_candidates"] / known["words"] < 0.6
     seen = Counter(text for row in rows for texts in row["candidates"] for text in texts)
     assert all(re.fullmatch(r"[a-z]{2,}( [a-z]{2,})?", text) for text in seen)
-    assert not resources.stop_words & {word for text in seen for word in text.split(" ")}
+    assert not real.stop_words & {word for text in seen for word in text.split(" ")}
     for row in rows:
         words = row["content"].lower().split(" ")
         assert [words[position] for position in row["positions"]] == row["words"]

@@ -1,6 +1,5 @@
 """Our reader of WordNet against NLTK's, and on a dictionary small enough to check by eye; stop words and the tagger."""
 
-import json
 import random
 import tarfile
 from pathlib import PurePosixPath
@@ -8,43 +7,33 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.data.packing import pack
-from tests.interventions.small_lexicon import data_files, write_sources
+from tests.interventions.small_lexicon import data_files
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.synonym_resources import load_tagger, read_archive_texts, read_synonym_lexicon
-
-REAL = "wordnet/wordnet-3.0-dict.tar.xz"
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory):
-    return read_synonym_lexicon(write_sources(tmp_path_factory.mktemp("sources"))[REAL])
+from workflow_scripts.interventions.settings import WORDNET
+from workflow_scripts.interventions.synonym_resources import read_synonym_lexicon
 
 
-@pytest.fixture(scope="module")
-def real(mirror):
-    return read_synonym_lexicon(mirror / REAL)
+def test_words_of_all_synsets_with_the_part_of_speech(resources):
+    assert resources.lexicon.find_synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
+    assert resources.lexicon.find_synonyms("dog", "v") == {"dog", "chase"}
+    assert resources.lexicon.find_synonyms("dog", "a") == set()
+    assert resources.lexicon.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
 
 
-def test_words_of_all_synsets_with_the_part_of_speech(small):
-    assert small.find_synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
-    assert small.find_synonyms("dog", "v") == {"dog", "chase"}
-    assert small.find_synonyms("dog", "a") == set()
-    assert small.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
+def test_satellites_are_adjectives_unless_they_are_told_not_to_be(resources):
+    assert resources.lexicon.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
+    assert resources.lexicon.find_synonyms("pleasant", "a", satellites=False) == set()
+    assert resources.lexicon.find_synonyms("big", "a", satellites=False) == {"big", "large"}
 
 
-def test_satellites_are_adjectives_unless_they_are_told_not_to_be(small):
-    assert small.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
-    assert small.find_synonyms("pleasant", "a", satellites=False) == set()
-    assert small.find_synonyms("big", "a", satellites=False) == {"big", "large"}
-
-
-def test_base_forms(small):
-    assert small.find_base_forms("dogs", "n") == ["dog"]
-    assert small.find_base_forms("axes", "n") == ["ax", "axis"]  # an exception, and so not `axe`
-    assert small.find_base_forms("ran", "v") == ["run"]
-    assert small.find_base_forms("ate", "v") == []  # its exception leads to a word that is not there
-    assert small.find_base_forms("largest", "a") == ["large"]
-    assert small.find_base_forms("chasing", "v") == ["chase"]
+def test_base_forms(resources):
+    find_base_forms = resources.lexicon.find_base_forms
+    assert find_base_forms("dogs", "n") == ["dog"]
+    assert find_base_forms("axes", "n") == ["ax", "axis"]  # an exception, and so not `axe`
+    assert find_base_forms("ran", "v") == ["run"]
+    assert find_base_forms("ate", "v") == []  # its exception leads to a word that is not there
+    assert find_base_forms("largest", "a") == ["large"]
+    assert find_base_forms("chasing", "v") == ["chase"]
 
 
 def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
@@ -58,16 +47,16 @@ def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
 
 def test_the_size_of_the_real_dictionary(real):
     # The numbers that WordNet 3.0 itself gives: wnstats(7WN).
-    counts = {pos: sum(key[0] == pos for key in real.senses) for pos in "nvar"}
+    counts = {pos: sum(key[0] == pos for key in real.lexicon.senses) for pos in "nvar"}
     assert counts == {"n": 117_798, "v": 11_529, "a": 21_479, "r": 4_481}
-    assert len(real.synsets) == 117_659
+    assert len(real.lexicon.synsets) == 117_659
 
 
 @pytest.mark.filterwarnings("ignore:The multilingual functions")
 def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror, tmp_path, monkeypatch):
     wordnet = pytest.importorskip("nltk.corpus.reader.wordnet")
     nltk_data = pytest.importorskip("nltk.data")
-    with tarfile.open(mirror / REAL) as archive:
+    with tarfile.open(mirror / WORDNET) as archive:
         for member in archive:
             if member.isfile():
                 (tmp_path / PurePosixPath(member.name).name).write_bytes(archive.extractfile(member).read())
@@ -80,38 +69,17 @@ def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror,
             """Maps to other versions of WordNet, which would have to be there."""
 
     reader = Reader(str(tmp_path), None)
-    words = sorted({word for _, word in real.senses if word.isalpha()} | {word for _, word in real.exceptions})
-    for word in random.Random(0).sample(words, 1500):
+    lexicon = real.lexicon
+    words = sorted({word for _, word in lexicon.senses if word.isalpha()} | {word for _, word in lexicon.exceptions})
+    for word in random.Random(0).sample(words, 600):
         for form in (word, word + "s", word + "ed", word + "ing", word + "er"):
             for pos in "nvar":
                 theirs = {name for synset in reader.synsets(form, pos) for name in synset.lemma_names()}
-                assert real.find_synonyms(form, pos) == theirs, (form, pos)
+                assert lexicon.find_synonyms(form, pos) == theirs, (form, pos)
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({"any/german": "der"}, "does not contain english"),
-        ({"any/english": b"caf\xe9"}, "a file in it is not UTF-8 text"),
-    ],
-)
-def test_a_missing_text_and_bytes_that_are_no_text_are_named(tmp_path, files, message):
-    with pytest.raises(UserError, match=f"archive.zip:? {message}; fetch it again$"):
-        read_archive_texts(pack(tmp_path / "archive.zip", files), ["english"])
-
-
-def test_a_tagger_of_the_wrong_form_is_refused(tmp_path):
-    name = "averaged_perceptron_tagger_eng"
-    for weights in ("not JSON", json.dumps(["a list"])):
-        parts = {f"{name}.weights.json": weights, f"{name}.tagdict.json": "{}", f"{name}.classes.json": '["NN"]'}
-        with pytest.raises(UserError, match=r"fetch it again$"):
-            load_tagger(pack(tmp_path / "tagger.zip", parts))
-
-
-def test_the_real_stop_words_and_tagger(mirror):
-    words = set(read_archive_texts(mirror / "nltk/stopwords.zip", ["english"])["english"].split())
-    assert {"the", "you're", "wouldn't"} < words and not {"dog", "der"} & words
-    made = load_tagger(mirror / "nltk/averaged_perceptron_tagger_eng.zip")
+def test_the_real_stop_words_and_tagger(real):
+    assert {"the", "you're", "wouldn't"} < real.stop_words and not {"dog", "der"} & real.stop_words
     # The example of NLTK's own documentation.
-    tags = [tag for _, tag in made.tag(["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])]
+    tags = [tag for _, tag in real.tag(["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])]
     assert tags == ["DT", "JJ", "NN", "NN", "VBZ", "IN", "DT", "JJ", "NN"]

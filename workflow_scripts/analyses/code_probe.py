@@ -15,9 +15,8 @@ from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
+from workflow_scripts.interventions.settings import TAGGER
 from workflow_scripts.interventions.synonym_resources import load_tagger
-
-TAGGER = "nltk/averaged_perceptron_tagger_eng.zip"
 
 Tagged = list[tuple[str, str]]  # word and tag of each token
 

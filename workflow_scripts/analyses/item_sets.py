@@ -9,19 +9,16 @@ mean share p. The share of a draw then has variance p (1 - p) / n, so its CV is 
 """
 
 import math
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 import pandas
 import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
-from workflow_scripts.interventions.intervene import METRIC, PREFIX
-from workflow_scripts.interventions.variation import make_cv_rows
+from workflow_scripts.interventions.intervene import METRIC, PREFIX, make_cv_rows
 
 WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 
@@ -34,9 +31,8 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     or 0 and so without a logarithm, gets a note.
     """
     merge_options(options)
-    found, by_model = AnalysisResult(), attrgetter("task", "method", "seed")
-    for _, group in groupby(sorted(runs, key=by_model), key=by_model):
-        variants = list(group)
+    found = AnalysisResult()
+    for _, variants in group_runs(runs, "task", "method", "seed"):
         if len(variants) < 2:
             found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
             continue

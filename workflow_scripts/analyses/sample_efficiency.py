@@ -1,12 +1,10 @@
 """Mean gain from one size of the training set to the next (CAT's table 7)."""
 
 from collections.abc import Sequence
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs, make_score_row
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
@@ -22,14 +20,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     The mean of the differences depends on the ends only: (last - first) / (sizes - 1). Rows have the last task.
     """
     given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
-    found, by_training = AnalysisResult(), attrgetter("method", "variant", "seed")
+    found = AnalysisResult()
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:
             raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
         wanted = {"split": given["split"].get(name, "test"), "subset": "all", "metric": given["metric"]}
-        chosen = sorted((run for run in runs if run.task in tasks), key=by_training)
-        for _, group in groupby(chosen, key=by_training):
-            by_task = {run.task: run for run in group}
+        chosen = [run for run in runs if run.task in tasks]
+        for _, members in group_runs(chosen, "method", "variant", "seed"):
+            by_task = {run.task: run for run in members}
             ends = (tasks[0], tasks[-1])
             if missing := [task for task in ends if task not in by_task]:
                 found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")

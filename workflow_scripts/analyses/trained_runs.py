@@ -1,7 +1,9 @@
 """What an analysis reads: trained runs, with the rows and tables that name them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,12 @@ class TrainedRun:
         known = set(words)
         sources = dict.fromkeys(self.read_pairs(split)["source"])
         return [source for source in sources if known.issuperset(source.split())]
+
+
+def group_runs(runs: Sequence[TrainedRun], *names: str) -> Iterator[tuple[tuple, list[TrainedRun]]]:
+    """Yield (values of the fields `names`, the runs that have them), in the order of the values."""
+    fields = attrgetter(*names)
+    return ((values, list(group)) for values, group in groupby(sorted(runs, key=fields), key=fields))
 
 
 def make_score_row(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:

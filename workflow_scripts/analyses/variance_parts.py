@@ -5,17 +5,15 @@ deviations of a (between trained models) and of e (between draws on one model) a
 """
 
 import math
-from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.interventions.variation import split_variance
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
@@ -25,18 +23,31 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """
     merge_options(options)
     found = AnalysisResult()
-    by_variant = attrgetter("task", "method", "variant")
-    for (task, method, variant), group in groupby(sorted(runs, key=by_variant), key=by_variant):
-        members = list(group)
+    for (task, method, variant), members in group_runs(runs, "task", "method", "variant"):
         paths = [run.folder / "interventions/scores.csv" for run in members]
         rows = pandas.DataFrame([row for path in paths for row in read_scores(path)])
         for rate, table in rows[rows["metric"] == "consistency"].groupby("rate", sort=False):
             # Only the seeds with a score for every draw.
             values = table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
-            between, within = split_variance(values)
             columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
             columns["protocol"] = members[0].protocol
-            for metric, part, n in zip(("sd_training_seeds", "sd_draws"), (between, within), values.shape, strict=True):
-                if part is not None:
-                    found.scores.append(columns | {"metric": metric, "value": math.sqrt(part), "n": n})
+            parts = zip(("sd_training_seeds", "sd_draws"), split_variance(values), values.shape, strict=True)
+            found.scores += [
+                columns | {"metric": metric, "value": math.sqrt(part), "n": n}
+                for metric, part, n in parts
+                if part is not None
+            ]
     return found
+
+
+def split_variance(values: np.ndarray) -> tuple[float | None, float | None]:
+    """Return the variance between training seeds, and between synonym seeds of one training, of `values` [seeds, runs].
+
+    The latter is the mean of the variances within a seed, the former the excess of the variance of the seeds' means
+    over its share of that (at least 0). None if fewer than two values inform it.
+    """
+    seeds, runs = values.shape
+    within = float(values.var(axis=1, ddof=1).mean()) if runs > 1 else None
+    if seeds < 2 or within is None:
+        return None, within
+    return max(0.0, float(values.mean(axis=1).var(ddof=1)) - within / runs), within

@@ -15,9 +15,8 @@ Models are in evaluation mode. Items are right-padded and need no attention mask
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -28,8 +27,7 @@ from workflow_scripts.objectives.hidden_states import find_blocks
 POOLINGS = ("max", "mean", "sum")
 
 
-@dataclass(frozen=True)
-class Groups:
+class Groups(NamedTuple):
     """Groups of neighbouring tokens with the same number in `words`; each group is pooled."""
 
     index: Tensor  # [B, S] int64: the group of each token, 0..m-1 within its row; padding has larger numbers
@@ -133,24 +131,18 @@ class _Run:
         """
         items = self.touched.nonzero()[:, 0]
         items = items[self.groups.count[items].argsort(descending=True, stable=True)]
-        per_item = len(self.layers) * len(self.poolings)
+        layers, per_item = self.layers, len(self.layers) * len(self.poolings)
         for some in items.split(max(1, rows // per_item)) if len(items) and per_item else ():
-            yield some, self._run_suffix(some)
+            groups = Groups(*(part[some] for part in self.groups))
 
-    def _run_suffix(self, items: Tensor) -> Tensor:
-        every = self.groups
-        groups = Groups(every.index[items], every.real[items], every.count[items], every.length[items])
-        width = int(groups.count.max())
+            def enter(layer: int, states: Tensor, some: Tensor = some, groups: Groups = groups) -> Tensor:
+                new = pool(self.states[layer][some], groups, self.poolings).flatten(0, 1)
+                return new if layer == layers[0] else torch.cat([states, new])
 
-        def enter(layer: int, states: Tensor) -> Tensor:
-            new = pool(self.states[layer][items], groups, self.poolings).flatten(0, 1)
-            return new if layer == self.layers[0] else torch.cat([states, new])
-
-        hooks = {find_blocks(self.model)[layer]: partial(enter, layer) for layer in self.layers}
-        last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
-        # The ids only set the length of the pass, so any m tokens will do.
-        logits = _last_logits(self.model, self.ids[:1, :width], last, hooks)
-        return logits.view(len(self.layers), len(self.poolings), len(items), -1)
+            hooks = {find_blocks(self.model)[layer]: partial(enter, layer) for layer in layers}
+            # The ids only set the length of the pass, so any m tokens will do.
+            ids, last = self.ids[:1, : int(groups.count.max())], (groups.count - 1).repeat(per_item)
+            yield some, _last_logits(self.model, ids, last, hooks).view(len(layers), len(self.poolings), len(some), -1)
 
 
 @torch.inference_mode()

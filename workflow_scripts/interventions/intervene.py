@@ -1,23 +1,25 @@
 """Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
 
-from dataclasses import dataclass
-from functools import cached_property
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
-from tokenizers import Tokenizer
-from torch import Tensor, nn
+from scipy import stats
+from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.interventions.candidates import read_candidates
+from workflow_scripts.evaluation.statistics import QUANTILE
+from workflow_scripts.interventions.candidates import Candidates, read_candidates
 from workflow_scripts.interventions.cap import predict_with_cap
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.interventions.synonyms import perturb
-from workflow_scripts.interventions.variation import make_cv_rows
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.objectives.hidden_states import find_blocks
@@ -39,14 +41,13 @@ PREFIX = {"vocabulary": "", "labels": "constrained_"}
 
 @dataclass
 class AnsweredPrompts:
-    """A model and N prompts whose answer is one token.
+    """A model, N prompts whose answer is one token, and what interventions did to the answers.
 
-    contents, answers, items: texts [N]; texts: of all tokens; labels: ids of the answers if there are few, else None.
+    contents, answers, items: texts [N]; texts: of all tokens; labels [C]: ids of the distinct answers; readouts: with
+    `labels` if these are few; encode: from other contents to prompts.
     """
 
     model: nn.Module
-    folder: Path
-    spec: dict[str, Any]
     device: torch.device
     prompts: Prompts
     contents: list[str]
@@ -54,22 +55,27 @@ class AnsweredPrompts:
     items: list[str]
     texts: np.ndarray
     match: str
-    labels: Tensor | None
-    tokenizer: Tokenizer
+    labels: np.ndarray
+    readouts: list[str]
+    encode: Callable[[list[str]], Prompts]
+    tables: list[pa.Table] = field(default_factory=list)
+    scores: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def read(
         cls, spec: dict[str, Any], folder: Path, data: Path, split: str, match: str, device: torch.device
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
-        model = load_causal_lm(folder, read_prompt_settings(spec).family).to(device).eval()
+        s = read_prompt_settings(spec)
+        model = load_causal_lm(folder, s.family).to(device).eval()
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
-        columns = (table[name].to_pylist() for name in ("content", "label", "item"))
-        texts, distinct = decode_vocabulary(folder, model), np.unique(prompts.label)
-        labels = torch.from_numpy(distinct) if len(distinct) <= FEW_ANSWERS else None
-        tokenizer = load_tokenizer(folder)
-        return cls(model, folder, spec, device, prompts, *columns, texts, match, labels, tokenizer)
+        contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
+        texts, labels = decode_vocabulary(folder, model), np.unique(prompts.label)
+        readouts = ["vocabulary", "labels"] if len(labels) <= FEW_ANSWERS else ["vocabulary"]
+        how = {"template": s.template, "bos": find_bos_id(model, s.bos, str(folder)), "label_space": s.label_space}
+        encode = partial(encode_prompts, load_tokenizer(folder), labels=answers, **how)
+        return cls(model, device, prompts, contents, answers, items, texts, match, labels, readouts, encode)
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
@@ -78,17 +84,8 @@ class AnsweredPrompts:
 
     def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
-        among = np.unique(prompts.label) if self.labels is None else self.labels.numpy()
-        written, chosen = predict_answers(self.model, prompts, among, BATCH_TOKENS, self.device)
-        found = {"vocabulary": self.compare_answers(written, "vocabulary")}
-        return found if self.labels is None else found | {"labels": self.compare_answers(chosen, "labels")}
-
-    def answer(self, contents: list[str]) -> dict[str, np.ndarray]:
-        """Evaluate the answers for the same items with other contents [N]."""
-        s = read_prompt_settings(self.spec)
-        bos = find_bos_id(self.model, s.bos, str(self.folder))
-        prompts = encode_prompts(self.tokenizer, contents, self.answers, s.template, bos, s.label_space)
-        return self.evaluate_answers(prompts)
+        found = predict_answers(self.model, prompts, self.labels, BATCH_TOKENS, self.device)
+        return {name: self.compare_answers(ids, name) for name, ids in zip(self.readouts, found, strict=False)}
 
     def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool: whether the answers `ids` [N] are right."""
@@ -96,13 +93,21 @@ class AnsweredPrompts:
             return ids == self.prompts.label
         return matches(ids, self.prompts.label, self.texts, self.match)
 
-    def make_table(self, right: np.ndarray, **where: Any) -> pa.Table:
-        """Return one row per item: whether it was right under the intervention `where`, and before."""
+    def record(self, right: np.ndarray, readout: str, kept: str, **where: Any) -> float | None:
+        """Add the answers under the intervention `where`, a row per item, and the shares `right` [N] of two item sets.
+
+        The metric `kept` is on the items that were right before; returns it, or None without such an item.
+        """
+        before = self.correct[readout]
         kinds = {"intervention": pa.string(), "layer": pa.int32(), "pooling": pa.string(), "rate": pa.float64()}
         kinds |= {"intervention_seed": pa.int64(), "readout": pa.string()}
+        where |= {"readout": readout}
         columns = {name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()}
-        before = self.correct[where["readout"]]
-        return pa.table({"item": self.items, **columns, "correct_before": before, "correct": right})
+        self.tables.append(pa.table({"item": self.items, **columns, "correct_before": before, "correct": right}))
+        self.scores += score_share(METRIC[readout], right, item_set="all", **where)
+        of_kept = score_share(kept, right[before], item_set="own_correct", **where)
+        self.scores += of_kept
+        return of_kept[0]["value"] if of_kept else None
 
 
 def intervene(
@@ -118,11 +123,11 @@ def intervene(
     """Return (answers, score rows) under CAP and with synonyms. `match`: rule for right answers, see `Evaluation`."""
     subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")
-    tables, scores = evaluate_cap(subject, settings)
+    evaluate_cap(subject, settings)
     reporter.advance()
     reporter.set_stage("replace words")
-    more_tables, more_scores = evaluate_synonyms(subject, settings, candidates, reporter)
-    return pa.concat_tables(tables + more_tables), scores + more_scores
+    evaluate_synonyms(subject, settings, read_candidates(candidates), reporter)
+    return pa.concat_tables(subject.tables), subject.scores
 
 
 def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
@@ -134,64 +139,71 @@ def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
     return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
 
 
-def score_share(metric: str, right: np.ndarray, rows: np.ndarray, **where: Any) -> list[dict[str, Any]]:
-    """Return [score row] of the share (percent) of `right` [N] among `rows` [N] bool; [] if no row is true."""
-    count = int(rows.sum())
-    value = {"metric": metric, "unit": "percent", "n": count, **where}
-    return [value | {"value": 100 * float(right[rows].mean())}] if count else []
+def score_share(metric: str, right: np.ndarray, **where: Any) -> list[dict[str, Any]]:
+    """Return [score row] of the share (percent) of `right` [n] bool; [] if there is none."""
+    value = {"metric": metric, "unit": "percent", "n": len(right), **where}
+    return [value | {"value": 100 * float(right.mean())}] if len(right) else []
 
 
-def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-    """Run CAP: return (answers, score rows) by block, pooling, readout and item set."""
+def compute_cv(values: Sequence[float]) -> dict[str, float]:
+    """Compute `cv` of Eqn 13 over `values` [runs]: standard deviation (divided by n - 1) over mean, with 95% interval.
+
+    Interval `cv_low` to `cv_high`: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for
+    independent, normal runs and a CV under about a third; there is no `cv_high` if the data set no upper bound. Empty
+    for fewer than two runs or a mean that is not positive.
+    """
+    runs = np.asarray(values, dtype=float)
+    n = len(runs)
+    if n < 2 or not runs.mean() > 0:
+        return {}
+    value = float(runs.std(ddof=1) / runs.mean())
+    found = {"cv": value}
+    for name, probability in (("cv_low", QUANTILE), ("cv_high", 1 - QUANTILE)):
+        quantile = float(stats.chi2.ppf(probability, n - 1))
+        below = ((quantile + 2) / n - 1) * value**2 + quantile / (n - 1)
+        if below > 0:
+            found[name] = value / math.sqrt(below)
+    return found
+
+
+def make_cv_rows(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
+    """Return a score row for each number of `compute_cv`, each with `where`."""
+    row = {"unit": "ratio", "n": len(values), **where}
+    return [row | {"metric": prefix + name, "value": value} for name, value in compute_cv(values).items()]
+
+
+def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
+    """Record the answers under CAP by block, pooling and readout."""
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
     chosen = bucket_texts(subject.prompts.length, BATCH_TOKENS)
     batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in chosen]
-    how = layers, settings.poolings, subject.labels, settings.bos_in_first_word
-    found = predict_with_cap(subject.model, batches, *how)
-    tables, scores = [], []
+    labels = torch.from_numpy(subject.labels) if "labels" in subject.readouts else None
+    found = predict_with_cap(subject.model, batches, layers, settings.poolings, labels, settings.bos_in_first_word)
     for (layer, pooling, readout), ids in found.items():
         written = np.empty(len(ids), np.int64)
         written[np.concatenate(chosen)] = ids.numpy()
-        right = subject.compare_answers(written, readout)
-        where = {"intervention": "cap", "layer": layer, "pooling": pooling, "readout": readout}
-        everything = np.ones(len(right), bool)
-        for item_set, rows in (("all", everything), ("own_correct", subject.correct[readout])):
-            scores += score_share(METRIC[readout], right, rows, item_set=item_set, **where)
-        tables.append(subject.make_table(right, **where))
-    return tables, scores
+        where = {"intervention": "cap", "layer": layer, "pooling": pooling}
+        subject.record(subject.compare_answers(written, readout), readout, METRIC[readout], **where)
 
 
 def evaluate_synonyms(
-    subject: AnsweredPrompts, settings: Intervention, candidates: Path, reporter: Reporter
-) -> tuple[list[pa.Table], list[dict[str, Any]]]:
-    """Run synonym replacement: return (answers, score rows) by rate and seed.
+    subject: AnsweredPrompts, settings: Intervention, candidates: Candidates, reporter: Reporter
+) -> None:
+    """Record the answers with synonyms by rate, seed and readout.
 
-    `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right. `cv` is its standard deviation
-    over its mean across seeds (Eqn 13), with the 95% interval `cv_low` to `cv_high`; there is no `cv_high` if the data
-    set no upper bound.
+    `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right; `cv` is over seeds.
     """
-    table = read_candidates(candidates)
     labels = None if settings.may_be_label else subject.answers
-    tables, scores = [], []
     for rate in settings.rates:
-        consistent: dict[str, list[float]] = {readout: [] for readout in subject.correct}
+        consistent: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
         for seed in settings.seeds:
-            texts, shares = perturb(subject.contents, table, rate, seed, items=subject.items, labels=labels)
+            texts, shares = perturb(subject.contents, candidates, rate, seed, items=subject.items, labels=labels)
             where = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
-            everything = np.ones(len(texts), bool)
-            scores.append({"metric": "realised_rate", "unit": "percent", "n": len(texts), "item_set": "all", **where})
-            scores[-1]["value"] = 100 * float(np.mean(shares))
-            for readout, right in subject.answer(texts).items():
-                before = subject.correct[readout]
-                scores += score_share(METRIC[readout], right, everything, item_set="all", readout=readout, **where)
-                rows = score_share(
-                    PREFIX[readout] + "consistency", right, before, item_set="own_correct", readout=readout, **where
-                )
-                consistent[readout] += [row["value"] for row in rows]
-                scores += rows
-                tables.append(subject.make_table(right, readout=readout, **where))
+            subject.scores += score_share("realised_rate", np.array(shares), item_set="all", **where)
+            for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
+                share = subject.record(right, readout, PREFIX[readout] + "consistency", **where)
+                consistent[readout] += [] if share is None else [share]
             reporter.advance()
         for readout, values in consistent.items():
             where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
-            scores += make_cv_rows(PREFIX[readout], values, **where)
-    return tables, scores
+            subject.scores += make_cv_rows(PREFIX[readout], values, **where)

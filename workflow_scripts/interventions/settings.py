@@ -32,11 +32,8 @@ METRICS = (
     *("constrained_cv_low", "cv", "cv_high", "cv_low", "exact_match", "realised_rate"),
 )
 WHERE = "options of workflow_scripts.interventions.candidates"
-SOURCES = {  # resource -> files that contain it, the preferred one first
-    "stop words": ["nltk/stopwords.zip"],
-    "tagger": ["nltk/averaged_perceptron_tagger_eng.zip"],
-    "WordNet": ["wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip"],
-}
+STOP_WORDS, TAGGER = "nltk/stopwords.zip", "nltk/averaged_perceptron_tagger_eng.zip"
+WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
 def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
@@ -90,7 +87,7 @@ class Options(StrictModel):
 
 def list_candidate_sources(options: Options) -> list[str]:
     """List the source files that `candidates.build` needs, as <dataset>/<file>."""
-    return [] if options.resources == "stand_in" else [names[0] for names in SOURCES.values()]
+    return [] if options.resources == "stand_in" else [STOP_WORDS, TAGGER, WORDNET]
 
 
 def is_installed(package: str) -> bool:

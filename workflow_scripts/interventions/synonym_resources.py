@@ -5,12 +5,11 @@ Of WordNet's files, index.* are not needed: they only order the senses. Base for
 
 import json
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.wordnet import (
     DATA,
     EXCEPTIONS,
@@ -22,7 +21,7 @@ from workflow_scripts.data.formats.wordnet import (
 )
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import wordnet
-from workflow_scripts.interventions.settings import SOURCES
+from workflow_scripts.interventions.settings import STOP_WORDS, TAGGER, WORDNET
 
 # First two letters of a Penn Treebank tag -> WordNet's part of speech.
 PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}
@@ -81,76 +80,46 @@ def read_synonym_lexicon(path: Path) -> SynonymLexicon:
 
 @dataclass(frozen=True)
 class SynonymResources:
-    """Dictionary, stop words and tagger."""
+    """Stop words, dictionary, and a function that tags tokens: (token, Penn Treebank tag) of each."""
 
     stop_words: frozenset[str]
-    tagger: Any  # with NLTK's method `tag`
+    tag: Callable[[list[str]], list[tuple[str, str]]]
     lexicon: SynonymLexicon
-
-
-def read_archive_texts(archive: Path, names: Collection[str]) -> dict[str, str]:
-    """Read the texts called `names` of an archive. Raises UserError if one is missing, damaged or not UTF-8."""
-    try:
-        found = {name: content.decode("utf-8") for name, content in read_members(archive, set(names)).items()}
-    except UnicodeDecodeError as error:
-        raise UserError(f"{archive}: a file in it is not UTF-8 text; fetch it again") from error
-    if missing := sorted(set(names) - set(found)):
-        raise UserError(f"{archive} does not contain {missing[0]}; fetch it again")
-    return found
 
 
 def load_tagger(archive: Path) -> Any:
-    """Build NLTK's tagger (Penn Treebank tags) from its zip. Raises UserError for a damaged zip or weights."""
+    """Build NLTK's tagger (Penn Treebank tags) from its zip."""
     from nltk.tag.perceptron import PerceptronTagger
 
     parts = [f"averaged_perceptron_tagger_eng.{part}.json" for part in ("weights", "tagdict", "classes")]
-    texts = read_archive_texts(archive, parts)
-    loaded = []
-    for part in parts:
-        try:
-            loaded.append(json.loads(texts[part]))
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise UserError(f"{archive}: {part} is not valid JSON; fetch it again") from error
-    weights, tag_of_word, classes = loaded
-    if not (isinstance(weights, dict) and isinstance(tag_of_word, dict) and isinstance(classes, list) and classes):
-        raise UserError(f"{archive}: not the weights, tag dictionary and classes of a tagger; fetch it again")
-    made = PerceptronTagger(load=False)
-    made.decode_json_params((weights, tag_of_word, classes))
-    return made
+    members = read_members(archive, set(parts))
+    tagger = PerceptronTagger(load=False)
+    tagger.decode_json_params([json.loads(members[part]) for part in parts])
+    return tagger
 
 
 def load_resources(sources: dict[str, Path]) -> SynonymResources:
-    """Read the files of `SOURCES`, given by name. Raises UserError for a missing or malformed file."""
-    paths = {}
-    for need, names in SOURCES.items():
-        given = [sources[name] for name in names if name in sources]
-        if not given:
-            raise UserError(f"synonyms: {need} missing; name the source {' or '.join(names)}")
-        paths[need] = given[0]
-    stop_words = frozenset(read_archive_texts(paths["stop words"], ["english"])["english"].split())
-    return SynonymResources(stop_words, load_tagger(paths["tagger"]), read_synonym_lexicon(paths["WordNet"]))
-
-
-@dataclass(frozen=True)
-class LookUpTagger:
-    """A tagger that returns the first part of speech of a word in the dictionary, and a comma for unknown words."""
-
-    lexicon: SynonymLexicon
-
-    def tag(self, tokens: list[str]) -> list[tuple[str, str]]:
-        """Return (token, Penn Treebank tag) of each token."""
-
-        def find_tag(word: str) -> str:
-            return next((tag for tag, pos in PART_OF_SPEECH.items() if self.lexicon.find_base_forms(word, pos)), ",")
-
-        return [(token, find_tag(token.lower())) for token in tokens]
+    """Read the resources from the files that `settings.list_candidate_sources` names, whose sha256 is verified."""
+    stop_words = read_members(sources[STOP_WORDS], {"english"})["english"].decode().split()
+    tagger = load_tagger(sources[TAGGER])
+    return SynonymResources(frozenset(stop_words), tagger.tag, read_synonym_lexicon(sources[WORDNET]))
 
 
 def make_stand_in_resources() -> SynonymResources:
-    """Return the dictionary of `stand_ins.wordnet`, its tagger, and scikit-learn's stop words."""
+    """Return the dictionary of `stand_ins.wordnet` and scikit-learn's stop words.
+
+    The tag of a word is its first part of speech in the dictionary, and a comma without one.
+    """
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     with tempfile.TemporaryDirectory() as folder:
         wordnet.write_wordnet(Path(folder))
         lexicon = read_synonym_lexicon(Path(folder))
-    return SynonymResources(ENGLISH_STOP_WORDS, LookUpTagger(lexicon), lexicon)
+
+    def find_tag(word: str) -> str:
+        return next((tag for tag, pos in PART_OF_SPEECH.items() if lexicon.find_base_forms(word, pos)), ",")
+
+    def tag(tokens: list[str]) -> list[tuple[str, str]]:
+        return [(token, find_tag(token.lower())) for token in tokens]
+
+    return SynonymResources(ENGLISH_STOP_WORDS, tag, lexicon)

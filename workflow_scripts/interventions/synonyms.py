@@ -16,9 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.interventions.candidates import Candidates
+from workflow_scripts.interventions.candidates import Candidates, split_words
 from workflow_scripts.interventions.lexical_vectors import normalise_spelling
-from workflow_scripts.interventions.synonym_rules import split_words
 
 
 def perturb(
