@@ -21,9 +21,8 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.packages import check_sections, list_packages
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
-from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
 from workflow_scripts.tasks.settings import Evaluation, Spec
-from workflow_scripts.tasks.trained_run import read_run
 from workflow_scripts.training.history import read_history
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
+from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -35,9 +35,8 @@ from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.checkpoints import Checkpoint, check_checkpoint, read_checked_run, read_run
 from workflow_scripts.tasks.settings import Evaluation
-from workflow_scripts.tasks.trained_run import check_checkpoint, read_checked_run, read_run
 from workflow_scripts.workflow.changes import find_differences, shorten_value
 
 if TYPE_CHECKING:

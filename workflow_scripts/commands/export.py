@@ -23,7 +23,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
 from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
-from workflow_scripts.tasks.trained_run import check_checkpoint, read_run
+from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}

@@ -51,7 +51,7 @@ def main(args: argparse.Namespace) -> None:
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
-    from workflow_scripts.training.search import COLUMNS, find_best, list_candidates
+    from workflow_scripts.training.search import COLUMNS, list_candidates
 
     fingerprint, device = fingerprint_search(spec), choose_device(args.device)
     origin = hash_inputs(spec, args.data, args.init)
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> None:
     for candidate in candidates[len(done["pairs"]) :]:
         done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
-    best = find_best(done["pairs"])
+    best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])  # the first of equal ones
     keys = ("learning_rate", "batch_sentences", "max_steps", "warmup_steps", "validate_every")
     with write_atomically(args.out) as out:
         out.mkdir()
@@ -84,8 +84,7 @@ def resume_candidate(
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
-    from workflow_scripts.training.search import summarise_candidate
-    from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.state import CHOSEN, StateFolder
 
     name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
@@ -97,4 +96,6 @@ def resume_candidate(
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
-    return summarise_candidate(settings, state)
+    tried = {key: getattr(settings, key) for key in ("learning_rate", "batch_sentences", "max_steps")}
+    best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
+    return tried | best | {"metric": settings.selection["metric"], "seconds": round(state.seconds, 1)}

@@ -1,7 +1,7 @@
 """Models of the transformers library, in folders with config.json, model.safetensors and tokenizer.json."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,11 +75,7 @@ def use_gradient_checkpointing(model: PreTrainedModel) -> None:
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
 
 
-def make_companion_writer(config: PretrainedConfig, tokenizer_folder: Path) -> Callable[[Path], None]:
-    """Return a function that writes config.json, and copies the tokenizer.json of a folder, next to weights."""
-
-    def write(folder: Path) -> None:
-        config.save_pretrained(folder)
-        shutil.copyfile(tokenizer_folder / "tokenizer.json", folder / "tokenizer.json")
-
-    return write
+def write_companions(config: PretrainedConfig, tokenizer_folder: Path, folder: Path) -> None:
+    """Write config.json to `folder`, next to weights, and copy the tokenizer.json of another folder there."""
+    config.save_pretrained(folder)
+    shutil.copyfile(tokenizer_folder / "tokenizer.json", folder / "tokenizer.json")

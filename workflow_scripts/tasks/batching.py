@@ -141,11 +141,7 @@ class LazySequence(Sequence[Any]):
 def make_bucketed_batches(
     pairs: SequencePairs, batch_tokens: int, device: torch.device = CPU, shuffle_seed: int | None = None
 ) -> Sequence[Batch]:
-    """Make length-bucketed batches of all pairs on `device`; see `bucket_by_length`.
-
-    Their composition follows from the arguments alone, so a resumed training has the same batches. They are made once,
-    or at each access if they have more than MAX_CACHED_TOKENS tokens.
-    """
+    """Make length-bucketed batches of all pairs on `device`, once, or at each access above MAX_CACHED_TOKENS tokens."""
     rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed)
     batches = LazySequence(rows, lambda chosen: pairs.make_batch(chosen).to(device))
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
@@ -21,9 +21,39 @@ from workflow_scripts.tasks.settings import Training
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def load_spec_encoder(folder: Path, section: dict[str, Any]) -> PreTrainedModel:
+class EncoderWithHeads(nn.Module):
+    """An encoder with `heads`. Its attribute is named by its Hugging Face family, so that its weights load alone."""
+
+    def __init__(self, inner: PreTrainedModel, frozen: bool = False):
+        super().__init__()
+        self.prefix, self.frozen = inner.base_model_prefix, frozen
+        self.add_module(self.prefix, inner.requires_grad_(not frozen))
+
+    @property
+    def encoder(self) -> PreTrainedModel:
+        """The encoder, without the heads."""
+        return getattr(self, self.prefix)
+
+    def compute_states(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+        """Return the states of the last layer by readout, each [B, S, d]: `last`, or those that the encoder defines.
+
+        ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
+        """
+        types = {"token_type_ids": token_types} if getattr(self.encoder.config, "type_vocab_size", 1) > 1 else {}
+        output = self.encoder(input_ids=ids, attention_mask=attention_mask, **types)
+        return getattr(output, "readouts", {"last": output.last_hidden_state})
+
+    def train(self, mode: bool = True) -> "EncoderWithHeads":
+        """Set the mode. A frozen encoder stays in eval mode, so its states do not change."""
+        super().train(mode)
+        if self.frozen:
+            self.encoder.eval()
+        return self
+
+
+def load_encoder(folder: Path, spec: dict[str, Any]) -> PreTrainedModel:
     """Load the encoder of a folder by the section `model` of a spec. Raises UserError if it is missing or broken."""
-    return import_model(section).load_model(folder, drop_name(section))
+    return import_model(spec["model"]).load_model(folder, drop_name(spec["model"]))
 
 
 def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], Model]) -> Model:
@@ -31,7 +61,7 @@ def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], M
 
     Weights that are given, not trained on the task, may lack its head.
     """
-    model = build(load_spec_encoder(checkpoint.folder, checkpoint.spec["model"]))
+    model = build(load_encoder(checkpoint.folder, checkpoint.spec))
     load_weight_file(model, checkpoint.folder / "model.safetensors", shared="weights" in checkpoint.spec)
     return model
 
@@ -40,7 +70,7 @@ def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | 
     """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
     if not init:
         raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    encoder = load_spec_encoder(init, spec["model"])
+    encoder = load_encoder(init, spec)
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder

@@ -150,10 +150,7 @@ def train(
 def update_weights(
     problem: Problem, batch: Any, optimiser: torch.optim.Optimizer, rate: float, clip: float, autocast: torch.autocast
 ) -> dict[str, Tensor]:
-    """Make one optimiser step with learning rate `rate`. Return the loss, its parts and, if clipped, the gradient norm.
-
-    The values stay tensors, because reading one would make the GPU wait for it.
-    """
+    """Make one optimiser step. Return loss, parts and, if clipped, gradient norm: tensors, to not wait for a GPU."""
     with autocast:
         loss, parts = problem.loss(problem.model, batch)
     loss.backward()

@@ -10,7 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, StreamMixer
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.heads import EncoderWithHeads
+from workflow_scripts.tasks.encoders import EncoderWithHeads
 
 SMALL = {"family": "cat", "layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 20, "codes": 5}
 SMALL |= {"last_codes": 7, "dropout": 0.0}

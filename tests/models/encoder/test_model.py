@@ -10,9 +10,9 @@ from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.encoder import model as bert
-from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import list_weights, write_tensors
+from workflow_scripts.tasks.encoders import EncoderWithHeads
 from workflow_scripts.tasks.masked_lm import model as pretraining
 
 FAMILIES = ("bert", "roberta", "distilbert", "cat")

@@ -11,7 +11,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.reporting.pages.model_card import list_origins
 from workflow_scripts.results import read_checkpoint
-from workflow_scripts.tasks.trained_run import read_run
+from workflow_scripts.tasks.checkpoints import read_run
 
 RUN = "cogs/transformer/default/seed-1"
 

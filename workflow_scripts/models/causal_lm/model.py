@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
@@ -24,8 +24,9 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def build_causal_lm_config(s: Settings, vocabulary: int) -> PretrainedConfig:
-    """Return the family's configuration with the sizes of `s` and this vocabulary size."""
+def build(settings: dict, vocabulary: int) -> PreTrainedModel:
+    """Build a model with random float32 weights, in training mode."""
+    s = parse_as(Settings, settings, "model")
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     if s.family == "gpt2":
         dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), s.dropout)
@@ -38,12 +39,7 @@ def build_causal_lm_config(s: Settings, vocabulary: int) -> PretrainedConfig:
             "attention_dropout": s.dropout,
             "tie_word_embeddings": True,
         }
-    return AutoConfig.for_model(s.family, **ids, **map_sizes(s, vocabulary), **own)
-
-
-def build(settings: dict, vocabulary: int) -> PreTrainedModel:
-    """Build a model with random float32 weights, in training mode."""
-    config = build_causal_lm_config(parse_as(Settings, settings, "model"), vocabulary)
+    config = AutoConfig.for_model(s.family, **ids, **map_sizes(s, vocabulary), **own)
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 

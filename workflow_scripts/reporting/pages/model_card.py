@@ -14,7 +14,7 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.evidence.evidence import select_rows
-from workflow_scripts.tasks.trained_run import read_run
+from workflow_scripts.tasks.checkpoints import read_run
 
 PublishedCells = dict[Variant, list[tuple[dict[str, Any], str, str]]]
 COLUMNS = ("split", "subset", "metric", "readout")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
@@ -93,7 +94,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         mean = float(nats / tokens)
         return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
 
-    return Problem(model, loss, batches("train"), validate, make_companion_writer(model.config, data))
+    return Problem(model, loss, batches("train"), validate, partial(write_companions, model.config, data))
 
 
 def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:

@@ -145,10 +145,7 @@ def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int |
 
 
 def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
-    """Return the ends of the batches of rows that are sorted by length, from the counts of lengths 0, 1, 2, ...
-
-    Lengths are without special tokens. The result equals `batching.bucket_by_length`, without reading the rows.
-    """
+    """Return the ends of the batches that `bucket_by_length` makes of sorted rows, from the counts of lengths."""
     last = counts.cumsum()  # the end of the rows of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
     fitting = max(batch_tokens, limit) // width
@@ -168,10 +165,7 @@ def make_fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.de
 
 
 def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences, Orders | None]:
-    """Map the ids of the first and second sentences of a split into memory, and their orders.
-
-    A split without mapped files is read, without orders. Raises UserError if a file is missing or broken.
-    """
+    """Map a split's first and second sentences and their orders into memory; read it if it has no mapped files."""
     folder = locate_mapped_folder(data, split)
     if not folder.exists():
         return *read_sentence_ids(data, split), None

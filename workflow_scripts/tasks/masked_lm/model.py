@@ -9,8 +9,8 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.plug_ins import drop_name
-from workflow_scripts.models.heads import EncoderWithHeads
 from workflow_scripts.models.importing import import_model
+from workflow_scripts.tasks.encoders import EncoderWithHeads
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 
 

@@ -1,5 +1,6 @@
 """Pre-training on masked words."""
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -7,7 +8,7 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.model import extract_vocabulary
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer, use_gradient_checkpointing
+from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
@@ -49,15 +50,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         return {"log_likelihood": -float(nats / words)}
 
     loss = MaskedLoss(parse_as(Settings, spec["problem"], "problem").next_sentence)
-    return Problem(model, loss, batches, validate, make_companion_writer(model.encoder.config, data))
+    return Problem(model, loss, batches, validate, partial(write_companions, model.encoder.config, data))
 
 
 def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
-    """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
-
-    Raises UserError if the last codebook has another number of codes than the data have sememes, or the data have ids
-    that the tokenizer does not know.
-    """
+    """Read a split's pairs and, if `problem` asks, sememes. Raises UserError if last_codes is not their number."""
     tokenizer = load_tokenizer(data)
     settings = parse_as(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}

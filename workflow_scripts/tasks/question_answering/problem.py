@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,11 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
-from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
-from workflow_scripts.tasks.encoders import load_initial_encoder
+from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.question_answering.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -164,14 +164,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
             for name, measure in MEASURES.items()
         }
 
-    return Problem(model, compute_span_loss, train, validate, make_companion_writer(model.encoder.config, init))
+    return Problem(model, compute_span_loss, train, validate, partial(write_companions, model.encoder.config, init))
 
 
 def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
-
-    In a window without the answer both tokens are [CLS].
-    """
+    """Return (mean over windows of the mean -log p of first and last token, else of [CLS] twice, in nats; parts)."""
     scores = model(batch).float()  # [B, 2, S]
     loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
     return loss, {"span": loss.detach()}

@@ -1,7 +1,7 @@
 """Fine-tuning of an encoder on sentences and pairs of them: a class, a score, or the similarity of two sentences."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
-from workflow_scripts.models.heads import EncoderWithHeads
-from workflow_scripts.models.hugging_face import load_tokenizer, make_companion_writer
+from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
-from workflow_scripts.tasks.encoders import join_sentences, load_initial_encoder
+from workflow_scripts.tasks.encoders import EncoderWithHeads, join_sentences, load_initial_encoder
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -197,7 +196,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
             found = compute_class_metrics(*decide_classes(predicted), label)[0]
         return {settings.selection["metric"]: LOWEST_METRIC, **found}
 
-    return Problem(model, compute_sentence_loss, train, validate, make_companion_writer(model.encoder.config, init))
+    return Problem(model, compute_sentence_loss, train, validate, partial(write_companions, model.encoder.config, init))
 
 
 def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:

@@ -17,8 +17,14 @@ from workflow_scripts.tasks.batching import PAD, Batch, RaggedSequences, Sequenc
 CONTINUES = 1  # mark of a token that belongs to the phrase of the token before it
 
 
-def read_pairs(folder: Path, split: str) -> SequencePairs:
-    """Read the id columns of a split. Raises UserError with file and row for a token outside the vocabulary."""
+def read_pairs(folder: Path, split: str, pieces: Any = None) -> SequencePairs:
+    """Read the id columns of a split, or split sources into `pieces` (`find_pieces`) if they are given.
+
+    Raises UserError with file and row for a token outside the vocabulary.
+    """
+    if pieces is not None:
+        table = pieces.tokenise(read_table(folder, split, ["source", "source_ids", "target_ids"]))
+        return SequencePairs(to_sequences(table["source_ids"]), to_sequences(table["target_ids"]))
     sides, vocabulary = [], read_vocabularies(folder)
     for side in ("source", "target"):
         # One side after the other, because each is in memory twice while it is read.
@@ -33,14 +39,6 @@ def read_pairs(folder: Path, split: str) -> SequencePairs:
             )
         sides.append(found)
     return SequencePairs(*sides)
-
-
-def read_source_pairs(data: Path, split: str, pieces: Any) -> SequencePairs:
-    """Read the pairs of a split, with sources split into `pieces` (`find_pieces`) unless these are None."""
-    if pieces is None:
-        return read_pairs(data, split)
-    table = pieces.tokenise(read_table(data, split, ["source", "source_ids", "target_ids"]))
-    return SequencePairs(to_sequences(table["source_ids"]), to_sequences(table["target_ids"]))
 
 
 @dataclass(frozen=True)

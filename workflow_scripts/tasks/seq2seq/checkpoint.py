@@ -12,7 +12,7 @@ from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.trained_run import read_checked_run
+from workflow_scripts.tasks.checkpoints import read_checked_run
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 

@@ -15,7 +15,7 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
-from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_source_pairs
+from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Settings
@@ -63,7 +63,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         model.read_pretrained(init)
     model = model.to(device)
     loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
-    train = read_source_pairs(data, "train", pieces)
+    train = read_pairs(data, "train", pieces)
     if "phrases" in spec:
         train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
     try:
@@ -99,7 +99,7 @@ def make_validation(
     The scores are teacher-forced. With `decoding` in the settings the metrics of decoded outputs, such as BLEU, follow.
     """
     split = validation["split"]
-    pairs = read_source_pairs(data, split, pieces)
+    pairs = read_pairs(data, split, pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if "decoding" not in validation:
