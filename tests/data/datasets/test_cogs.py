@@ -32,15 +32,6 @@ def test_sizes_and_kinds_of_the_real_data(sources):
         assert prepared.splits[split] == read_cogs(sources[f"cogs/{file}.tsv"])
 
 
-def test_validation_inside_or_outside_the_test_set(sources):
-    paper, clean = (prepare_data(cogs, {"validation": protocol}, sources).splits for protocol in ("paper", "clean"))
-    assert paper["valid"] == clean["valid"]
-    assert set(paper["valid"]) < set(paper["test"])
-    assert not set(clean["valid"]) & set(clean["test"])
-    assert Counter(clean["valid"]) + Counter(clean["test"]) == Counter(paper["test"])
-    assert prepare_data(cogs, {"seed": 1}, sources).splits["valid"] != paper["valid"]
-
-
 def test_limits_make_the_protocol_reduced(sources):
     prepared = prepare_data(cogs, {"limit": {"train": 50, "test": 40, "dev": 30}}, sources)
     sizes = {split: len(examples) for split, examples in prepared.splits.items()}

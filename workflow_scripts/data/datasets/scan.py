@@ -25,15 +25,14 @@ DIRECTIONS = ["left", "right"]
 REPETITIONS = {"": 1, " twice": 2, " thrice": 3}
 CONTEXT_PRIMITIVES = ["walk", "look", "run"]
 LONE_LINES = 12_000
-CONTEXT_SENTENCES_2X = 85_905
+CONTEXT_SENTENCES = 85_905  # at most; those of add_jump_2x
 LINE = re.compile(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)")
 
 
 class Renaming(NamedTuple):
-    """Numbers of renamed copies of each primitive, of context sentences (at most), and of lines per lone primitive."""
+    """Numbers of renamed copies of each primitive, and of lines per lone primitive."""
 
     multiple: int
-    sentences: int
     atomic_copies: int
 
 
@@ -41,21 +40,19 @@ class Options(SplitOptions):
     """The set and its sizes. None means not set, so an option that has no meaning for the set can be refused.
 
     set: `add_jump` trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
-        training set, and tests on all other commands with `jump`; `turn_left` is the same for `turn left`.
-        `around_right` (Loula et al. 2018) trains on all commands without `around right` and tests on those that have it
-        with a primitive other than `turn`. `add_jump_2x` (Jiang et al. 2022) has two more copies of each primitive:
-        `walk1`, ... `complexity` (Zhou et al. 2023) has `multiple` more copies, sampled; 1 is add_jump itself.
+        training set, and tests on all other commands with `jump`. `around_right` (Loula et al. 2018) trains on all
+        commands without `around right` and tests on those that have it with a primitive other than `turn`.
+        `add_jump_2x` (Jiang et al. 2022) has two more copies of each primitive: `walk1`, ... `complexity` (Zhou et al.
+        2023) has `multiple` more copies: all commands of SCAN, the others sampled; 1 is add_jump itself.
     from: `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
-    sentences: for complexity with multiple > 1. Number of context sentences: all those of SCAN, the others sampled.
     atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps the total of these
         lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
     in_distribution: number of distinct training commands in the split `in_distribution`.
     """
 
-    set: Literal["add_jump", "turn_left", "around_right", "add_jump_2x", "complexity"]
+    set: Literal["add_jump", "around_right", "add_jump_2x", "complexity"]
     origin: Literal["grammar", "upstream"] = Field("grammar", alias="from")
     multiple: PositiveInt | None = None
-    sentences: PositiveInt | None = None
     atomic_copies: PositiveInt | None = None
     in_distribution: PositiveInt = 500
 
@@ -63,9 +60,9 @@ class Options(SplitOptions):
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or malformed lines."""
     renaming = resolve_renaming(settings)
-    held_out = {"turn_left": "turn left", "around_right": "around right"}.get(settings.set, "jump")
+    held_out = "around right" if settings.set == "around_right" else "jump"
     if settings.origin == "upstream":
-        name = "template_around_right" if settings.set == "around_right" else f"addprim_{held_out.replace(' ', '_')}"
+        name = "template_around_right" if settings.set == "around_right" else "addprim_jump"
         test = read_scan(settings.find_source(sources, f"scan/tasks_test_{name}.txt"))
         train = [] if renaming else read_scan(settings.find_source(sources, f"scan/tasks_train_{name}.txt"))
     else:
@@ -88,11 +85,8 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 def resolve_renaming(settings: Options) -> Renaming | None:
     """Return the sizes for a set with more primitives, else None. Raises UserError for options without meaning."""
     renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
-    allowed = {"multiple"} if settings.set == "complexity" else set()
-    if renamed:
-        allowed |= {"atomic_copies"} | ({"sentences"} if settings.set == "complexity" else set())
-    for option in ("multiple", "sentences", "atomic_copies"):
-        if getattr(settings, option) is not None and option not in allowed:
+    for option, allowed in {"multiple": settings.set == "complexity", "atomic_copies": renamed}.items():
+        if getattr(settings, option) is not None and not allowed:
             alone = " with multiple 1" if settings.set == "complexity" else ""
             raise settings.make_error(f"key '{option}' means nothing for set {settings.set}{alone}; leave it out")
     if not renamed:
@@ -100,11 +94,7 @@ def resolve_renaming(settings: Options) -> Renaming | None:
     multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
     if multiple is None:
         raise settings.make_error("set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
-    sentences, least = settings.sentences or CONTEXT_SENTENCES_2X, count_commands(list_phrases(CONTEXT_PRIMITIVES))
-    if sentences < least:
-        raise settings.make_error(f"key 'sentences' is {sentences}; at least the {least} of SCAN stay in")
-    copies = settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1)))
-    return Renaming(multiple, sentences, copies)
+    return Renaming(multiple, settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1))))
 
 
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
@@ -130,7 +120,7 @@ def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Examp
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
     parts = list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
-    context, total = sample_contexts(parts, renaming.sentences, seed), count_commands(parts)
+    context, total = sample_contexts(parts, seed), count_commands(parts)
     lone = [Example(word + n, f"I_{word.upper()}{n}") for word in PRIMITIVES for n in numbers]
     jump = [Example("jump", "I_JUMP")]
     sampled = "" if len(context) == total else f", those of SCAN and others drawn with seed {seed}"
@@ -143,17 +133,17 @@ def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Examp
     return context + lone * renaming.atomic_copies + jump, len(context) == total, notes
 
 
-def sample_contexts(parts: Sequence[tuple[str, str]], sentences: int, seed: int) -> list[Example]:
-    """Return all commands over the phrases `parts`; if more than `sentences`, those of SCAN and a uniform sample."""
+def sample_contexts(parts: Sequence[tuple[str, str]], seed: int) -> list[Example]:
+    """Return all commands over the phrases `parts`; if too many, those of SCAN and a uniform sample."""
     total = count_commands(parts)
-    if total <= sentences:
+    if total <= CONTEXT_SENTENCES:
         return [Example(*get_command(parts, index)) for index in range(total)]
     context = [Example(*pair) for pair in list_commands(CONTEXT_PRIMITIVES)]
     known = set(context)
-    # A sample of `sentences` is enough: at most len(context) of them can be commands of SCAN, which are skipped.
-    for index in random.Random(f"{seed}/sentences").sample(range(total), min(total, sentences)):
+    # A sample of this size is enough: at most len(context) of it can be commands of SCAN, which are skipped.
+    for index in random.Random(f"{seed}/sentences").sample(range(total), CONTEXT_SENTENCES):
         example = Example(*get_command(parts, index))
-        if len(context) < sentences and example not in known:
+        if len(context) < CONTEXT_SENTENCES and example not in known:
             context.append(example)
     return context
 
