@@ -1,9 +1,5 @@
 """Gradient checkpointing changes what is kept between the passes, and no number."""
 
-import itertools
-import os
-import signal
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +9,7 @@ import torch
 from tests.tasks.prompt.test_problem import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
-from tests.training.toy import run_main
+from tests.training.toy import run_main, stopping_at
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -94,18 +90,6 @@ def test_recorded_states_carry_gradients():
     states[1].square().sum().backward()
     assert find_blocks(model)[0].mlp.up_proj.weight.grad.any()
     assert find_blocks(model)[2].mlp.up_proj.weight.grad is None
-
-
-def stopping_at(step: int) -> Callable:
-    """`loop.update_weights`, but at that step of this process SIGTERM arrives."""
-    update, steps = loop.update_weights, itertools.count(1)
-
-    def stopping(*arguments):
-        if next(steps) == step:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return update(*arguments)
-
-    return stopping
 
 
 def test_a_run_on_prompts_has_the_same_weights_also_when_it_was_stopped(tmp_path, monkeypatch):

@@ -21,22 +21,22 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *NAMES, *VERBS, "here", 
 SIZES = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.0, "positions": 32}
 
 
-def write_tokenizer(folder: Path) -> Tokenizer:
-    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+def write_tokenizer(folder: Path, pieces: list[str] = PIECES) -> Tokenizer:
+    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
     return tokenizer
 
 
-def write_encoder(folder: Path, family: str = "bert", **sizes) -> Path:
+def write_encoder(folder: Path, family: str = "bert", pieces: list[str] = PIECES, **sizes) -> Path:
     """An encoder of random weights, in the form of a checkpoint."""
     torch.manual_seed(0)
     folder.mkdir(parents=True)
-    model = import_model({"name": model_name(family)}).build(model_settings(family, **sizes), len(PIECES))
+    model = import_model({"name": model_name(family)}).build(model_settings(family, **sizes), len(pieces))
     model.config.save_pretrained(folder)
     write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in list_weights(model).items()},
                   folder / "model.safetensors")  # fmt: skip
-    write_tokenizer(folder)
+    write_tokenizer(folder, pieces)
     return folder
 
 

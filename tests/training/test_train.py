@@ -16,11 +16,11 @@ from safetensors.torch import load_file
 from tests.training.toy import (
     ROOT,
     assert_one_error,
-    assert_one_line_error,
     call,
     command,
     environment,
     run_main,
+    stopping_at,
     toy_spec,
     write_data,
 )
@@ -30,6 +30,7 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.provenance.record import FIELDS
+from workflow_scripts.training import loop
 
 
 @pytest.fixture(scope="module")
@@ -38,22 +39,16 @@ def toy(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("toy")
     write_data(folder / "data")
     (folder / "spec.json").write_text(json.dumps(toy_spec()))
-    result = train(folder, folder / "out", folder / "state")
+    places = ("--data", folder / "data", "--out", folder / "out", "--state", folder / "state")
+    result = call("train", "--spec", folder / "spec.json", *places)
     assert result.returncode == 0, result.stderr
     return folder
 
 
-def train(toy: Path, out: Path, state: Path, *more: object, spec: Path | None = None, data: Path | None = None):
-    """Call train with the toy's spec and data, or others."""
-    spec, data = spec or toy / "spec.json", data or toy / "data"
-    return call("train", "--spec", spec, "--data", data, "--out", out, "--state", state, *more)
-
-
 def train_here(toy: Path, tmp_path: Path, spec: Path) -> int:
-    """The same in this process, which has loaded torch already; returns the exit code."""
-    places = {"spec": spec, "data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
-    arguments = [part for name, path in places.items() for part in (f"--{name}", str(path))]
-    return main(["train", *arguments, "--device", "cpu"])
+    """Train on the toy's data in this process, which has loaded torch already; returns the exit code."""
+    places = {"data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
+    return run_main("train", "--progress", "lines", spec=spec, **places)
 
 
 def changed_spec(tmp_path: Path, **training: object) -> Path:
@@ -153,7 +148,8 @@ def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_tha
 
 
 def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
-    assert train(toy, tmp_path / "out", tmp_path / "state").returncode == 0
+    """The first was another process."""
+    assert train_here(toy, tmp_path, toy / "spec.json") == 0
     for name in ("training.csv", "checkpoint/model.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (toy / "out" / name).read_bytes()
 
@@ -182,8 +178,7 @@ def modules_of(*arguments: object) -> set[str]:
 
 
 def test_bf16_trains_too_and_differs(toy, tmp_path):
-    result = train(toy, tmp_path / "out", tmp_path / "state", spec=changed_spec(tmp_path, precision="bf16"))
-    assert result.returncode == 0, result.stderr
+    assert train_here(toy, tmp_path, changed_spec(tmp_path, precision="bf16")) == 0
     assert (tmp_path / "out/training.csv").read_bytes() != (toy / "out/training.csv").read_bytes()
     weights = load_file(tmp_path / "out/checkpoint/model.safetensors")
     assert {str(tensor.dtype) for tensor in weights.values()} == {"torch.float32"}
@@ -326,26 +321,24 @@ def test_a_folder_that_cannot_be_made_is_one_line(capsys, toy, tmp_path, place):
     refused(capsys, toy, tmp_path, str(tmp_path / "file"), **{place: tmp_path / "file/inside/it"})
 
 
-def test_an_infinite_loss_names_the_step_and_keeps_the_state_and_results_of_before(toy, tmp_path):
+def test_an_infinite_loss_names_the_step_and_keeps_the_state_and_results_of_before(capsys, toy, tmp_path):
     out = shutil.copytree(toy / "out", tmp_path / "out")
     before = (out / "run.json").read_bytes()
     spec = changed_spec(tmp_path, learning_rate=1e36, warmup_steps=10, validate_every=2, clip_norm=0.0)
-    result = train(toy, out, tmp_path / "state", spec=spec)
-    assert_one_line_error(result, "the loss is ", " at step ", "losses before it", "training.learning_rate")
+    assert train_here(toy, tmp_path, spec) == 1
+    error = capsys.readouterr().err
+    assert_one_error(error, "the loss is ", " at step ", "losses before it", "training.learning_rate")
     assert (out / "run.json").read_bytes() == before
-    step = int(result.stderr.split(" at step ")[1].split()[0])
+    step = int(error.split(" at step ")[1].split()[0])
     kept = [int(path.name.removeprefix("step-")) for path in (tmp_path / "state").glob("step-*")]
     assert all(saved < step for saved in kept)
 
 
-def test_a_state_of_other_data_is_refused_in_one_line(capsys, toy, tmp_path):
+def test_a_state_of_other_data_is_refused_in_one_line(capsys, monkeypatch, toy, tmp_path):
     spec = changed_spec(tmp_path, max_steps=10**6, validate_every=10)
-    options = ("--spec", spec, "--data", toy / "data", "--out", tmp_path / "out", "--state", tmp_path / "state")
-    process = subprocess.Popen(command("train", *options), cwd=ROOT, env=environment())
-    while not list((tmp_path / "state").glob("step-*")):
-        assert process.poll() is None
-    process.kill()
-    process.wait()
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(loop, "update_weights", stopping_at(12))
+        train_here(toy, tmp_path, spec)
     kept = f"delete {tmp_path / 'state'}"
     refused(capsys, toy, tmp_path, "another data", kept, spec=spec, data=write_data(tmp_path / "other", seed=1))
     refused(capsys, toy, tmp_path, "another spec", kept)
@@ -353,18 +346,19 @@ def test_a_state_of_other_data_is_refused_in_one_line(capsys, toy, tmp_path):
 
 @pytest.mark.parametrize("place", ["state", "out"])
 @pytest.mark.quick_faults
-def test_a_full_disk_is_one_line_and_leaves_earlier_results(toy, tmp_path, small_disk, place):
+def test_a_full_disk_is_one_line_and_leaves_earlier_results(capsys, toy, tmp_path, small_disk, place):
     places = {"state": tmp_path / "state", "out": tmp_path / "out", place: small_disk / place}
+    options = {"spec": toy / "spec.json", "data": toy / "data", **places}
     out = shutil.copytree(toy / "out", places["out"])
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     disk = os.statvfs(small_disk)
     filler = small_disk / "filler"
     filler.write_bytes(bytes(disk.f_bavail * disk.f_frsize - 80_000))  # the weights take more
 
-    assert_one_line_error(train(toy, out, places["state"]), str(small_disk), "No space left on device")
+    assert run_main("train", **options) == 1
+    assert_one_error(capsys.readouterr().err, str(small_disk), "No space left on device")
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
     filler.unlink()
-    result = train(toy, out, places["state"])
-    assert result.returncode == 0, result.stderr
+    assert run_main("train", **options) == 0
     assert (out / "training.csv").read_bytes() == before[out / "training.csv"]

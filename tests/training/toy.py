@@ -1,10 +1,13 @@
 """A small translation task with a prepared data folder, a spec for it, and the commands run as a user runs them."""
 
+import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 
@@ -93,6 +96,20 @@ def toy_spec(**training: object) -> dict:
             **training,
         },
     }
+
+
+def stopping_at(step: int) -> Callable:
+    """`loop.update_weights`, but at that step of this process SIGTERM arrives."""
+    from workflow_scripts.training import loop
+
+    update, steps = loop.update_weights, itertools.count(1)
+
+    def stopping(*arguments):
+        if next(steps) == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(*arguments)
+
+    return stopping
 
 
 def command(name: str, *arguments: object) -> list[str]:

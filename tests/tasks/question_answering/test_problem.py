@@ -10,11 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
-from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from tests.training.sentence_toy import SIZES, model_settings, sentence_spec
+from tests.training.sentence_toy import SIZES, sentence_spec, write_encoder
 from tests.training.toy import run_main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
@@ -25,8 +23,6 @@ from workflow_scripts.evaluation.span_metrics import (
     normalise_answer,
     select_worst_variants,
 )
-from workflow_scripts.models.encoder import model as encoder
-from workflow_scripts.models.weights import list_weights, write_tensors
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.question_answering.problem import NOT_HERE, find_best_spans, read_windows
 from workflow_scripts.tasks.settings import Evaluation
@@ -40,19 +36,10 @@ def place(tmp_path_factory):
     spec = {"task": "squad", "prepare": "workflow_scripts.data.datasets.squad", "options": {}, "sources": [],
             "protocol": "stand_in"}  # fmt: skip
     write_data(made, spec, place / "data")
-    split = BertPreTokenizer()
     texts = [text for name in ("question", "context") for text in made.tables["train"][name]]
-    words = {word for text in texts for word, _ in split.pre_tokenize_str(text.lower())}
+    words = {word for text in texts for word, _ in BertPreTokenizer().pre_tokenize_str(text.lower())}
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words)]
-    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), split
-    (place / "init").mkdir()
-    tokenizer.save(str(place / "init/tokenizer.json"))
-    torch.manual_seed(0)
-    model = encoder.build(model_settings(positions=48), len(pieces))
-    model.config.save_pretrained(place / "init")
-    write_tensors({f"bert.{name}": weight for name, weight in list_weights(model).items()},
-                  place / "init/model.safetensors")  # fmt: skip
+    write_encoder(place / "init", pieces=pieces, positions=48)
     return place
 
 
