@@ -7,7 +7,7 @@ from scipy.stats import entropy as scipy_entropy
 
 from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_over_layers
-from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy, make_layer_tables
+from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy, make_weight_table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -18,19 +18,11 @@ def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:
     assert compute_entropy(np.array([1.0, 0.0])) == 0
 
 
-def test_tables_worked_by_hand() -> None:
+def test_mean_weights_worked_by_hand() -> None:
     # Two positions, one head, two layers.
-    tables = make_layer_tables(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1], 2)
-    assert tables["mean_weights"]["weight"].tolist() == pytest.approx([0.7, 0.3])
-    assert tables["histogram"][["fused_layer", "low", "share"]].values.tolist() == [
-        [0, 0.0, 0.0],
-        [0, 0.5, 1.0],
-        [1, 0.0, 0.5],
-        [1, 0.5, 0.5],
-    ]
-    hand = (-(0.9 * np.log(0.9) + 0.1 * np.log(0.1)) + np.log(2)) / 2
-    assert tables["entropy"]["nats"].tolist() == pytest.approx([hand])
-    assert tables["entropy"]["largest"].tolist() == pytest.approx([np.log(2)])
+    table = make_weight_table(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1])
+    assert table[["head", "fused_layer"]].to_numpy().tolist() == [[1, 0], [1, 1]]
+    assert table["weight"].tolist() == pytest.approx([0.7, 0.3])
 
 
 def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) -> None:
@@ -84,8 +76,6 @@ def test_scores_of_the_variants(tmp_path: Path) -> None:
     np.testing.assert_allclose(sums, 1, atol=1e-6)
     previous = weights[(weights["variant"] == "previous") & (weights["layer"] == 2)]
     assert previous["fused_layer"].unique().tolist() == [1]
-    shares = found.files["histogram"].groupby(["variant", "side", "layer", "fused_layer"])["share"].sum()
-    np.testing.assert_allclose(shares, 1)
     # The score from the table: the mean weights of a layer, head by head.
     default = weights[(weights["variant"] == "default") & (weights["layer"] == 2)]
     by_head = default.groupby(["side", "head"])["weight"].apply(lambda w: np.exp(scipy_entropy(w)))
@@ -100,4 +90,4 @@ def test_a_run_without_fuse_attention_is_refused(tmp_path: Path) -> None:
 
 def test_no_runs_give_empty_tables_with_their_columns() -> None:
     found = attention_over_layers.analyse([], {})
-    assert found.scores == [] and list(found.files["entropy"])[-1] == "largest"
+    assert found.scores == [] and list(found.files["mean_weights"])[-1] == "weight"

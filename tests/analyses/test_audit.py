@@ -52,7 +52,9 @@ def test_the_pooled_deviation_is_the_mean_of_the_variances() -> None:
 
 def test_each_side_has_the_deviation_of_its_own_cv_and_score() -> None:
     published = print_numbers({"M": ((50, 0.02), (48, 0.0625))})  # deviations 1 and 3
-    (pair,) = audit.list_compared_models(published, OPTIONS | {"versions": ["CARMA", "FT"], "misprinted": []})
+    (pair,) = audit.list_compared_models(
+        published, OPTIONS | {"versions": ["CARMA", "FT"], "misprinted": [], "runs": 6}
+    )
     assert pair["runs_needed_score"] == audit.count_runs_for_difference(2, 1, 3)
     assert pair["runs_needed_cv"] == audit.count_runs_for_ratio(0.32)
 

@@ -90,11 +90,11 @@ def test_gold_scores_by_hand():
     weights = np.array([[3.0, 1, 0], [0, 2, 2], [0, 0, 0]])
     gold = np.array([[True, False, False], [False, False, True], [True, True, True]])
     found = code_weights.compute_gold_scores(weights, gold)
-    assert found["zero_words"] == (pytest.approx(100 / 3), 3)
-    assert found["gold_weight"] == (pytest.approx(62.5), 2)
+    assert found["zero_words"] == (pytest.approx(100 / 3), "percent", 3)
+    assert found["gold_weight"] == (pytest.approx(62.5), "percent", 2)
     # Mean shares are 3/8, 3/8 and 1/4.
-    assert found["gold_weight_mean_word"] == (pytest.approx(31.25), 2)
-    assert found["gold_first"] == (pytest.approx(50), 2)
+    assert found["gold_weight_mean_word"] == (pytest.approx(31.25), "percent", 2)
+    assert found["gold_first"] == (pytest.approx(50), "percent", 2)
     assert code_weights.compute_gold_scores(np.zeros((0, 3)), np.zeros((0, 3), bool)) == {}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from workflow_scripts.interventions.intervene import compute_cv, make_cv_rows
+from workflow_scripts.interventions.intervene import compute_cv
 
 
 def test_coefficient_of_variation_of_numbers_worked_out_by_hand():
@@ -39,10 +39,3 @@ def test_interval_of_the_cv_holds_the_truth_as_often_as_it_says(cv):
     runs = np.random.default_rng(1).normal(60, 60 * cv, size=(2000, 6))
     held = [(found := compute_cv(row))["cv_low"] <= cv <= found["cv_high"] for row in runs]
     assert np.mean(held) == pytest.approx(0.95, abs=0.02)
-
-
-def test_the_numbers_are_written_as_scores():
-    values = [2.0, 4.0, 4.5, 5.0, 5.0, 6.0]
-    rows = make_cv_rows("constrained_", values, rate=0.25)
-    assert all((row["unit"], row["n"], row["rate"]) == ("ratio", 6, 0.25) for row in rows)
-    assert {row["metric"].removeprefix("constrained_"): row["value"] for row in rows} == compute_cv(values)

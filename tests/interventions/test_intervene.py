@@ -259,7 +259,6 @@ def test_a_flipped_bit_of_a_checkpoint_ends_what_would_use_it(capsys, place, tmp
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"run"}
 
 
-def test_a_share_of_no_answers_is_no_score():
-    assert score_share("consistency", np.array([], bool), rate=0.25) == []
-    rows = score_share("consistency", np.array([True, False, True]), rate=0.25)
-    assert [(row["value"], row["n"], row["rate"]) for row in rows] == [(pytest.approx(200 / 3), 3, 0.25)]
+def test_a_share_of_no_answers_is_none():
+    assert score_share(np.array([], bool)) == (None, "percent", 0)
+    assert score_share(np.array([True, False, True])) == (pytest.approx(200 / 3), "percent", 3)

@@ -178,14 +178,13 @@ ANALYSIS = '''"""Lengths of the test sentences."""
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import make_score_row
 
 
 def analyse(runs, options):
     lengths = [len(source.split()) for source in runs[0].read_pairs("test")["source"]]
     table = pandas.DataFrame({"length": lengths})
-    row = make_score_row(runs[0], "length", table["length"].mean(), "words", len(table))
-    return AnalysisResult([row], {"lengths": table})
+    scores = runs[0].make_scores({"length": (table["length"].mean(), "words", len(table))})
+    return AnalysisResult(scores, {"lengths": table})
 '''
 FIGURE = '''"""A histogram of lengths."""
 

@@ -9,26 +9,21 @@ import torch
 from torch import nn
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, encode_sentences, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, encode_sentences, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 
-DIRECTIONS = ("forward", "reverse", "symmetric")
 FLOOR = 1e-12
 BATCH = 256  # sentences
 
 
-def compute_kl_divergence(p: np.ndarray, q: np.ndarray, direction: str = "forward") -> np.ndarray:
+def compute_kl_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Compute KL(p || q) = sum_k p_k ln(p_k / q_k) over the last axis, in nats: [..., S] -> [...].
 
-    `forward` is KL(p || q), `reverse` KL(q || p), `symmetric` their mean. Both sides are first raised to `FLOOR`, so a
-    zero of float32 costs at most ln(1 / FLOOR) = 27.6 nats, and equal distributions give exactly 0.
+    Both sides are first raised to `FLOOR`, so a zero of float32 costs at most ln(1 / FLOOR) = 27.6 nats, and equal
+    distributions give exactly 0.
     """
     p, q = (np.maximum(np.asarray(side, np.float64), FLOOR) for side in (p, q))
-    if direction == "symmetric":
-        return 0.5 * ((p - q) * np.log(p / q)).sum(-1)
-    if direction == "reverse":
-        p, q = q, p
     return (p * np.log(p / q)).sum(-1)
 
 
@@ -71,16 +66,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
     options:
         sentences: sentences of one structure, the first one from training, the last one new. attention.csv has their
-            maps, kl_by_head.csv the divergences by layer and head. Score `attention_kl` (nats): the divergence from the
-            first to the last, averaged over layers, heads and queries (including EOS).
-        direction: forward (KL(first || other), the default), reverse or symmetric; the paper does not say which.
+            maps, kl_by_head.csv the divergences KL(first || other) by layer and head (the paper does not name the
+            direction). Score `attention_kl` (nats): that of the last, averaged over layers, heads and queries
+            (including EOS).
         test: {split, replace, count, seed}: the score `attention_kl_test` is the same mean over sentences of a split,
             each against itself with words replaced.
     """
-    given = merge_options(options, sentences=[], direction="forward", test=None)
-    sentences, direction = given["sentences"], given["direction"]
-    if direction not in DIRECTIONS:
-        raise UserError(f"displays.yaml: option direction is {direction!r}; known: {', '.join(DIRECTIONS)}")
+    given = merge_options(options, sentences=[], test=None)
+    sentences = given["sentences"]
     if len(sentences) < 2:
         raise UserError("displays.yaml: option sentences must name at least two, to compare the last with the first")
     maps, by_head, scores = [], [], []
@@ -88,20 +81,20 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         model, words = run.load()
         found = compute_encoder_attention(model, encode_sentences(sentences, words, run))
         for sentence, attention in zip(sentences, found, strict=True):
-            divergence = compute_kl_divergence(found[0], attention, direction)
+            divergence = compute_kl_divergence(found[0], attention)
             maps.append(make_map_table(run, sentence, ("layer", "head", "query", "key"), "weight", attention))
             by_head.append(make_map_table(run, sentence, ("layer", "head"), "attention_kl", divergence.mean(-1)))
-        scores.append(make_score_row(run, "attention_kl", divergence.mean(), "nats", divergence.size))
+        scores += run.make_scores({"attention_kl": (divergence.mean(), "nats", divergence.size)})
         if given["test"]:
-            scores.append(score_word_swaps(run, model, words, direction, given["test"]))
+            scores += score_word_swaps(run, model, words, given["test"])
     files = {"attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"])}
     files["kl_by_head"] = stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"])
     return AnalysisResult(scores, files)
 
 
 def score_word_swaps(
-    run: TrainedRun, model: nn.Module, words: list[str], direction: str, options: dict[str, Any]
-) -> dict[str, Any]:
+    run: TrainedRun, model: nn.Module, words: list[str], options: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Compute the score `attention_kl_test`. Raises UserError if no sentence has a word to replace."""
     given = merge_options(options, split="test", replace={}, count=500, seed=0)
     pairs = make_word_swaps(run.list_sentences(given["split"], words), given["replace"], given["count"], given["seed"])
@@ -109,5 +102,5 @@ def score_word_swaps(
         raise UserError(f"{run.data}: no sentence of {given['split']} has the word {' or '.join(given['replace'])}")
     sides = [encode_sentences(side, words, run) for side in zip(*pairs, strict=True)]
     known, new = (compute_encoder_attention(model, side) for side in sides)
-    means = [compute_kl_divergence(p, q, direction).mean() for p, q in zip(known, new, strict=True)]
-    return make_score_row(run, "attention_kl_test", float(np.mean(means)), "nats", len(means), split=given["split"])
+    means = [compute_kl_divergence(p, q).mean() for p, q in zip(known, new, strict=True)]
+    return run.make_scores({"attention_kl_test": (np.mean(means), "nats", len(means))}, split=given["split"])

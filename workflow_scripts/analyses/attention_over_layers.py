@@ -1,4 +1,4 @@
-"""Which earlier layers fuse-attention reads: mean weights, histogram and entropy of each layer (LRF)."""
+"""Which earlier layers fuse-attention reads: mean weights and their entropy (LRF)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -17,11 +17,6 @@ from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 BATCH_TOKENS = 4096
-COLUMNS = {
-    "mean_weights": ["side", "layer", "head", "fused_layer", "weight"],
-    "histogram": ["side", "layer", "fused_layer", "low", "high", "share"],
-    "entropy": ["side", "layer", "head", "nats", "largest"],
-}
 
 
 def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
@@ -51,36 +46,25 @@ def compute_entropy(weights: np.ndarray) -> np.ndarray:
     return -(weights * np.log(np.maximum(weights, np.finfo(float).tiny))).sum(-1)
 
 
-def make_layer_tables(weights: np.ndarray, fused: Sequence[int], bins: int) -> dict[str, pandas.DataFrame]:
-    """Make the tables of a layer from its weights [positions, heads, K] for the earlier layers `fused` [K].
-
-    The histogram has the share of (position, head) by weight, in `bins` of equal width; `largest` is ln K.
-    """
-    edges = np.linspace(0, 1, bins + 1)
+def make_weight_table(weights: np.ndarray, fused: Sequence[int]) -> pandas.DataFrame:
+    """Make a table of the mean weights by head of a layer: [positions, heads, K] for the earlier layers `fused` [K]."""
     head, place = (index.ravel() for index in np.indices(weights.shape[1:]))
     means = {"head": head + 1, "fused_layer": np.asarray(fused)[place], "weight": weights.mean(0).ravel()}
-    shares = [np.histogram(weights[..., k], edges)[0] / weights[..., k].size for k in range(len(fused))]
-    histogram = {"fused_layer": np.repeat(fused, bins), "low": np.tile(edges[:-1], len(fused))}
-    histogram |= {"high": np.tile(edges[1:], len(fused)), "share": np.concatenate(shares)}
-    nats = compute_entropy(weights).mean(0)
-    entropy = {"head": np.arange(len(nats)) + 1, "nats": nats, "largest": np.log(len(fused))}
-    tables = {"mean_weights": means, "histogram": histogram, "entropy": entropy}
-    return {name: pandas.DataFrame(content) for name, content in tables.items()}
+    return pandas.DataFrame(means)
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Describe the attention over layers of each run by tables, and by two scores for `encoder`, `decoder` and `all`.
+    """Give the mean weights of each run (mean_weights.csv), and two scores for `encoder`, `decoder` and `all`.
 
-    options: split, sentences, seed: the data are at most `sentences` random pairs of the split; bins of the histogram.
+    options: split, sentences, seed: the data are at most `sentences` random pairs of the split.
     Scores are means over heads, and over the layers after the first (the first can read only one layer):
         fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same layer, K if they read all
             K layers equally.
         fusion_entropy: the mean entropy of a position in percent of ln K: 0 if each position reads a single layer.
     A variant that fuses only the previous layer has no choice: its scores are 1 and 0.
     """
-    given = merge_options(options, split="test", sentences=500, seed=0, bins=20)
-    tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
-    scores = []
+    given = merge_options(options, split="test", sentences=500, seed=0)
+    scores, tables = [], []
     for run in runs:
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
@@ -90,8 +74,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         for (side, layer), weights in weights_of.items():
             K = weights.shape[-1]
             fused = [layer - 1] if model.settings.fuse_over == "previous" else list(range(K))
-            for name, table in make_layer_tables(weights, fused, given["bins"]).items():
-                tables[name].append(table.assign(**run.columns, side=side, layer=layer))
+            tables.append(make_weight_table(weights, fused).assign(**run.columns, side=side, layer=layer))
             if layer > 1:
                 layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
                 entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
@@ -100,9 +83,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         for side, pairs in by_side.items():
             if pairs:
                 layers, entropy = np.mean(pairs, axis=0)
-                found = {
-                    "fused_layers": (layers, "layers", len(pairs)),
-                    "fusion_entropy": (entropy, "percent", len(pairs)),
-                }
-                scores += make_score_rows(run, found, subset=side, split=given["split"])
-    return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
+                n = len(pairs)
+                found = {"fused_layers": (layers, "layers", n), "fusion_entropy": (entropy, "percent", n)}
+                scores += run.make_scores(found, subset=side, split=given["split"])
+    files = {"mean_weights": stack_tables(tables, ["side", "layer", "head", "fused_layer", "weight"])}
+    return AnalysisResult(scores, files)

@@ -21,10 +21,11 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.published import Key, Published
+from workflow_scripts.evaluation.scores import make_scores
 
 NEEDED = ("runs_needed_score", "runs_needed_cv")
 LEVEL, POWER = 0.05, 0.8  # two-sided
-MAX_RUNS = 10**9
+PROTOCOL = "paper"  # the numbers are the paper's own at every scale
 COLUMNS = ["model", "task", "rate", "ratio", "difference", "low", "high", "p_value", *NEEDED]
 
 
@@ -43,24 +44,22 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
     given = merge_options(
         options, displays={}, rates={}, models=[], versions=["CARMA", "FT"], runs=6, misprinted=[], twice={}
     )
-    pairs, runs = list_compared_models(published, given), given["runs"]
+    pairs = list_compared_models(published, given)
     if not pairs:
         raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
-    scores, repeated = score_spreads(pairs, runs), []
-    for pair, metric in product(pairs, NEEDED):
-        if pair[metric] is not None:
-            where = {"rate": pair["rate"], "subset": pair["model"]}
-            scores.append(_make_row(pair["task"], metric, pair[metric], "runs", 1, **where))
+    scores, repeated = score_spreads(pairs, given["runs"]), []
+    for pair in pairs:
+        where = {"task": pair["task"], "rate": pair["rate"], "subset": pair["model"], "protocol": PROTOCOL}
+        scores += make_scores(where, {metric: (pair[metric], "runs", 1) for metric in NEEDED})
     for name, patterns in given["twice"].items():
         rows = [row for left, right in patterns for row in compare_repeated_numbers(published, left, right)]
-        differ = sum(not row["agree"] for row in rows)
-        scores.append(_make_row("all", "pairs_compared", len(rows), "pairs", len(rows), subset=name))
-        scores.append(_make_row("all", "pairs_differing", differ, "pairs", len(rows), subset=name))
+        counts = {"pairs_compared": len(rows), "pairs_differing": sum(not row["agree"] for row in rows)}
+        values = {metric: (count, "pairs", len(rows)) for metric, count in counts.items()}
+        scores += make_scores({"task": "all", "subset": name, "protocol": PROTOCOL}, values)
         repeated += [{"where": name, **row} for row in rows]
-    ratios = pandas.DataFrame(pairs).assign(p_value=[compute_ratio_p_value(pair["ratio"], runs) for pair in pairs])
-    ratios["low"], ratios["high"] = compute_null_interval(runs)
-    files = {"cv_ratios": ratios[COLUMNS], "printed_twice": pandas.DataFrame(repeated)}
-    return AnalysisResult(scores, files)
+    ratios = pandas.DataFrame(pairs)
+    ratios["low"], ratios["high"] = compute_null_interval(given["runs"])
+    return AnalysisResult(scores, {"cv_ratios": ratios[COLUMNS], "printed_twice": pandas.DataFrame(repeated)})
 
 
 def list_compared_models(published: dict[Key, Published], given: dict[str, Any]) -> list[dict[str, Any]]:
@@ -75,9 +74,10 @@ def list_compared_models(published: dict[Key, Published], given: dict[str, Any])
             continue
         score, other_score, cv, other_cv = (cell.value for cell in cells)
         pair = {"model": model, "task": task, "rate": rate, "difference": score - other_score}
-        pair |= dict.fromkeys(["ratio", *NEEDED])
+        pair |= dict.fromkeys(["ratio", "p_value", *NEEDED])
         if [display, model, prefix] not in given["misprinted"]:
             pair["ratio"] = cv / other_cv
+            pair["p_value"] = compute_ratio_p_value(pair["ratio"], given["runs"])
             deviations = (cv * score, other_cv * other_score)  # over runs, in points
             pair["runs_needed_score"] = count_runs_for_difference(pair["difference"], *deviations)
             pair["runs_needed_cv"] = count_runs_for_ratio(pair["ratio"])
@@ -91,10 +91,8 @@ def compute_null_interval(runs: int) -> tuple[float, float]:
     return math.sqrt(low), math.sqrt(high)
 
 
-def compute_ratio_p_value(ratio: float | None, runs: int) -> float | None:
+def compute_ratio_p_value(ratio: float, runs: int) -> float:
     """Compute the two-sided p of the F test for equal standard deviations over `runs` runs each."""
-    if ratio is None:
-        return None
     tail = stats.f.cdf(ratio**2, runs - 1, runs - 1)
     return float(2 * min(tail, 1 - tail))
 
@@ -110,27 +108,22 @@ def score_spreads(pairs: list[dict[str, Any]], runs: int) -> list[dict]:
         logs = np.log(ratios)
         differences = np.array([pair["difference"] for pair in chosen])
         found = {
-            "cv_ratio_count": (len(ratios), "cells"),
-            "cv_ratio_mean": (float(np.exp(logs.mean())), "ratio"),
-            "cv_ratio_t": (compute_t_value(logs), "t"),
-            "cv_ratio_inside": (sum(low <= ratio <= high for ratio in ratios), "cells"),
-            "difference_mean": (float(differences.mean()), "points"),
-            "difference_t": (compute_t_value(differences), "t"),
+            "cv_ratio_count": (len(ratios), "cells", len(chosen)),
+            "cv_ratio_mean": (np.exp(logs.mean()), "ratio", len(chosen)),
+            "cv_ratio_t": (compute_t_value(logs), "t", len(chosen)),
+            "cv_ratio_inside": (sum(low <= ratio <= high for ratio in ratios), "cells", len(chosen)),
+            "difference_mean": (differences.mean(), "points", len(chosen)),
+            "difference_t": (compute_t_value(differences), "t", len(chosen)),
         }
-        where = {"rate": rate, "subset": "all" if rate is None else None}
-        for metric, (value, unit) in found.items():
-            if value is not None:
-                scores.append(_make_row(task, metric, value, unit, len(chosen), **where))
-    scores.append(_make_row("all", "cv_ratio_null_low", low, "ratio", runs))
-    scores.append(_make_row("all", "cv_ratio_null_high", high, "ratio", runs))
-    return scores
+        where = {"task": task, "rate": rate, "subset": "all" if rate is None else None, "protocol": PROTOCOL}
+        scores += make_scores(where, found)
+    ends = {"cv_ratio_null_low": (low, "ratio", runs), "cv_ratio_null_high": (high, "ratio", runs)}
+    return scores + make_scores({"task": "all", "subset": None, "protocol": PROTOCOL}, ends)
 
 
 def compute_t_value(values: np.ndarray) -> float | None:
     """Compute Student's t of the mean of `values` [N] against 0; None for fewer than two values."""
-    if len(values) < 2:
-        return None
-    return float(values.mean() / (values.std(ddof=1) / math.sqrt(len(values))))
+    return values.mean() / (values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
 
 
 def count_runs_for_difference(difference: float, std: float, other_std: float) -> int | None:
@@ -155,7 +148,7 @@ def count_runs_for_difference(difference: float, std: float, other_std: float) -
         return None
     # The noncentral t is slow and inaccurate for many thousands of degrees of freedom.
     needed = find_smallest_count(normal_power)
-    return find_smallest_count(power) if needed is not None and needed < 500 else needed
+    return find_smallest_count(power, 1000) if needed is not None and needed < 500 else needed
 
 
 def count_runs_for_ratio(ratio: float) -> int | None:
@@ -168,14 +161,10 @@ def count_runs_for_ratio(ratio: float) -> int | None:
     return None if ratio == 1 else find_smallest_count(power)
 
 
-def find_smallest_count(power: Callable[[int], float]) -> int | None:
-    """Find the smallest number of runs, at least 2, with 80% power; `power` must increase with the runs."""
-    high = 2
-    while power(high) < POWER:
-        high *= 2
-        if high > MAX_RUNS:
-            return None
-    return bisect_left(range(high + 1), POWER, lo=max(2, high // 2 + 1), key=power)
+def find_smallest_count(power: Callable[[int], float], most: int = 10**9) -> int | None:
+    """Find the smallest number of runs, from 2 to `most`, with 80% power; `power` must increase with the runs."""
+    found = bisect_left(range(most + 1), POWER, lo=2, key=power)
+    return found if found <= most else None
 
 
 def compare_repeated_numbers(published: dict[Key, Published], left: str, right: str) -> list[dict]:
@@ -204,8 +193,3 @@ def compute_printed_step(number: Published) -> float:
     digits = Decimal(re.search(r"\d+(?:\.\d+)?", number.printed)[0])
     scale = 100 if number.value and math.isclose(abs(number.value), 100 * float(digits)) else 1
     return scale * 10.0 ** int(digits.as_tuple().exponent)
-
-
-def _make_row(task: str, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
-    """Make a row of scores.csv. Its numbers are the paper's own at every scale."""
-    return {"task": task, "metric": metric, "value": float(value), "unit": unit, "n": n, "protocol": "paper", **columns}

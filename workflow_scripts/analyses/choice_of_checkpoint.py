@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import merge_options
@@ -35,7 +35,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             raise UserError(f"{path} has no validation called {given['name']}; correct the analysis's option `name`")
         scores = {"validation_best": (max(value for _, value in values), "percent", len(values))}
         scores["validation_last"] = values[-1][1], "percent", 1
-        found.scores += make_score_rows(run, scores)
+        found.scores += run.make_scores(scores)
         training = read_json(run.folder / "run.json")["spec"]["training"]
         first, last = given["after"] * training["max_steps"], training["max_steps"] - training.get("decay_steps", 0)
         draws = np.array([value for step, value in values if first < step <= last])
@@ -47,7 +47,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         scores = {"validation_mean": (draws.mean(), "percent", len(draws))}
         counts = {str(k): k for k in given["draws"] if k <= len(draws)} | {"all": len(draws)}
         scores |= {f"gain_best_of_{name}": (gain[k - 1], "points", len(draws)) for name, k in counts.items()}
-        found.scores += make_score_rows(run, scores)
+        found.scores += run.make_scores(scores)
         table = {"k": np.arange(1, len(draws) + 1), "expected_maximum": best, "gain": gain}
         tables.append(pandas.DataFrame(run.columns | table))
     found.files["gains"] = stack_tables(tables, ["k", "expected_maximum", "gain"])

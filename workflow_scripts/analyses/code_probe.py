@@ -11,7 +11,7 @@ from typing import Any
 
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
@@ -71,6 +71,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
         for name, classify in {"": code.get, "_words": str, "_none": lambda word: ""}.items():
             classes, others = ([classify(word) for word, _ in tokens] for tokens in (fitted, tested))
             value = compute_probe_accuracy(others, expected, find_most_frequent_tags(classes, tags))
-            row = make_score_row(run, f"pos_accuracy{name}", value, "percent", len(tested), split=given["split"])
-            scores.append(row)
+            values = {f"pos_accuracy{name}": (value, "percent", len(tested))}
+            scores += run.make_scores(values, split=given["split"])
     return AnalysisResult(scores, {}, notes)

@@ -10,7 +10,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import drop_name, merge_options
@@ -81,13 +81,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         for layer, used in enumerate(uses, start=1):
             codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
             codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
-            scores += make_score_rows(run, codes, split=given["split"], layer=layer)
+            scores += run.make_scores(codes, split=given["split"], layer=layer)
             share = [100 * part.mean() / tokens for part in np.array_split(np.sort(used)[::-1], parts)]
             table = pandas.DataFrame({"layer": layer, "part": np.arange(parts) + 1, "share": share})
             tables["usage"].append(table.assign(**run.columns))
         gold_scores = compute_gold_scores(*map(np.concatenate, zip(*words, strict=True)))
-        gold_scores = {metric: (value, "percent", n) for metric, (value, n) in gold_scores.items()}
-        scores += make_score_rows(run, gold_scores, split=given["split"])
+        scores += run.make_scores(gold_scores, split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
 
 
@@ -146,15 +145,14 @@ def select_word_weights(
     return weights[known], gold[known]
 
 
-def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, int]]:
-    """Return metric -> (percent, number of words) from weights and gold sememes [W, K]; see `analyse`."""
-    total = weights.sum(1)
-    found = {"zero_words": (100 * float((total == 0).mean()), len(total))} if len(total) else {}
-    some = total > 0
+def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, str, int]]:
+    """Return metric -> (value, "percent", number of words) from weights and gold sememes [W, K]; see `analyse`."""
+    some = weights.sum(1) > 0
+    found = {"zero_words": (~some, len(some))}
     if some.any():
-        weights, gold, total = weights[some], gold[some], total[some]
-        n, mean = len(total), (weights / total[:, None]).mean(0)
-        found["gold_weight"] = (100 * float(((weights * gold).sum(1) / total).mean()), n)
-        found["gold_weight_mean_word"] = (100 * float((gold @ mean).mean()), n)
-        found["gold_first"] = (100 * float(gold[np.arange(n), weights.argmax(1)].mean()), n)
-    return found
+        weights, gold = weights[some], gold[some]
+        n, shares = len(weights), weights / weights.sum(1, keepdims=True)
+        found["gold_weight"] = (weights * gold).sum(1) / weights.sum(1), n
+        found["gold_weight_mean_word"] = gold @ shares.mean(0), n
+        found["gold_first"] = gold[np.arange(n), weights.argmax(1)], n
+    return {metric: (100 * float(values.mean()), "percent", n) for metric, (values, n) in found.items() if n}

@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_s
 from torch import nn
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
@@ -24,8 +24,9 @@ from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence
-SCAN_CLASSES = {"verb": ("walk", "look", "run", "jump", "turn"), "direction": ("left", "right")}
-SCAN_CLASSES |= {"preposition": ("around", "opposite"), "adverb": ("twice", "thrice"), "conjunction": ("and", "after")}
+SCAN_WORDS = {"verb": "walk look run jump turn", "direction": "left right", "preposition": "around opposite"}
+SCAN_WORDS |= {"adverb": "twice thrice", "conjunction": "and after"}
+SCAN_CLASSES = {word: name for name, words in SCAN_WORDS.items() for word in words.split()}
 COGS_DETERMINERS = ("a", "the")
 OTHER = "function word"
 VERB_FORMS = {"was": "verb, participle", "to": "verb, infinitive"}  # by the word before
@@ -90,32 +91,31 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     for run in runs:
         table, vectors = make_word_table(run, given["classes"])
         table[["x", "y"]] = project_tsne(vectors, given["seed"])
-        tables.append(pandas.concat([pandas.DataFrame(run.columns, table.index), table], axis=1))
+        tables.append(pandas.DataFrame({**run.columns, **table}))
         has_codes = table["code"].notna().all()
-        if has_codes:
-            scores.append(make_score_row(run, "codes_in_use", table["code"].nunique(), "codes", len(table)))
+        values = {"codes_in_use": (table["code"].nunique(), "codes", len(table))} if has_codes else {}
         real = (table["word"] != END).to_numpy()
         table, vectors = table[real].reset_index(drop=True), vectors[real]
         silhouettes = pandas.Series(silhouette_samples(vectors, table["class"]), table["word"])
-        scores.append(make_score_row(run, "silhouette", silhouettes.mean(), "index", len(table)))
+        values["silhouette"] = silhouettes.mean(), "index", len(table)
         if has_codes:
             labels = (table["class"], table["code"].astype(int))
-            scores.append(make_score_row(run, "v_measure", v_measure_score(*labels), "index", len(table)))
-            scores.append(make_score_row(run, "adjusted_rand", adjusted_rand_score(*labels), "index", len(table)))
+            values["v_measure"] = v_measure_score(*labels), "index", len(table)
+            values["adjusted_rand"] = adjusted_rand_score(*labels), "index", len(table)
         if given["focus"] and _has_words(silhouettes, given["focus"], run, notes):
             word = given["focus"]["word"]
-            scores.append(make_score_row(run, f"{word}_silhouette", silhouettes[word], "index", 1))
+            values[f"{word}_silhouette"] = silhouettes[word], "index", 1
             if has_codes:
                 codes = dict(zip(table["word"], table["code"], strict=True))
-                for name, value in score_focus_code(codes, **given["focus"]).items():
-                    scores.append(make_score_row(run, name, value, "share", 1))
+                shares = score_focus_code(codes, **given["focus"])
+                values |= {name: (share, "share", 1) for name, share in shares.items()}
         if given["output"] and has_codes:
             target, wanted = read_vocabularies(run.data)["target"], given["output"]
             codes = dict(zip(target, assign_codes(run.load()[0], "target", range(len(target))), strict=True))
             if _has_words(codes, wanted, run, notes):
                 shared = codes[wanted["word"]] in [codes[peer] for peer in wanted["peers"]]
-                name = f"{wanted['word']}_with_any_{wanted['name']}"
-                scores.append(make_score_row(run, name, shared, "share", 1))
+                values[f"{wanted['word']}_with_any_{wanted['name']}"] = shared, "share", 1
+        scores += run.make_scores(values)
     return AnalysisResult(scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes)
 
 
@@ -139,12 +139,11 @@ def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
 
     `turn` is a verb, because the grammar has no other class for it, although it always has a direction.
     """
-    by_word = {word: name for name, members in SCAN_CLASSES.items() for word in members}
     originals = {word: word.rstrip("0123456789") for word in words if word not in SPECIAL_TOKENS}
     for word, original in originals.items():
-        if original not in by_word:
+        if original not in SCAN_CLASSES:
             raise UserError(f"'{word}' is no word of SCAN; set option classes in displays.yaml to that of the data")
-    return {word: by_word[original] for word, original in originals.items()}
+    return {word: SCAN_CLASSES[original] for word, original in originals.items()}
 
 
 def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

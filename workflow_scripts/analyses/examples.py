@@ -7,11 +7,12 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.scores import make_scores
 
 NO_LETTER = re.compile(r"[\W_]+")
 
@@ -37,8 +38,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 if name is None or name in names.values():
                     continue
                 names[split, row["item"]] = name
-                what = {"task": task, "subset": name, "metric": "label", "value": row["label"], "unit": unit, "n": 1}
-                found.scores.append(what | {"protocol": protocol})
+                where = {"task": task, "subset": name, "protocol": protocol}
+                found.scores += make_scores(where, {"label": (row["label"], unit, 1)})
         found.notes += [f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()]
         items = [item for _, item in names]
         for run in task_runs:
@@ -47,8 +48,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 raise UserError(f"{path} does not exist; evaluate {run} first")
             for row in pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []:
                 if name := names.get((row["split"], row["item"])):
-                    where = {"subset": name, "readout": row["readout"]}
-                    found.scores.append(make_score_row(run, "prediction", row["prediction"], unit, 1, **where))
+                    values = {"prediction": (row["prediction"], unit, 1)}
+                    found.scores += run.make_scores(values, subset=name, readout=row["readout"])
     return found
 
 

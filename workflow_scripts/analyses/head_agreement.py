@@ -11,7 +11,7 @@ import pandas
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import END, assign_codes, find_word_classes
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences, make_score_rows
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences
 from workflow_scripts.common.plug_ins import merge_options
 
 METRICS = {"codes": "head_agreement", "classes": "head_agreement_classes", "printed": "head_agreement_printed"}
@@ -95,7 +95,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             means = {METRICS[item_set]: (np.mean(shares), "percent", len(pairs))}
             if item_set == "printed" and coder == str(run):
                 means["printed_same_codes"] = 100 * np.mean(same), "percent", len(pairs)
-            scores += make_score_rows(run, means, split=split, item_set=item_set)
+            scores += run.make_scores(means, split=split, item_set=item_set)
             for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
                 pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
                 rows.append({**run.columns, "item_set": item_set, **pair})

@@ -18,7 +18,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
-from workflow_scripts.interventions.intervene import METRIC, PREFIX, make_cv_rows
+from workflow_scripts.interventions.intervene import METRIC, PREFIX, compute_cv
 
 WHERE = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
 
@@ -56,13 +56,12 @@ def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) ->
     shared = right.index[right]
     own = answers[answers["variant"] == run.variant]
     own = own[pandas.MultiIndex.from_frame(own[["readout", "item"]]).isin(shared)]
-    columns = run.columns | {"split": "test", "subset": "all", "protocol": run.protocol, "item_set": "common_correct"}
+    columns = {"split": "test", "item_set": "common_correct"}
     draws: dict[tuple[str, float], list[float]] = {}
     sizes = {}
     for readout in sorted(answers["readout"].unique()):
         count = sizes[readout] = int((shared.get_level_values("readout") == readout).sum())
-        items = {"metric": "items", "value": float(count), "unit": "items", "n": count, "readout": readout}
-        found.scores.append(columns | items)
+        found.scores += run.make_scores({"items": (count, "items", count)}, readout=readout, **columns)
         if not count:
             found.notes.append(f"{run}: no common item by {readout}")
     for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
@@ -71,17 +70,17 @@ def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) ->
         readout, synonyms = known["readout"], known["intervention"] == "synonyms"
         metric = f"{PREFIX[readout]}consistency" if synonyms else METRIC[readout]
         value = 100 * float(correct.mean())
-        found.scores.append(columns | known | {"metric": metric, "value": value, "unit": "percent", "n": len(correct)})
+        found.scores += run.make_scores({metric: (value, "percent", len(correct))}, **columns, **known)
         if synonyms:
             draws.setdefault((readout, known["rate"]), []).append(value)
     for (readout, rate), values in draws.items():
-        where = {"intervention": "synonyms", "readout": readout, "rate": rate}
-        rows = make_cv_rows(PREFIX[readout], values, **columns, **where)
-        found.scores += rows
-        cv, share = rows[0]["value"] if rows else None, sum(values) / len(values) / 100
-        if not cv:
-            why = "CV 0, no logarithm" if rows else "no CV"
+        spread, share = compute_cv(values), sum(values) / len(values) / 100
+        scores = {PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()}
+        if not spread.get("cv"):
+            why = "CV 0, no logarithm" if spread else "no CV"
             found.notes.append(f"{run}: {why} over {len(values)} draws at rate {rate:g} by {readout}, mean {share:.1%}")
         if share > 0:
-            noise = {"metric": f"{PREFIX[readout]}cv_noise", "unit": "ratio", "n": sizes[readout]}
-            found.scores.append(columns | where | noise | {"value": math.sqrt((1 - share) / (share * sizes[readout]))})
+            noise = math.sqrt((1 - share) / (share * sizes[readout]))
+            scores[f"{PREFIX[readout]}cv_noise"] = noise, "ratio", sizes[readout]
+        where = {"intervention": "synonyms", "readout": readout, "rate": rate}
+        found.scores += run.make_scores(scores, **columns, **where)

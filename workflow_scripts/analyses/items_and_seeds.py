@@ -17,6 +17,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
+from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.evaluation.statistics import Effect, average_over_seeds_and_items, compare_with_constant
 
 READOUT = "vocabulary"
@@ -132,12 +133,10 @@ def _compare(found: AnalysisResult, columns: dict[str, Any], left: Answers, righ
     left, right = (Answers(side.right[:, usable], side.counted[:, usable]) for side in (left, right))
     alone = compare_with_constant(left.compute_seed_means() - right.compute_seed_means(), 0.0)
     both = compute_two_way_effect(left, right)
-    values = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
-    values |= {"both_low": both.low, "both_high": both.high}
-    columns |= {"unit": "points", "n": alone.n}
-    known = {metric: value for metric, value in values.items() if value is not None}
-    found.scores += [columns | {"metric": metric, "value": value} for metric, value in known.items()]
+    ends = {"difference": alone.value, "seeds_low": alone.low, "seeds_high": alone.high}
+    ends |= {"both_low": both.low, "both_high": both.high}
     items = int((left.counted | right.counted).any((0, 1)).sum())
-    found.scores.append(columns | {"metric": "items", "value": float(items), "unit": "items", "n": items})
+    values = {metric: (value, "points", alone.n) for metric, value in ends.items()}
+    found.scores += make_scores(columns, values | {"items": (items, "items", items)})
     if both.low is None and alone.low is not None:
         found.notes.append(f"{what}: a seed has only one item; no interval over items")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
@@ -42,8 +42,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 found.notes.append(f"{mean}: not all of its scores are there for {' and '.join([name, *others])}")
             where = {"subset": subset, "item_set": mean, "readout": run and run.readout}
             for seed, value in values.items():
-                row = make_score_row(replace(run, seed=seed), metric, value, unit, len(cells), **where)
-                found.scores.append(row)
+                found.scores += replace(run, seed=seed).make_scores({metric: (value, unit, len(cells))}, **where)
     return found
 
 

@@ -8,7 +8,7 @@ import pandas
 
 from workflow_scripts.analyses.embedding_space import END, make_word_table, project_tsne
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, make_score_row, stack_tables
+from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, stack_tables
 from workflow_scripts.common.plug_ins import merge_options
 
 COLUMNS = ["space", "word", "class", "rank", "neighbour", "neighbour_class", "distance"]
@@ -40,7 +40,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             points = points[real]
             nearest = np.stack([find_nearest_rows(points, row, given["k"]) for row in range(len(real))])
             same = (word_classes[nearest] == word_classes[:, None]).mean()
-            scores.append(make_score_row(run, f"neighbours_same_class_{space}", 100 * same, "percent", len(real)))
+            scores += run.make_scores({f"neighbours_same_class_{space}": (100 * same, "percent", len(real))})
             for row in (row for word in given["words"] for row in np.flatnonzero(words == word)):
                 distance = np.linalg.norm(points[nearest[row]] - points[row], axis=1)
                 where = {**run.columns, "space": space, "word": words[row], "class": word_classes[row]}

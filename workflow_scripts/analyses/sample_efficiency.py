@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs, make_score_row
+from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
@@ -35,8 +35,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             start, end = (_read_by_readout(by_task[task], wanted, given["without"]) for task in ends)
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
-                row = make_score_row(by_task[ends[1]], "mean_gain", gain, "points", len(tasks) - 1, readout=readout)
-                found.scores.append(row)
+                values = {"mean_gain": (gain, "points", len(tasks) - 1)}
+                found.scores += by_task[ends[1]].make_scores(values, readout=readout)
     return found
 
 

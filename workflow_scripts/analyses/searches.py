@@ -7,7 +7,7 @@ from typing import Any
 import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, make_score_rows
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.importing import read_settings
@@ -35,8 +35,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             "best": (search["best"]["value"], "percent", len(tried)),
             "range": (tried["value"].max() - tried["value"].min(), "points", len(tried)),
         }
-        found.scores += make_score_rows(of_search, values, readout=read_settings(search["spec"]["model"]).readout)
-        tables.append(pandas.DataFrame(of_search.columns, index=tried.index).join(tried))
+        found.scores += of_search.make_scores(values, readout=read_settings(search["spec"]["model"]).readout)
+        tables.append(pandas.DataFrame({**of_search.columns, **tried}))
     if tables:
         found.files["pairs"] = pandas.concat(tables, ignore_index=True)
     return found

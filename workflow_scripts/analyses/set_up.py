@@ -8,6 +8,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import merge_options
+from workflow_scripts.evaluation.scores import make_scores
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
@@ -21,23 +22,20 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     scores = []
     for task, run in sorted(by_task.items()):
         dataset = read_json(run.data / "dataset.json")
-        what = {"task": task, "subset": "all", "metric": "examples", "unit": "examples"}
-        what["protocol"] = dataset["protocol"]
         for split, counts in dataset["splits"].items():
-            scores.append(what | {"split": split, "value": float(counts["rows"]), "n": counts["rows"]})
+            where = {"task": task, "split": split, "protocol": dataset["protocol"]}
+            scores += make_scores(where, {"examples": (counts["rows"], "examples", counts["rows"])})
     for method, run in sorted(by_method.items()):
         config = AutoConfig.from_pretrained(run.folder / "checkpoint", local_files_only=True)
         count = read_json(run.folder / "run.json")["parameters"]
         # GPT-2 has no value if it uses four times the width.
         feed_forward = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None)
         values = {
-            "parameters": (count / 1e6, "million"),
-            "layers": (config.num_hidden_layers, "layers"),
-            "width": (config.hidden_size, "dimensions"),
-            "heads": (config.num_attention_heads, "heads"),
-            "feed_forward": (feed_forward or 4 * config.hidden_size, "dimensions"),
+            "parameters": (count / 1e6, "million", count),
+            "layers": (config.num_hidden_layers, "layers", count),
+            "width": (config.hidden_size, "dimensions", count),
+            "heads": (config.num_attention_heads, "heads", count),
+            "feed_forward": (feed_forward or 4 * config.hidden_size, "dimensions", count),
         }
-        what = {"task": run.task, "subset": method, "n": count, "protocol": run.protocol}
-        for name, (value, unit) in values.items():
-            scores.append(what | {"metric": name, "value": float(value), "unit": unit})
+        scores += make_scores({"task": run.task, "subset": method, "protocol": run.protocol}, values)
     return AnalysisResult(scores)

@@ -12,6 +12,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.tasks.batching import EOS
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 
@@ -43,6 +44,10 @@ class TrainedRun:
         """The columns that name the run in every table of an analysis."""
         return {name: getattr(self, name) for name in RUN_COLUMNS}
 
+    def make_scores(self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any) -> list[dict[str, Any]]:
+        """Make rows of scores.csv of this run with more `columns`, like `evaluation.scores.make_scores`."""
+        return make_scores({**self.columns, "protocol": self.protocol, **columns}, values)
+
     def load(self) -> tuple[nn.Module, list[str]]:
         """Return (model on the CPU in eval mode, source words by id). Raises UserError for a damaged run."""
         model, vocabulary, _ = load_run(self.folder, self.data)
@@ -63,19 +68,6 @@ def group_runs(runs: Sequence[TrainedRun], *names: str) -> Iterator[tuple[tuple,
     """Yield (values of the fields `names`, the runs that have them), in the order of the values."""
     fields = attrgetter(*names)
     return ((values, list(group)) for values, group in groupby(sorted(runs, key=fields), key=fields))
-
-
-def make_score_row(run: TrainedRun, metric: str, value: float, unit: str, n: int, **columns: Any) -> dict[str, Any]:
-    """Make a row of scores.csv; `n` is how many values were averaged. The default subset is "all"."""
-    row = {**run.columns, "split": "", "subset": "all", "metric": metric, "value": float(value), "unit": unit, "n": n}
-    return {**row, "protocol": run.protocol, **columns}
-
-
-def make_score_rows(
-    run: TrainedRun, values: Mapping[str, tuple[float, str, int]], **columns: Any
-) -> list[dict[str, Any]]:
-    """Make rows of scores.csv from metric -> (value, unit, n)."""
-    return [make_score_row(run, metric, *value, **columns) for metric, value in values.items()]
 
 
 def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:

@@ -18,7 +18,7 @@ from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.formats import hownet
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
-from workflow_scripts.evaluation.scores import find_subset_rows
+from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
 
@@ -54,8 +54,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
                 else:
                     values, undefined = compute_correlations(answer[rows], label[rows])
                 where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
-                where |= {"unit": "percent", "n": len(rows), "protocol": run.protocol}
-                found.scores += [where | {"metric": name, "value": value} for name, value in values.items()]
+                where["protocol"] = run.protocol
+                found.scores += make_scores(where, {name: (v, "percent", len(rows)) for name, v in values.items()})
                 found.notes += [f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in undefined.items()]
     return found
 

@@ -13,7 +13,7 @@ import pandas
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.plug_ins import merge_options
-from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.evaluation.scores import make_scores, read_scores
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
@@ -29,14 +29,11 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
         for rate, table in rows[rows["metric"] == "consistency"].groupby("rate", sort=False):
             # Only the seeds with a score for every draw.
             values = table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
-            columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "unit": "points"}
-            columns["protocol"] = members[0].protocol
-            parts = zip(("sd_training_seeds", "sd_draws"), split_variance(values), values.shape, strict=True)
-            found.scores += [
-                columns | {"metric": metric, "value": math.sqrt(part), "n": n}
-                for metric, part, n in parts
-                if part is not None
-            ]
+            seeds, draws = (part if part is None else math.sqrt(part) for part in split_variance(values))
+            deviations = {"sd_training_seeds": (seeds, "points", len(values))}
+            deviations["sd_draws"] = draws, "points", values.shape[1]
+            columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "protocol": members[0].protocol}
+            found.scores += make_scores(columns, deviations)
     return found
 
 

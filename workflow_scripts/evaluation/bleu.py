@@ -12,7 +12,7 @@ import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.evaluation.scores import find_subset_rows
+from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
 
 WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
 
@@ -33,5 +33,5 @@ def score_outputs(
         bleu = BLEU(tokenize=parse_as(Options, options, WHERE, metric).tokenize, force=True)
         for subset, rows in find_subset_rows(subsets).items():
             score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
-            found.append({"subset": subset, "metric": metric, "value": score, "unit": "BLEU", "n": len(rows)})
+            found += make_scores({"subset": subset}, {metric: (score, "BLEU", len(rows))})
     return found

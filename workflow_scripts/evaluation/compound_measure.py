@@ -9,6 +9,7 @@ import pyarrow as pa
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
+from workflow_scripts.evaluation.scores import make_scores
 
 METRICS = ("cter_instance", "cter_aggregate")
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
@@ -29,8 +30,7 @@ def score_outputs(
     errors = find_compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
     rows = []
     for subset, (instance, aggregate, sentences) in compute_rates_by_phrase(compounds, errors).items():
-        of_subset = {"subset": subset, "unit": "percent"}
-        rows.append({**of_subset, "metric": "cter_instance", "value": instance, "n": sentences})
-        if aggregate is not None:
-            rows.append({**of_subset, "metric": "cter_aggregate", "value": aggregate, "n": sentences // 5})
+        rates = {"cter_instance": (instance, "percent", sentences)}
+        rates["cter_aggregate"] = aggregate, "percent", sentences // 5
+        rows += make_scores({"subset": subset}, rates)
     return rows

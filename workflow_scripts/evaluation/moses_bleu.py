@@ -16,6 +16,7 @@ from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.evaluation.scores import make_scores
 
 METRICS = ("bleu_tokenised", "bleu_detokenised")
 WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
@@ -43,7 +44,4 @@ def score_outputs(
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
         published = table["target_text"].to_pylist()
         scores["bleu_detokenised"] = BLEU(tokenize="13a").corpus_score(texts, [published]).score
-    return [
-        {"subset": "all", "metric": metric, "value": score, "unit": "BLEU", "n": len(outputs)}
-        for metric, score in scores.items()
-    ]
+    return make_scores({}, {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()})

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +92,22 @@ def find_subset_rows(subsets: np.ndarray, groups: dict[str, list[str]] | None = 
     return {name: np.flatnonzero(rows) for name, rows in chosen.items() if rows.any()}
 
 
+def make_scores(where: Mapping[str, Any], values: Mapping[str, tuple[float | None, str, int]]) -> list[dict[str, Any]]:
+    """Make rows of scores.csv with the columns `where` from metric -> (value, unit, n); a value of None makes none.
+
+    n is how many values were averaged. The default subset is "all".
+    """
+    return [
+        {"subset": "all", **where, "metric": metric, "value": float(value), "unit": unit, "n": n}
+        for metric, (value, unit, n) in values.items()
+        if value is not None
+    ]
+
+
 def score_shares(
     metric: str, right: np.ndarray, subsets: np.ndarray, groups: dict[str, list[str]]
 ) -> list[dict[str, Any]]:
     """Return score rows with the share of `right` [N] bool, in percent, over all rows, each subset and each group."""
-    return [
-        {"subset": name, "metric": metric, "value": 100 * float(right[rows].mean()), "unit": "percent", "n": len(rows)}
-        for name, rows in find_subset_rows(subsets, groups).items()
-    ]
+    found = find_subset_rows(subsets, groups).items()
+    shares = {name: (100 * right[rows].mean(), "percent", len(rows)) for name, rows in found}
+    return [row for name, share in shares.items() for row in make_scores({"subset": name}, {metric: share})]

@@ -15,6 +15,7 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.evaluation.statistics import QUANTILE
 from workflow_scripts.interventions.candidates import Candidates, read_candidates
 from workflow_scripts.interventions.cap import predict_with_cap
@@ -94,9 +95,9 @@ class AnsweredPrompts:
         return matches(ids, self.prompts.label, self.texts, self.match)
 
     def record(self, right: np.ndarray, readout: str, kept: str, **where: Any) -> float | None:
-        """Add the answers under the intervention `where`, a row per item, and the shares `right` [N] of two item sets.
+        """Add the answers under the intervention `where`, a row per item, and the shares (percent) of `right` [N].
 
-        The metric `kept` is on the items that were right before; returns it, or None without such an item.
+        The metric `kept` is of the items that were right before; returns it, or None without such an item.
         """
         before = self.correct[readout]
         kinds = {"intervention": pa.string(), "layer": pa.int32(), "pooling": pa.string(), "rate": pa.float64()}
@@ -104,10 +105,10 @@ class AnsweredPrompts:
         where |= {"readout": readout}
         columns = {name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()}
         self.tables.append(pa.table({"item": self.items, **columns, "correct_before": before, "correct": right}))
-        self.scores += score_share(METRIC[readout], right, item_set="all", **where)
-        of_kept = score_share(kept, right[before], item_set="own_correct", **where)
-        self.scores += of_kept
-        return of_kept[0]["value"] if of_kept else None
+        self.scores += make_scores(where | {"item_set": "all"}, {METRIC[readout]: score_share(right)})
+        share = score_share(right[before])
+        self.scores += make_scores(where | {"item_set": "own_correct"}, {kept: share})
+        return share[0]
 
 
 def intervene(
@@ -139,10 +140,9 @@ def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
     return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
 
 
-def score_share(metric: str, right: np.ndarray, **where: Any) -> list[dict[str, Any]]:
-    """Return [score row] of the share (percent) of `right` [n] bool; [] if there is none."""
-    value = {"metric": metric, "unit": "percent", "n": len(right), **where}
-    return [value | {"value": 100 * float(right.mean())}] if len(right) else []
+def score_share(right: np.ndarray) -> tuple[float | None, str, int]:
+    """Return (share in percent, its unit, n) of `right` [n] bool; None of none."""
+    return 100 * float(right.mean()) if len(right) else None, "percent", len(right)
 
 
 def compute_cv(values: Sequence[float]) -> dict[str, float]:
@@ -164,12 +164,6 @@ def compute_cv(values: Sequence[float]) -> dict[str, float]:
         if below > 0:
             found[name] = value / math.sqrt(below)
     return found
-
-
-def make_cv_rows(prefix: str, values: Sequence[float], **where: Any) -> list[dict[str, Any]]:
-    """Return a score row for each number of `compute_cv`, each with `where`."""
-    row = {"unit": "ratio", "n": len(values), **where}
-    return [row | {"metric": prefix + name, "value": value} for name, value in compute_cv(values).items()]
 
 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
@@ -199,11 +193,13 @@ def evaluate_synonyms(
         for seed in settings.seeds:
             texts, shares = perturb(subject.contents, candidates, rate, seed, items=subject.items, labels=labels)
             where = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
-            subject.scores += score_share("realised_rate", np.array(shares), item_set="all", **where)
+            subject.scores += make_scores(where | {"item_set": "all"}, {"realised_rate": score_share(np.array(shares))})
             for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
                 share = subject.record(right, readout, PREFIX[readout] + "consistency", **where)
                 consistent[readout] += [] if share is None else [share]
             reporter.advance()
         for readout, values in consistent.items():
             where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
-            subject.scores += make_cv_rows(PREFIX[readout], values, **where)
+            spread = compute_cv(values)
+            ratios = {PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()}
+            subject.scores += make_scores(where, ratios)
