@@ -7,9 +7,8 @@ from pathlib import Path
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import build, find_queries, find_wordnet_synonyms, rank_candidates
-from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors
 from workflow_scripts.interventions.settings import Options, list_candidate_sources
-from workflow_scripts.interventions.synonym_resources import load_resources
+from workflow_scripts.interventions.synonym_resources import build_gloss_vectors, load_resources
 
 WEIGHT, TOP = 0.6, 5
 

@@ -26,8 +26,11 @@ from workflow_scripts.interventions.candidates import (
     read_candidates,
     split_words,
 )
-from workflow_scripts.interventions.lexical_vectors import build_gloss_vectors, build_spacy_vectors
-from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
+from workflow_scripts.interventions.synonym_resources import (
+    build_gloss_vectors,
+    build_spacy_vectors,
+    make_stand_in_resources,
+)
 from workflow_scripts.interventions.synonyms import perturb
 
 SYNSET_WORDS = {"dog": {"domestic dog", "canis familiaris", "frump"}, "car": {"auto", "motorcar", "machine"}}

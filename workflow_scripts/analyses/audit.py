@@ -131,21 +131,21 @@ def count_runs_for_difference(difference: float, std: float, other_std: float) -
 
     The runs are independent and normal with these standard deviations. None if there is no difference.
     """
-    pooled = math.sqrt((std**2 + other_std**2) / 2)
+    if difference == 0:
+        return None
+    effect = abs(difference) / math.sqrt((std**2 + other_std**2) / 2)
 
     def power(runs: int) -> float:
-        freedom, shift = 2 * runs - 2, abs(difference) / (pooled * math.sqrt(2 / runs))
+        freedom, shift = 2 * runs - 2, effect * math.sqrt(runs / 2)
         critical = stats.t.ppf(1 - LEVEL / 2, freedom)
         return float(stats.nct.sf(critical, freedom, shift) + stats.nct.cdf(-critical, freedom, shift))
 
     def normal_power(runs: int) -> float:
         # A t test needs z^2 / 4, about one, more runs than a test with known deviations (Guenther 1981).
         critical = stats.norm.ppf(1 - LEVEL / 2)
-        shift = abs(difference) / (pooled * math.sqrt(2 / (runs - critical**2 / 4)))
+        shift = effect * math.sqrt((runs - critical**2 / 4) / 2)
         return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
 
-    if difference == 0:
-        return None
     # The noncentral t is slow and inaccurate for many thousands of degrees of freedom.
     needed = find_smallest_count(normal_power)
     return find_smallest_count(power, 1000) if needed is not None and needed < 500 else needed

@@ -1,8 +1,7 @@
 """Codes that CAT's states are composed of: the sememes of single words, and how many codes of each layer are used."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
@@ -21,12 +20,14 @@ from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 BATCH = 64  # sentences
-COLUMNS = {"words": ["word", "rank", "sememe", "share", "gold"], "gold": ["word", "sememe"]}
-COLUMNS["usage"] = ["layer", "part", "share"]
+COLUMNS = {
+    "words": ["word", "rank", "sememe", "share", "gold"],
+    "gold": ["word", "sememe"],
+    "usage": ["layer", "part", "share"],
+}
 
 
-@dataclass(frozen=True)
-class TokenCodes:
+class TokenCodes(NamedTuple):
     """ids [B, S]; words [B, S], false on special tokens; codes: |O| [B, S, K] of each layer."""
 
     ids: np.ndarray

@@ -61,21 +61,21 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         model, words = run.load()
         sentences = run.list_sentences(split, words)
         ids = encode_sentences(sentences, words, run)
-        structures: dict[str, list[Hashable]] = {}
+        of_words: dict[str, Sequence[Hashable]] = {}  # codes or classes of the source words
         code, coder = None, ""
         if run.task in given["codes_from"]:
             coder = str(replace(run, **given["codes_from"][run.task]))
             if coder in by_name:
-                code = assign_codes(by_name[coder].load()[0], "source", range(len(words)))
-                structures["codes"] = [tuple(code[i] for i in sentence) for sentence in ids]
+                code = of_words["codes"] = assign_codes(by_name[coder].load()[0], "source", range(len(words)))
             else:
                 notes.append(f"{run}: no pairs of one code sequence, for {coder} was not run")
         if run.task in given["classes"]:
             by_word = {**find_word_classes(run, words, given["classes"][run.task]), END: END}
-            structures["classes"] = [tuple(by_word[words[i]] for i in sentence) for sentence in ids]
+            of_words["classes"] = [by_word.get(word) for word in words]
         item_sets: dict[str, Pairs] = {}
-        for name, by_sentence in structures.items():
-            drawn = sample_pairs(by_sentence, given["pairs"], given["seed"])
+        for name, of_word in of_words.items():
+            structures = [tuple(of_word[i] for i in sentence) for sentence in ids]
+            drawn = sample_pairs(structures, given["pairs"], given["seed"])
             item_sets[name] = {number: (sentences[i], sentences[j]) for number, (i, j) in enumerate(drawn, start=1)}
         if run.task in given["rows"]:
             wanted = given["rows"][run.task]

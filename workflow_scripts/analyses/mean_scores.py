@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from workflow_scripts.analyses.result import AnalysisResult
@@ -24,12 +25,11 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     """
     given = merge_options(options, means={}, over={})
     found = AnalysisResult()
-    pairs = [(name, [other]) for name, others in given["over"].items() for other in others]
-    models = dict.fromkeys(run.series for run in runs)
-    models |= {model: None for name, others in pairs for model in (name, *others)}
+    pairs = [(name, other) for name, others in given["over"].items() for other in others]
+    models = dict.fromkeys([*(run.series for run in runs), *chain(*pairs)])
     for mean, cells in given["means"].items():
         by_model = {name: average_by_seed(cells, [run for run in runs if run.series == name]) for name in models}
-        for name, others in pairs or [(name, []) for name in by_model]:
+        for name, *others in pairs or zip(models):
             values, run = by_model[name]
             metric, subset, unit = "mean", "all", "percent"
             for other in others:

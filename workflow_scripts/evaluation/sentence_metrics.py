@@ -19,27 +19,20 @@ def compute_class_metrics(
     """
     from sklearn.metrics import f1_score, matthews_corrcoef, roc_auc_score
 
-    found, absent = {"accuracy": 100 * float((predicted == label).mean())}, {}
-    both = len(np.unique(label)) > 1
-    if both and len(np.unique(predicted)) > 1:
-        found["matthews"] = 100 * float(matthews_corrcoef(label, predicted))
-    else:
-        absent["matthews"] = "all items have one class" if not both else "all predictions are one class"
-    if likelihood is None:
-        return found, absent
-    if (zero := label == 0).any():
-        found["accuracy_label_0"] = 100 * float((predicted[zero] == 0).mean())
-    else:
-        absent["accuracy_label_0"] = "no item has class 0"
-    if (label == 1).any() or (predicted == 1).any():
-        found["f1"] = 100 * float(f1_score(label, predicted))
-    else:
-        absent["f1"] = "no item has class 1, and none is predicted"
-    if both:
-        found["auc"] = 100 * float(roc_auc_score(label, likelihood))
-    else:
-        absent["auc"] = "all items have one class"
-    return found, absent
+    one_class = "" if len(np.unique(label)) > 1 else "all items have one class"
+    one_answer = "" if len(np.unique(predicted)) > 1 else "all predictions are one class"
+    measures = {  # name -> (why it is undefined, the measure)
+        "accuracy": ("", lambda: (predicted == label).mean()),
+        "matthews": (one_class or one_answer, lambda: matthews_corrcoef(label, predicted)),
+    }
+    if likelihood is not None:
+        no_zero = "" if (label == 0).any() else "no item has class 0"
+        no_one = "" if (label == 1).any() or (predicted == 1).any() else "no item has class 1, and none is predicted"
+        measures["accuracy_label_0"] = no_zero, lambda: (predicted[label == 0] == 0).mean()
+        measures["f1"] = no_one, lambda: f1_score(label, predicted)
+        measures["auc"] = one_class, lambda: roc_auc_score(label, likelihood)
+    found = {name: 100 * float(measure()) for name, (reason, measure) in measures.items() if not reason}
+    return found, {name: reason for name, (reason, _) in measures.items() if reason}
 
 
 def compute_correlations(predicted: np.ndarray, label: np.ndarray) -> tuple[Measured, Reasons]:

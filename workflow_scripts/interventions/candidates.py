@@ -15,15 +15,17 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.interventions.lexical_vectors import (
+from workflow_scripts.interventions.settings import WHERE, Options, is_installed
+from workflow_scripts.interventions.synonym_resources import (
+    PART_OF_SPEECH,
+    SynonymLexicon,
+    SynonymResources,
     Vectors,
     build_gloss_vectors,
     build_spacy_vectors,
     normalise_spelling,
     read_common_words,
 )
-from workflow_scripts.interventions.settings import WHERE, Options, is_installed
-from workflow_scripts.interventions.synonym_resources import PART_OF_SPEECH, SynonymLexicon, SynonymResources
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -17,7 +17,7 @@ import numpy as np
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import Candidates, split_words
-from workflow_scripts.interventions.lexical_vectors import normalise_spelling
+from workflow_scripts.interventions.synonym_resources import normalise_spelling
 
 
 def perturb(
