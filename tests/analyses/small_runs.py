@@ -46,11 +46,27 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
     return folder
 
 
+def name_run(
+    folder: Path, task: str, method: str, variant: str = "default", seed: int = 1, protocol: str = "reduced", **more
+) -> TrainedRun:
+    """A run with a folder of its own, and no files."""
+    own = folder / f"{task}-{method}-{variant}-{seed}"
+    return TrainedRun(task, method, variant, seed, protocol, own, folder, **more)
+
+
+def add_scores(run: TrainedRun, rows: list[dict], file: str = "eval/scores.csv") -> TrainedRun:
+    """Write scores of a run, each with its metric and value."""
+    (run.folder / file).parent.mkdir(parents=True)
+    where = {**run.columns, "protocol": run.protocol, "unit": "percent", "n": 9}
+    write_scores(run.folder / file, [where | row for row in rows])
+    return run
+
+
 def add_answers(
     folder: Path, rows: list[dict], task: str = "idm", method: str = "gpt2-small", variant: str = "ft", seed: int = 1
 ) -> TrainedRun:
     """Write rows of answers under interventions; the run has no other files."""
-    run = TrainedRun(task, method, variant, seed, "reduced", folder / f"{method}-{variant}-{seed}", folder)
+    run = name_run(folder, task, method, variant, seed)
     (run.folder / "interventions").mkdir(parents=True)
     pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
     return run

@@ -25,35 +25,36 @@ def call(results: Path, analysis: str, *more: str) -> int:
     return main(["analyse", "--paper", "sq_transformer", "--analysis", analysis, *where, *more])
 
 
-def test_the_command_writes_scores_tables_and_facts(tmp_path: Path) -> None:
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
     for run in RUNS:
         add_run(tmp_path, run)
+    return tmp_path
+
+
+def test_the_command_writes_scores_tables_and_facts(results: Path) -> None:
     # Runs of other tasks are asked for too; the analysis takes its own.
-    assert call(tmp_path, "embeddings-addjump", "--runs", *RUNS, "cogs/transformer/default/seed-1") == 0
-    out = tmp_path / "analyses/sq_transformer/embeddings-addjump"
+    assert call(results, "embeddings-addjump", "--runs", *RUNS, "cogs/transformer/default/seed-1") == 0
+    out = results / "analyses/sq_transformer/embeddings-addjump"
     assert sorted(path.name for path in out.iterdir()) == ["analysis.json", "record.json", "scores.csv", "words.csv"]
     scores = read_scores(out / "scores.csv")
     expected = {("transformer", 1, "reduced"), ("sq-transformer", 1, "reduced")}
     assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == expected
     content, record = (json.loads((out / name).read_text()) for name in ("analysis.json", "record.json"))
     assert record.keys() == set(FIELDS) and record["threads"] >= 1
-    assert content["runs"] == RUNS
-    assert (content["protocol"], content["scale"]) == ("reduced", "demo")
+    assert (content["runs"], content["protocol"], content["scale"]) == (RUNS, "reduced", "demo")
     with open(out / "words.csv") as stream:
         assert {row["word"] for row in csv.DictReader(stream)} >= {"jump", "left", "</s>"}
 
 
-def test_the_same_runs_give_the_same_bytes(tmp_path: Path) -> None:
-    for run in RUNS:
-        add_run(tmp_path, run)
-    folder = tmp_path / "analyses/sq_transformer"
-    for analysis in ("embeddings-addjump", "head-agreement"):
-        contents = []
-        for _ in range(2):
-            assert call(tmp_path, analysis, "--runs", *RUNS) == 0
-            contents.append({path.name: path.read_bytes() for path in (folder / analysis).glob("*")})
-            del contents[-1]["record.json"]
-        assert contents[0] == contents[1]
+@pytest.mark.parametrize("analysis", ["embeddings-addjump", "head-agreement"])
+def test_the_same_runs_give_the_same_bytes(results: Path, analysis: str) -> None:
+    contents = []
+    for _ in range(2):
+        assert call(results, analysis, "--runs", *RUNS) == 0
+        contents.append({path.name: path.read_bytes() for path in results.glob(f"analyses/*/{analysis}/*")})
+        del contents[-1]["record.json"]
+    assert contents[0] == contents[1] and len(contents[0]) == 3
 
 
 @pytest.mark.parametrize("analysis", load_catalogue(ROOT).papers["sq_transformer"].analyses)
@@ -81,14 +82,12 @@ def test_errors_are_one_line_and_leave_nothing(
     assert not list(tmp_path.glob("analyses/*/*"))
 
 
-def test_a_failed_analysis_keeps_the_earlier_one(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    for run in RUNS:
-        add_run(tmp_path, run)
-    assert call(tmp_path, "embeddings-addjump", "--runs", *RUNS) == 0
-    scores = tmp_path / "analyses/sq_transformer/embeddings-addjump/scores.csv"
+def test_a_failed_analysis_keeps_the_earlier_one(results: Path, capsys: pytest.CaptureFixture) -> None:
+    assert call(results, "embeddings-addjump", "--runs", *RUNS) == 0
+    scores = results / "analyses/sq_transformer/embeddings-addjump/scores.csv"
     before = scores.read_bytes()
-    flip_bit(tmp_path / "runs" / RUNS[1] / "checkpoint/model.safetensors")
-    assert call(tmp_path, "embeddings-addjump", "--runs", *RUNS) == 1
+    flip_bit(results / "runs" / RUNS[1] / "checkpoint/model.safetensors")
+    assert call(results, "embeddings-addjump", "--runs", *RUNS) == 1
     assert_one_error(capsys.readouterr().err, f"{RUNS[1]}/checkpoint/model.safetensors: expected sha256 ")
     assert scores.read_bytes() == before
     assert [path.name for path in scores.parent.parent.iterdir()] == ["embeddings-addjump"]

@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -8,7 +6,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy
 
-from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_maps
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention, compute_kl_divergence, make_word_swaps
 from workflow_scripts.common.errors import UserError
@@ -33,17 +30,13 @@ def test_a_zero_costs_no_more_than_the_floor() -> None:
     assert compute_kl_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(-np.log(1e-12), rel=1e-9)
 
 
-def test_twins_differ_in_the_exchanged_words_only() -> None:
+def test_twins_differ_in_the_exchanged_words_and_are_drawn_with_the_seed() -> None:
     sources = ["jump left", "walk left", "turn left and jump", "jump1 twice", "jump left"]
     expected = [("turn left and walk", "turn left and jump"), ("walk left", "jump left")]
     assert make_word_swaps(sources, {"jump": "walk"}, 10, 0) == expected
-
-
-def test_drawn_twins_are_a_seeded_part() -> None:
-    sources = [f"jump w{number}" for number in range(50)]
-    drawn = make_word_swaps(sources, {"jump": "walk"}, 10, 1)
-    assert len(set(drawn)) == 10 and drawn == make_word_swaps(sources, {"jump": "walk"}, 10, 1)
-    assert drawn != make_word_swaps(sources, {"jump": "walk"}, 10, 2)
+    many = [f"jump w{number}" for number in range(50)]
+    drawn, again, other = (make_word_swaps(many, {"jump": "walk"}, 10, seed) for seed in (1, 1, 2))
+    assert len(set(drawn)) == 10 and drawn == again and drawn != other
 
 
 def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
@@ -71,8 +64,8 @@ def test_maps_come_in_the_order_of_the_sentences() -> None:
         np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
-def test_analysis_of_two_runs(tmp_path: Path) -> None:
-    runs = [add_run(tmp_path, f"scan-complexity-{size}/transformer/default/seed-1") for size in ("1x", "20x")]
+def test_analysis_of_two_runs(trained) -> None:
+    runs = [trained(f"scan-complexity-{size}/transformer/default") for size in ("1x", "20x")]
     test = {"split": "test", "replace": {"jump": "walk"}, "count": 5, "seed": 0}
     found = attention_maps.analyse(runs, {"sentences": ["look around left", *PAIR], "test": test})
     scores = {(row["task"], row["metric"]): row for row in found.scores}
@@ -111,7 +104,7 @@ def test_analysis_of_two_runs(tmp_path: Path) -> None:
         ({"sentences": PAIR, "test": {"replace": {"hop": "walk"}}}, "no sentence of test has the word hop"),
     ],
 )
-def test_wrong_options_are_named(tmp_path: Path, options: dict, message: str) -> None:
-    run = add_run(tmp_path, "scan-complexity-1x/transformer/default/seed-1")
+def test_wrong_options_are_named(trained, options: dict, message: str) -> None:
+    run = trained("scan-complexity-1x/transformer/default")
     with pytest.raises(UserError, match=message):
         attention_maps.analyse([run], options)

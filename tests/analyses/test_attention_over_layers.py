@@ -1,11 +1,8 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from scipy.stats import entropy as scipy_entropy
 
-from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import attention_over_layers
 from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy, make_weight_table
 from workflow_scripts.common.errors import UserError
@@ -25,8 +22,8 @@ def test_mean_weights_worked_by_hand() -> None:
     assert table["weight"].tolist() == pytest.approx([0.7, 0.3])
 
 
-def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
+def test_no_padding_is_counted_and_each_pair_weighs_by_itself(trained) -> None:
+    run = trained("scan-jump-x2/lrf/default")
     model, _ = run.load()
     pairs = read_pairs(run.data, "test")
     found = collect_fusion_weights(model, run, "test", len(pairs), 0)
@@ -41,25 +38,25 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(tmp_path: Path) ->
     np.testing.assert_allclose(found["encoder", 2].mean(0), expected, atol=1e-6)
 
 
-def test_a_part_of_a_split_is_drawn_with_the_seed(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/lrf/default/seed-1")
+def test_a_part_of_a_split_is_drawn_with_the_seed(trained) -> None:
+    run = trained("scan-jump-x2/lrf/default")
     model, _ = run.load()
     first, again, other = (collect_fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert first.shape != other.shape or not np.array_equal(first, other)
 
 
-def test_references_that_are_no_tokens_are_refused(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "cognition/lrf/default/seed-1")
+def test_references_that_are_no_tokens_are_refused(trained) -> None:
+    run = trained("cognition/lrf/default")
     model, _ = run.load()
     with pytest.raises(UserError, match="the references of cg_test of cognition are not tokens; name another split"):
         collect_fusion_weights(model, run, "cg_test", 5, 0)
     assert collect_fusion_weights(model, run, "test", 5, 0)["decoder", 2].shape[0] > 5
 
 
-def test_scores_of_the_variants(tmp_path: Path) -> None:
+def test_scores_of_the_variants(trained) -> None:
     names = ("default", "uniform", "previous", "encoder", "with-current")
-    runs = [add_run(tmp_path, f"scan-jump-x2/lrf/{name}/seed-1") for name in names]
+    runs = [trained(f"scan-jump-x2/lrf/{name}") for name in names]
     found = attention_over_layers.analyse(runs, {"sentences": 10})
     scores = {(row["variant"], row["subset"], row["metric"]): row["value"] for row in found.scores}
     assert scores["uniform", "all", "fused_layers"] == pytest.approx(2)
@@ -82,8 +79,8 @@ def test_scores_of_the_variants(tmp_path: Path) -> None:
     assert by_head.mean() == pytest.approx(scores["default", "all", "fused_layers"])
 
 
-def test_a_run_without_fuse_attention_is_refused(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/lrf/matched/seed-1")
+def test_a_run_without_fuse_attention_is_refused(trained) -> None:
+    run = trained("scan-jump-x2/lrf/matched")
     with pytest.raises(UserError, match="seed-1 has no fuse-attention to analyse"):
         attention_over_layers.analyse([run], {})
 

@@ -33,10 +33,8 @@ def test_a_ratio_at_the_end_of_the_range_has_p_005() -> None:
 
 
 def test_the_t_of_a_mean() -> None:
-    values = np.array([1.0, 2.0, 4.0])
-    assert audit.compute_t_value(values) == pytest.approx(stats.ttest_1samp(values, 0).statistic)
     # Mean 7/3, variance 7/3, so that t = (7/3) / sqrt(7/9).
-    assert audit.compute_t_value(values) == pytest.approx(math.sqrt(7))
+    assert audit.compute_t_value(np.array([1.0, 2.0, 4.0])) == pytest.approx(math.sqrt(7))
 
 
 # Cohen (1988), table 2.4.1: d of 0.5, 0.8 and 1.0 need 64, 26 and 17 a side; G*Power gives the same.

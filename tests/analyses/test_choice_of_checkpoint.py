@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from tests.analyses.small_runs import name_run
 from workflow_scripts.analyses.choice_of_checkpoint import analyse, compute_expected_maximum
-from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
 from workflow_scripts.training.history import write_history
@@ -16,7 +16,7 @@ VALUES = [1.0, 2.0, 40.0, 10.0, 10.0, 63.0, 0.0, 19.0, 70.0, 66.0]
 
 
 def run(folder, values=VALUES, seed=1, decay_steps=20):
-    made = TrainedRun("scan", "plain", "default", seed, "reduced", folder / f"run-{seed}", folder)
+    made = name_run(folder, "scan", "plain", seed=seed)
     made.folder.mkdir()
     training = {"max_steps": 10 * len(values)} | ({"decay_steps": decay_steps} if decay_steps else {})
     write_json(made.folder / "run.json", {"spec": {"training": training}})
@@ -31,13 +31,6 @@ def test_the_expected_maximum_is_the_mean_over_all_sets(values):
     for k in range(1, len(values) + 1):
         every = [max(chosen) for chosen in combinations(values, k)]
         assert compute_expected_maximum(np.array(values), k) == pytest.approx(np.mean(every)), k
-
-
-def test_the_expected_maximum_is_that_of_draws_without_replacement():
-    generator, values = np.random.default_rng(0), np.array(VALUES)
-    drawn = [generator.choice(values, 3, replace=False).max() for _ in range(20_000)]
-    error = np.std(drawn) / np.sqrt(len(drawn))
-    assert compute_expected_maximum(values, 3) == pytest.approx(np.mean(drawn), abs=4 * error)
 
 
 def test_scores_are_of_all_validations_and_gains_of_those_at_the_constant_rate(tmp_path):

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
-from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import code_probe
 from workflow_scripts.analyses.code_probe import TAGGER, compute_probe_accuracy, find_most_frequent_tags
 from workflow_scripts.analyses.embedding_space import assign_codes
@@ -38,8 +37,8 @@ def test_a_class_that_was_not_seen_is_wrong() -> None:
     assert compute_probe_accuracy([0, 1, 0], ["N", "N", "V"], {0: "N"}) == pytest.approx(100 / 3)
 
 
-def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "cognition/sq-transformer/srl/seed-1")
+def test_scores_of_a_made_up_run(trained) -> None:
+    run = trained("cognition/sq-transformer/srl")
     found = code_probe.analyse([run], {"split": "cg_test"}, {})
     scores = {score["metric"]: score for score in found.scores}
     model, words = run.load()
@@ -57,21 +56,19 @@ def test_scores_of_a_made_up_run(tmp_path: Path) -> None:
     assert scores["pos_accuracy_none"]["value"] <= scores["pos_accuracy"]["value"] <= 100
 
 
-def test_a_model_without_codes_is_noted(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "cognition/transformer/default/seed-1")
+def test_a_model_without_codes_is_noted(trained) -> None:
+    run = trained("cognition/transformer/default")
     found = code_probe.analyse([run], {"split": "cg_test"}, {})
     assert not found.scores and "without codes" in found.notes[0]
 
 
-def test_real_data_need_the_tagger(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
+def test_real_data_need_the_tagger(sal) -> None:
     with pytest.raises(UserError, match=f"needs the source {TAGGER}"):
-        code_probe.analyse([run], {}, {})
+        code_probe.analyse([sal], {}, {})
 
 
-def test_tags_are_those_of_the_tagger_in_context(mirror: Path, tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/sq-transformer/sal/seed-1")
-    found = code_probe.analyse([run], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER})
+def test_tags_are_those_of_the_tagger_in_context(mirror: Path, sal) -> None:
+    found = code_probe.analyse([sal], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER})
     scores = {score["metric"]: score["value"] for score in found.scores}
     assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100
     # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly alike everywhere.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analyses.small_runs import ROOT, add_run
+from tests.analyses.small_runs import ROOT
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
@@ -49,8 +49,8 @@ OPTIONS = {
 }
 
 
-def test_every_run_is_asked_the_same_pairs_and_sal_agrees_wholly(tmp_path: Path) -> None:
-    runs = [add_run(tmp_path, f"scan-jump-x2/{name}/seed-1") for name in ("transformer/default", "sq-transformer/sal")]
+def test_every_run_is_asked_the_same_pairs_and_sal_agrees_wholly(plain, sal) -> None:
+    runs = [plain, sal]
     found = head_agreement.analyse(runs, OPTIONS)
     scores = {(row["method"], row["metric"]): row["value"] for row in found.scores}
     assert len(scores) == 4
@@ -65,25 +65,23 @@ def test_every_run_is_asked_the_same_pairs_and_sal_agrees_wholly(tmp_path: Path)
     assert (classed["first"].str.split().str.len() == classed["second"].str.split().str.len()).all()
 
 
-def test_without_the_run_that_gives_the_codes_there_is_a_note(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
-    found = head_agreement.analyse([run], OPTIONS)
+def test_without_the_run_that_gives_the_codes_there_is_a_note(plain) -> None:
+    found = head_agreement.analyse([plain], OPTIONS)
     assert [row["metric"] for row in found.scores] == ["head_agreement_classes"]
     assert found.notes == [
-        f"{run}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run"
+        f"{plain}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run"
     ]
 
 
-def test_sentences_with_unseen_words_are_left_out(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
-    assert run.read_pairs("test")["source"].str.contains("jump9").sum() == 2
-    found = head_agreement.analyse([run], OPTIONS | {"pairs": 1000})
+def test_sentences_with_unseen_words_are_left_out(plain) -> None:
+    assert plain.read_pairs("test")["source"].str.contains("jump9").sum() == 2
+    found = head_agreement.analyse([plain], OPTIONS | {"pairs": 1000})
     shown = found.files["pairs"][["first", "second"]]
     assert len(shown) and not shown.stack().str.contains("jump9").any()
 
 
-def test_pairs_that_are_given_by_their_rows(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "cognition/transformer/default/seed-1")
+def test_pairs_that_are_given_by_their_rows(trained) -> None:
+    run = trained("cognition/transformer/default")
     sources = run.read_pairs("cg_test")["source"].tolist()
     lengths = [len(source.split()) for source in sources]
     same = next(row for row in range(1, len(sources)) if lengths[row] == lengths[0])
@@ -100,9 +98,9 @@ def test_pairs_that_are_given_by_their_rows(tmp_path: Path) -> None:
     assert "2 of 4 pairs" in found.notes[0]
 
 
-def test_whether_our_codes_are_one_sequence_too(tmp_path: Path) -> None:
+def test_whether_our_codes_are_one_sequence_too(trained) -> None:
     names = ("transformer/default", "sq-transformer/srl")
-    runs = [add_run(tmp_path, f"cognition/{name}/seed-1") for name in names]
+    runs = [trained(f"cognition/{name}") for name in names]
     model, words = runs[1].load()
     code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
     sources = runs[0].read_pairs("cg_test")["source"].tolist()

@@ -1,12 +1,9 @@
 """Means and gains against numbers that are worked out by hand."""
 
-from dataclasses import replace
-
 import pytest
 
+from tests.analyses.small_runs import add_scores, name_run
 from workflow_scripts.analyses.mean_scores import analyse
-from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.evaluation.scores import write_scores
 
 MODELS = {"bert": ("BERT", "last"), "cat": ("CAT", "mix")}  # by method: series and readout
 ONE = {"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}
@@ -15,18 +12,13 @@ OPTIONS = {"means": MEANS}
 
 
 def run(folder, task, method, variant, seed, protocol="paper", **values):
-    made = TrainedRun(
-        task, method, variant, seed, protocol, folder / f"{task}-{method}-{seed}", folder, *MODELS[method]
-    )
-    (made.folder / "eval").mkdir(parents=True)
-    row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": protocol}
+    series, readout = MODELS[method]
     rows = []
     for name, value in values.items():
         metric, subset = name.split("_")
-        rows.append(row | {"metric": metric, "subset": subset, "readout": made.readout, "value": value})
-        rows.append(row | {"metric": metric, "subset": subset, "readout": "another", "value": -1.0})
-    write_scores(made.folder / "eval/scores.csv", rows)
-    return made
+        row = {"split": "test", "metric": metric, "subset": subset}
+        rows += [row | {"readout": readout, "value": value}, row | {"readout": "another", "value": -1.0}]
+    return add_scores(name_run(folder, task, method, variant, seed, protocol, series=series, readout=readout), rows)
 
 
 @pytest.fixture
@@ -58,10 +50,8 @@ def test_means_by_seed(runs):
 
 
 def test_models_of_one_readout_name_none(tmp_path):
-    made = replace(run(tmp_path, "a", "bert", "ft", 1, accuracy_all=70.0), readout=None)
-    row = {**made.columns, "split": "test", "unit": "percent", "n": 9, "protocol": "paper"}
-    scores = [row | {"metric": "exact_match", "subset": subset, "value": 5.0} for subset in ("all", "NP")]
-    write_scores(made.folder / "eval/scores.csv", scores)
+    row = {"split": "test", "metric": "exact_match", "value": 5.0}
+    made = add_scores(name_run(tmp_path, "a", "lrf"), [row | {"subset": subset} for subset in ("all", "NP")])
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
     (found,) = analyse([made], {"means": means}).scores
     assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")

@@ -1,12 +1,9 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.analyses.small_runs import add_run
 from workflow_scripts.analyses import neighbours
 from workflow_scripts.analyses.embedding_space import make_word_table, project_tsne
 from workflow_scripts.analyses.neighbours import find_nearest_rows
@@ -19,14 +16,14 @@ def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: in
     assert find_nearest_rows(points, row, k).tolist() == expected[:k]
 
 
-def test_neighbours_of_a_run(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "scan-jump-x2/transformer/default/seed-1")
-    found = neighbours.analyse([run], {"words": ["jump", "left", "no-such-word"], "k": 3, "classes": "scan", "seed": 1})
+def test_neighbours_of_a_run(plain) -> None:
+    options = {"words": ["jump", "left", "no-such-word"], "k": 3, "classes": "scan", "seed": 1}
+    found = neighbours.analyse([plain], options)
     table = found.files["neighbours"]
     assert table.groupby(["space", "word"])["rank"].apply(list).to_dict() == {
         (space, word): [1, 2, 3] for space in ("tsne", "embedding") for word in ("jump", "left")
     }
-    words, vectors = make_word_table(run, "scan")
+    words, vectors = make_word_table(plain, "scan")
     words["x"], words["y"] = project_tsne(vectors, 1).T
     real = words[words["word"] != "</s>"].reset_index(drop=True)
     jump = real[real["word"] == "jump"].iloc[0]
@@ -38,8 +35,8 @@ def test_neighbours_of_a_run(tmp_path: Path) -> None:
     np.testing.assert_allclose(mine["distance"], expected["distance"], rtol=1e-5)
 
 
-def test_share_of_neighbours_of_the_same_class(tmp_path: Path) -> None:
-    run = add_run(tmp_path, "cogs/transformer/default/seed-1")
+def test_share_of_neighbours_of_the_same_class(trained) -> None:
+    run = trained("cogs/transformer/default")
     found = neighbours.analyse([run], {"k": 2, "classes": "cogs"})
     words, vectors = make_word_table(run, "cogs")
     keep = (words["word"] != "</s>").to_numpy()

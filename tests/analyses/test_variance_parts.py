@@ -6,26 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.analyses.small_runs import add_scores, name_run
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.variance_parts import analyse, split_variance
-from workflow_scripts.evaluation.scores import write_scores
 
 
 def trained(folder: Path, seed: int, values: dict[tuple[float, int], float], variant: str = "ft") -> TrainedRun:
     """values: (rate, draw) -> ConsistSyn."""
-    run = TrainedRun("idm", "gpt2-small", variant, seed, "reduced", folder / f"{variant}-{seed}", folder)
-    (run.folder / "interventions").mkdir(parents=True)
-    columns = {**run.columns, "protocol": "reduced", "intervention": "synonyms", "unit": "percent", "n": 9}
-    rows = [
-        columns | {"metric": "consistency", "value": value, "rate": rate, "intervention_seed": draw}
-        for (rate, draw), value in values.items()
-    ]
-    rows += [
-        columns | {"metric": metric, "value": 1.0, "rate": 0.25, "intervention_seed": 1}
-        for metric in ("exact_match", "constrained_consistency")
-    ]
-    write_scores(run.folder / "interventions/scores.csv", rows)
-    return run
+    rows = [("consistency", value, *where) for where, value in values.items()]
+    rows += [(metric, 1.0, 0.25, 1) for metric in ("exact_match", "constrained_consistency")]
+    names = ("metric", "value", "rate", "intervention_seed")
+    scores = [{"intervention": "synonyms", **dict(zip(names, row, strict=True))} for row in rows]
+    return add_scores(name_run(folder, "idm", "gpt2-small", variant, seed), scores, "interventions/scores.csv")
 
 
 def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
