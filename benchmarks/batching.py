@@ -9,7 +9,7 @@ import torch
 from benchmarks.training_step import objective_of, step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs

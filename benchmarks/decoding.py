@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import EOS, make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs

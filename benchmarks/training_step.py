@@ -13,7 +13,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch

@@ -12,7 +12,7 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import digest, hash_files, write_json
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, prepare_data, read_vocabularies, write_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores

@@ -14,7 +14,7 @@ from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.encoder.model import load_model
 from workflow_scripts.models.hugging_face import load_tokenizer
 

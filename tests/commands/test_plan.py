@@ -13,7 +13,7 @@ from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.step_times import estimate_checkpoint_bytes, estimate_hours, find_seconds_per_step

@@ -17,10 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config import checker
 from workflow_scripts.config.checker import check_files, find_problems
-from workflow_scripts.config.layers import _merge_settings
 from workflow_scripts.config.loading import read_catalogue
-from workflow_scripts.config.run_specs import _resolved, _section
-from workflow_scripts.config.task_specs import _data_spec
 
 SEQ2SEQ = "catalogue/methods/seq2seq.yaml"
 # Each group is planted at once, and each of its mistakes must be named: in `file`, `right` becomes `wrong`; `said` is a
@@ -48,14 +45,9 @@ UNREADABLE = [
 
 @pytest.fixture(autouse=True)
 def uncached():
-    clear_caches()
+    read_catalogue.cache_clear()
     yield
-    clear_caches()
-
-
-def clear_caches() -> None:
-    for cache in (read_catalogue, _merge_settings, _resolved, _section, _data_spec):
-        cache.cache_clear()
+    read_catalogue.cache_clear()
 
 
 def test_the_projects_own_files_have_no_problem():
@@ -128,7 +120,7 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, file: Path, data:
     else:
         lines[at : at + 1] = {"drop": [], "double": [lines[at]] * 2, "bytes": [text]}[change]
     (copy / file).write_bytes("\n".join(lines).encode("latin-1" if change == "bytes" else "utf-8", "replace"))
-    clear_caches()
+    read_catalogue.cache_clear()
     problems = find_problems(copy)
     (copy / file).write_bytes((ROOT / file).read_bytes())
     assert all(line and "\n" not in line and "Traceback" not in line for line in problems)
@@ -163,6 +155,6 @@ def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(
     monkeypatch.chdir(copy)
     file = copy / "papers/lrf/published.csv"
     file.write_text(file.read_text().replace("50.3%,50.3", "50.3%,5o.3"))
-    clear_caches()
+    read_catalogue.cache_clear()
     with pytest.raises(UserError, match=r"published\.csv:3: could not convert"):
         check_files(stamp)

@@ -7,9 +7,8 @@ from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.layers import _merge_settings, merge_settings
+from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.run_specs import _resolved
 
 JUMP = "scan-jump-x2/transformer/default/seed-1"
 
@@ -52,7 +51,6 @@ def test_the_four_layers_in_their_order(copy: Path):
     """Task, method, variant; in an entry, what it extends, its own settings, then its rules, the lower line last."""
     steps = lambda count: {"training": {"max_steps": count}}  # noqa: E731
     run, expected = "cogs/sq-transformer/srl/seed-1", 100_000
-    caches = (read_catalogue, _resolved, _merge_settings)
     for number, change in enumerate(
         (
             lambda: add_rule(copy, "tasks/kinds.yaml", "seq2seq", scale="full", **steps(1)),
@@ -69,8 +67,7 @@ def test_the_four_layers_in_their_order(copy: Path):
     ):
         assert resolve_run(load_catalogue(copy), run, "full")["training"]["max_steps"] == expected
         change()
-        for cache in caches:
-            cache.cache_clear()
+        read_catalogue.cache_clear()
         expected = number
     assert resolve_run(load_catalogue(copy), run, "full")["training"]["max_steps"] == 7
     # srl-vq extends srl, with its settings; sal does not.

@@ -7,7 +7,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
+from workflow_scripts.config.specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
 
 

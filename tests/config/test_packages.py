@@ -5,7 +5,7 @@ import pytest
 from tests.config.copies import SEQ2SEQ, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import hash_plans, list_planned_runs, list_primary_variants, list_requested_runs
-from workflow_scripts.config.run_specs import find_parent_run, resolve_run
+from workflow_scripts.config.specs import find_parent_run, resolve_run
 from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")

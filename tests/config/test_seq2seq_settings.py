@@ -9,7 +9,7 @@ from tests.config.copies import ROOT
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 
 SECTIONS = ("model", "problem", "objective", "training")
 JUMP = "scan-jump-x2"

@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.sources.declared import load_sources, select_sources
 from workflow_scripts.provenance.fingerprints import fingerprint_data

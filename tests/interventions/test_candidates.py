@@ -13,7 +13,7 @@ from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_intervention, resolve_run
+from workflow_scripts.config.specs import resolve_intervention, resolve_run
 from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.interventions.candidates import (
     Query,

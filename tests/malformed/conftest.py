@@ -19,10 +19,8 @@ from tests.training.toy import ROOT, toy_spec, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.layers import _merge_settings
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.run_specs import _resolved, _section, resolve_run
-from workflow_scripts.config.task_specs import _data_spec
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.candidates import build
@@ -49,7 +47,7 @@ class Place:
     def write(self, name: str, content: bytes | None) -> None:
         """Replace a file; with None by a folder."""
         shutil.rmtree(self.root / name) if (self.root / name).is_dir() else (self.root / name).unlink(missing_ok=True)
-        clear_caches()
+        read_catalogue.cache_clear()
         self.root.joinpath(name).mkdir() if content is None else self.root.joinpath(name).write_bytes(content)
 
     def record(self, name: str) -> None:
@@ -74,12 +72,7 @@ class Place:
                 if not path.exists() or path.read_bytes() != content:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                    clear_caches()
-
-
-def clear_caches() -> None:
-    for cache in (read_catalogue, _merge_settings, _resolved, _section, _data_spec):
-        cache.cache_clear()
+                    read_catalogue.cache_clear()
 
 
 def read_tree(root: Path) -> dict[str, str]:
@@ -138,13 +131,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     (root / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        clear_caches()
+        read_catalogue.cache_clear()
         make_toy_runs(root)
         make_results(root)
         make_brought_files(root)
     names = read_tree(root)
     yield Place(root, {name: (root / name).read_bytes() for name in names})
-    clear_caches()  # other tests have another project as their current folder
+    read_catalogue.cache_clear()  # other tests have another project as their current folder
 
 
 def make_toy_runs(root: Path) -> None:

@@ -37,7 +37,7 @@ def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.catalogue\n"
     root = package(tmp_path, a=text, schema="VALUE = 1\n")
     (root / "workflow_scripts/config").mkdir()
-    (root / "workflow_scripts/config/runs.py").write_text("VALUE = 1\n")
+    (root / "workflow_scripts/config/catalogue.py").write_text("VALUE = 1\n")
     assert list(find_closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a"]
 
 

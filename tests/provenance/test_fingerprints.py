@@ -8,8 +8,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.run_specs import resolve_run
-from workflow_scripts.config.task_specs import resolve_candidates
+from workflow_scripts.config.specs import resolve_candidates, resolve_run
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.provenance.fingerprints import (

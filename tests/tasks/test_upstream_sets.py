@@ -12,8 +12,7 @@ from tests.training.toy import run_main
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data, resolve_evaluation, resolve_run
 from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence

@@ -10,7 +10,7 @@ from tests.training.sentence_toy import sentence_spec, write_encoder, write_pair
 from tests.training.toy import run_main, toy_spec, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 
 
 def prepare(folder, task):

@@ -28,7 +28,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.commands.evaluate import hash_weights
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.training import loop
 

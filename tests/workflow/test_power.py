@@ -11,7 +11,7 @@ import pytest
 from tests.config.test_requested import SEEDS, plan
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ import yaml
 from tests.workflow.projects import Project, pretend, record_as_made
 from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.run_specs import add_defaults
+from workflow_scripts.config.specs import add_defaults
 
 PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.

@@ -14,7 +14,7 @@ from workflow_scripts.config.displays import (
 )
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from workflow_scripts.common.files import check_replaceable, hash_files, write_atomically, write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_candidates
+from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.provenance.fingerprints import fingerprint_candidates
 from workflow_scripts.provenance.record import make_record

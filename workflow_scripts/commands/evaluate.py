@@ -24,14 +24,14 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.run_specs import (
+from workflow_scripts.config.specs import (
     find_parent_run,
     infer_precision,
     read_precision,
+    resolve_data,
     resolve_evaluation,
     resolve_run,
 )
-from workflow_scripts.config.task_specs import resolve_data
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record

@@ -17,7 +17,7 @@ from workflow_scripts.common.files import check_replaceable, hash_file, read_jso
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention
+from workflow_scripts.config.specs import resolve_evaluation, resolve_intervention
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_intervention

@@ -16,12 +16,18 @@ from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
-from workflow_scripts.config.layers import merge_settings
+from workflow_scripts.config.layers import drop_places, merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_lineage, list_planned_runs, list_requested_runs
-from workflow_scripts.config.run_specs import add_defaults, find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import merge_data, resolve_data
+from workflow_scripts.config.specs import (
+    add_defaults,
+    find_parent_run,
+    find_search_run,
+    merge_data,
+    resolve_data,
+    resolve_run,
+)
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.reporting.claims.power_analysis import Power, compute_power
 from workflow_scripts.tasks.settings import Spec
@@ -67,7 +73,8 @@ def main(args: argparse.Namespace) -> None:
 
 def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> None:
     """Print every value of a run's spec with the file and line that set it."""
-    data = merge_data(catalogue, run.task, scale)
+    data, options = merge_data(catalogue, run.task, scale)
+    data |= {f"options.{key}": found for key, found in options.items()}
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
     spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
     filled = add_defaults(spec)
@@ -75,7 +82,7 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
         if "weights" in spec and section in ("objective", "training", "init", "search"):
             continue
         values = filled[section] if section in ("model", "problem", "objective", "training") else {}
-        values = {key: value for key, (value, _) in entries.items()} | values
+        values = drop_places(entries) | values
         places = {key: str(place) for key, (_, place) in entries.items()}
         rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
     if "weights" in spec:

@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_replaceable, write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import read_data_spec, resolve_data
+from workflow_scripts.config.specs import read_data_spec, resolve_data
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.provenance.fingerprints import fingerprint_data

@@ -20,7 +20,7 @@ from workflow_scripts.common.files import hash_files, make_writable, read_json, 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import find_search_run
+from workflow_scripts.config.specs import find_search_run
 from workflow_scripts.provenance.fingerprints import fingerprint_search
 from workflow_scripts.tasks.settings import Search, Training
 

@@ -22,7 +22,7 @@ from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.packages import check_sections, list_packages, load_traits
 from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.run_specs import parse_training, read_precision, resolve_run
+from workflow_scripts.config.specs import parse_training, read_precision, resolve_run
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.settings import Chosen, Spec, Training

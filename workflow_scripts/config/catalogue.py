@@ -1,7 +1,10 @@
 """The content of catalogue/ and papers/, and the names of runs. A run belongs to no paper; several may request it."""
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
@@ -10,6 +13,7 @@ from workflow_scripts.config.entries import Method, Task
 from workflow_scripts.config.schema import Experiments, Scale
 
 START = "start"  # in the place of a task whose weights are scored: those that a training begins with
+Function = TypeVar("Function", bound=Callable[..., Any])
 Variant = tuple[str, str, str]  # task, method, variant
 
 
@@ -34,6 +38,20 @@ class Catalogue:
     scales: dict[str, Scale]
     papers: dict[str, Paper] = field(default_factory=dict)
     problems: Problems = field(default_factory=Problems)  # what is left out because it is wrong
+    stored: dict[Hashable, Any] = field(default_factory=dict)  # by `store_with_catalogue`
+
+
+def store_with_catalogue(function: Function) -> Function:
+    """Call a function of a catalogue and of hashable positional arguments only once for the same arguments."""
+
+    @wraps(function)
+    def find_or_call(catalogue: Catalogue, *arguments: Hashable) -> Any:
+        key = (function, arguments)
+        if key not in catalogue.stored:
+            catalogue.stored[key] = function(catalogue, *arguments)
+        return catalogue.stored[key]
+
+    return find_or_call  # type: ignore[return-value]
 
 
 def find_scale(catalogue: Catalogue, name: str) -> Scale:

@@ -16,9 +16,14 @@ from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.config.specs import (
+    resolve_candidates,
+    resolve_data,
+    resolve_evaluation,
+    resolve_intervention,
+    resolve_run,
+)
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.settings import LAST
 
@@ -37,7 +42,9 @@ def find_problems(root: str | Path = ".") -> list[str]:
     with problems.collect():
         load_config(root=root)
     catalogue = read_catalogue(str(root))
-    problems.add(*catalogue.problems.lines, *_check_tasks(catalogue), *_check_runs(catalogue))
+    problems.add(*catalogue.problems.lines)
+    _check_tasks(catalogue, problems)
+    _check_runs(catalogue, problems)
     for key, paper in catalogue.papers.items():
         file = catalogue.root / "papers" / key / "displays.yaml"
         problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
@@ -62,9 +69,8 @@ def check_files(stamp: Path) -> None:
     stamp.write_text(found)
 
 
-def _check_tasks(catalogue: Catalogue) -> Iterator[str]:
-    """Yield problems of the data of each task at each scale."""
-    problems = Problems()
+def _check_tasks(catalogue: Catalogue, problems: Problems) -> None:
+    """Find problems of the data of each task at each scale."""
     for scale in catalogue.scales:
         for name, task in catalogue.tasks.items():
             with problems.collect():
@@ -72,29 +78,26 @@ def _check_tasks(catalogue: Catalogue) -> Iterator[str]:
             if any(block.content.intervention for block in task.blocks):
                 with problems.collect():
                     resolve_candidates(catalogue, name, scale)
-    yield from problems.lines
 
 
-def _check_runs(catalogue: Catalogue) -> Iterator[str]:
-    """Yield problems of the specs of all runs that papers ask for, and of variants that none asks for."""
-    problems, asked = Problems(), set()
+def _check_runs(catalogue: Catalogue, problems: Problems) -> None:
+    """Find problems of the specs of all runs that papers ask for, and of variants that none asks for."""
+    asked = set()
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
-            runs = [run for run in _list_first_seeds(paper, scale) if is_known(catalogue, run.unseeded)]
-            asked |= {(run.method, run.variant) for run in runs}
             shown = find_intervened_variants([*paper.displays.values(), *paper.analyses.values()])
-            for run in runs:
+            named = [each for experiment in paper.experiments.list_at(scale) for each in experiment.list_variants()]
+            for variant in (each for each in named if is_known(catalogue, each)):
+                asked.add(variant[1:])
                 with problems.collect():
-                    _resolve(catalogue, run, scale, run.unseeded in shown)
+                    _resolve(catalogue, Run(*variant, seed=0), scale, variant in shown)
             if not catalogue.problems.lines:
+                config = Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                 with problems.collect():
-                    list_requested_runs(
-                        catalogue, Config.model_validate({"scale": scale, "papers": [key], "extra": True})
-                    )
-    for method, entry in catalogue.methods.items():
-        for variant in entry.variants.keys() - {name for one, name in asked if one == method}:
-            problems.add(*_check_unasked(catalogue, method, variant))
-    yield from problems.lines
+                    list_requested_runs(catalogue, config)
+    for name, method in catalogue.methods.items():
+        for variant in (each for each in method.variants if (name, each) not in asked):
+            problems.add(*_check_unasked(catalogue, name, variant))
 
 
 def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]:
@@ -105,7 +108,7 @@ def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]
             if task.kind in catalogue.methods[method].kinds and task.kind not in found:
                 problems = Problems()
                 with problems.collect():
-                    _resolve(catalogue, Run(name, method, variant, 1), scale, False)
+                    _resolve(catalogue, Run(name, method, variant, seed=0), scale, False)
                 found[task.kind] = list(problems.lines)
     return next(iter(found.values()), []) if all(found.values()) else []
 
@@ -118,34 +121,24 @@ def is_known(catalogue: Catalogue, variant: Variant) -> bool:
     return known and weights in ("", START, *catalogue.tasks)
 
 
-def _list_first_seeds(paper: Paper, scale: str) -> Iterator[Run]:
-    """Yield one run of each variant that a paper asks for at a scale."""
-    for experiment in paper.experiments.list_at(scale):
-        yield from (Run(*variant, 1) for variant in experiment.list_variants())
-
-
 def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
     """Resolve everything that a run is given, as its jobs do."""
     spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
     if intervened:
         resolve_intervention(catalogue, run, scale)
-    traits, validation, where = (
-        load_traits(spec["kind"]),
-        spec["training"].get("validation", "none"),
-        "/".join(run.unseeded),
-    )
+    traits, where = load_traits(spec["kind"]), f"settings of {'/'.join(run.unseeded)}"
+    validation = spec["training"].get("validation", "none")
     with locate_errors(merge_settings(catalogue, run, scale)):
         for name in evaluation.get("measures", {}):
             if not (PACKAGE / f"evaluation/{name}.py").exists():
                 modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
-                what = f"settings of {where}: key 'evaluation.measures' names '{name}'"
-                raise UserError(f"{what}; {suggest_name(name, modules)}")
+                raise UserError(f"{where}: key 'evaluation.measures' names '{name}'; {suggest_name(name, modules)}")
         chosen = () if validation == "none" else (validation.get("split"),)
         also = [name for name in spec["training"].get("also_keep", ()) if name != LAST]
         named = {"evaluation.splits": evaluation["splits"], "training.validation": chosen, "training.also_keep": also}
         made = _list_strings(spec["data"]["prepare"])
         for key, name in ((key, name) for key, names in named.items() for name in names if name not in made):
-            what = f"settings of {where}: key '{key}' names the split '{name}', which is not in the code of"
+            what = f"{where}: key '{key}' names the split '{name}', which is not in the code of"
             raise UserError(f"{what} {spec['data']['prepare']}; {suggest_name(str(name), made)}")
         if validation == "none":
             return
@@ -153,7 +146,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
         if traits.decoding and "decoding" in validation:
             known += [*traits.metrics, *_list_metrics(validation["decoding"].get("measures", {}))]
         if (metric := validation.get("metric")) not in known:
-            what = f"settings of {where}: key 'training.validation' has the metric '{metric}'"
+            what = f"{where}: key 'training.validation' has the metric '{metric}'"
             raise UserError(f"{what}; {suggest_name(str(metric), known)}")
 
 
@@ -214,7 +207,7 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
             task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
             if not cell.get("intervention"):
                 if variant not in evaluations:
-                    evaluations[variant] = list(_list_evaluations(catalogue, Run(*variant, 1)))
+                    evaluations[variant] = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
                 scored = evaluations[variant]
                 measures = {name: options for one in scored for name, options in one.get("measures", {}).items()}
                 known = {

@@ -11,7 +11,7 @@ from workflow_scripts.config.display_schema import SIDES, list_cell_variants, li
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from workflow_scripts.config.layers import FIXED
 from workflow_scripts.config.packages import FOLDER as PACKAGE
 from workflow_scripts.config.packages import NAMED, list_packages
 from workflow_scripts.config.schema import Config, Experiments, MethodEntry, Metrics, Scale, TaskEntry
-from workflow_scripts.config.task_specs import DATASETS
+from workflow_scripts.config.specs import DATASETS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 
 FOLDER = Path("catalogue/schemas")

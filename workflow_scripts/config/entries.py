@@ -1,17 +1,16 @@
 """Tasks and methods of catalogue/: what `extends` copies, and which settings apply to which runs."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
+
+from pydantic import BaseModel
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
-from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, VariantEntry, list_names
-
-Entry = TypeVar("Entry", TaskEntry, MethodEntry)
+from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, list_names
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Place:
         return f"{self.file}:{line}: {'.'.join(map(str, self.entry))}"
 
     def __truediv__(self, key: str) -> "Place":
-        return Place(self.root, self.file, self.entry, (*self.keys, key))
+        return replace(self, keys=(*self.keys, key))
 
 
 @dataclass(frozen=True)
@@ -40,13 +39,10 @@ class Block:
 
     def applies(self, task: str, kind: str, scale: str) -> bool:
         """Whether the settings apply to a run."""
-        rule = self.content
-        if not isinstance(rule, Condition):
+        if not isinstance(rule := self.content, Condition):
             return True
         pairs = ((rule.task, task), (rule.kind, kind), (rule.scale, scale))
-        return all(
-            wanted is None or any(fnmatchcase(name, one) for one in list_names(wanted)) for wanted, name in pairs
-        )
+        return all(any(fnmatchcase(name, one) for one in list_names(wanted or "*")) for wanted, name in pairs)
 
 
 @dataclass(frozen=True)
@@ -56,10 +52,10 @@ class Task:
     title: str
     kind: str
     prepare: str
-    phrases: str | None
-    disk: int | None
-    subsets: list[str]
     blocks: tuple[Block, ...]
+    phrases: str | None = None
+    disk: int | None = None
+    subsets: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,60 +78,67 @@ class Method:
 
 def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
     """Read the entries of catalogue/tasks that are right."""
-    tasks, entries = {}, _read_entries(root, "tasks", TaskEntry, problems)
-    for name in entries:
-        with problems.collect():
-            if lineage := _lineage(entries, name):
-                found = _fields(name, lineage, ("title", "kind", "prepare"))
-                fields = {key: found[key] for key in ("title", "kind", "prepare", "phrases", "disk", "subsets")}
-                tasks[name] = Task(**fields, blocks=_blocks(lineage))
+    tasks = {}
+    for name, lineage, given in _read_entries(root, "tasks", TaskEntry, ("title", "kind", "prepare"), problems):
+        known = {field.name: given[field.name] for field in fields(Task) if field.name in given}
+        tasks[name] = Task(blocks=_blocks(lineage), **known)
     return tasks
 
 
 def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
     """Read the entries of catalogue/methods that are right."""
-    methods, entries = {}, _read_entries(root, "methods", MethodEntry, problems)
-    for name in entries:
+    methods = {}
+    for name, lineage, given in _read_entries(root, "methods", MethodEntry, ("title", "kinds", "variants"), problems):
         with problems.collect():
-            if lineage := _lineage(entries, name):
-                found = _fields(name, lineage, ("title", "kinds", "variants"))
-                methods[name] = Method(found["title"], found["kinds"], _blocks(lineage), _variants(lineage))
+            methods[name] = Method(given["title"], given["kinds"], _blocks(lineage), _variants(lineage))
     return methods
 
 
 def _read_entries(
-    root: Path, folder: str, model: type[Entry], problems: Problems
-) -> dict[str, tuple[Place, Entry | None]]:
-    """Return each entry of the files of a folder with its place; None for an entry that is not right."""
-    entries: dict[str, tuple[Place, Entry | None]] = {}
+    root: Path, folder: str, model: type[BaseModel], required: tuple[str, ...], problems: Problems
+) -> list[tuple[str, list[tuple[Place, Any]], dict[str, Any]]]:
+    """Return the entries of a folder that are right: name, the entry after those that it extends, and their values."""
+    entries: dict[str, tuple[Place, Any]] = {}  # None for an entry that is not right
     for path in sorted((root / "catalogue" / folder).glob("*.yaml")):
-        file, content = f"catalogue/{folder}/{path.name}", {}
+        content = {}
         with problems.collect():
             content = read_yaml_mapping(path)
         for name, entry in content.items():
-            place = Place(root, file, (name,))
+            place = Place(root, f"catalogue/{folder}/{path.name}", (name,))
             if name in entries:
                 problems.add(f"{place}: '{name}' is in {entries[name][0].file}, too; give one of them another name")
             entries[name] = (place, None)
             with problems.collect():
                 entries[name] = (place, parse_as(model, entry, path, (name,)))
-    return entries
+    found = []
+    for name, (place, _) in entries.items():
+        with problems.collect():
+            if lineage := _lineage(entries, name):
+                given: dict[str, Any] = {}
+                for _, entry in lineage:
+                    given |= {key: value for key in model.model_fields if (value := getattr(entry, key)) is not None}
+                if lacking := [key for key in required if key not in given]:
+                    raise UserError(f"{place}: key '{name}.{lacking[0]}' is missing")
+                found.append((name, lineage, given))
+    return found
 
 
-def _variants(lineage: list[tuple[Place, MethodEntry]]) -> dict[str, Variant]:
+def _variants(lineage: list[tuple[Place, Any]]) -> dict[str, Variant]:
     """Return the variants of a method: its own, and those of the entries that it extends."""
-    variants: dict[str, tuple[Place, VariantEntry]] = {}
+    variants: dict[str, tuple[Place, Any]] = {}
     for place, entry in lineage:
-        given = entry.variants
-        if isinstance(given, list):
-            for one in given:
+        if isinstance(entry.variants, list):
+            for one in entry.variants:
                 if one not in variants:
                     raise UserError(f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}")
-            variants = {one: variants[one] for one in given}
-        elif given:
-            at = {one: Place(place.root, place.file, (*place.entry, "variants", one)) for one in given}
-            variants = {one: (at[one], variant) for one, variant in given.items()}
-    return {one: Variant(variants[one][1].title, tuple(_variant_blocks(variants, one))) for one in variants}
+            variants = {one: variants[one] for one in entry.variants}
+        elif entry.variants:
+            at = (*place.entry, "variants")
+            variants = {one: (replace(place, entry=(*at, one)), variant) for one, variant in entry.variants.items()}
+    return {
+        one: Variant(entry.title, tuple(Block(*each) for each in _lineage(variants, one)))
+        for one, (_, entry) in variants.items()
+    }
 
 
 def _lineage(entries: dict[str, tuple[Place, Any]], name: str) -> list[tuple[Place, Any]]:
@@ -151,29 +154,11 @@ def _lineage(entries: dict[str, tuple[Place, Any]], name: str) -> list[tuple[Pla
     return chain if chain[0][1] and not getattr(chain[-1][1], "abstract", False) else []
 
 
-def _fields(name: str, lineage: list[tuple[Place, Entry]], required: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of an entry, with those that it inherits. Raises UserError if a required one is missing."""
-    found: dict[str, Any] = {}
-    for _, entry in lineage:
-        found |= {key: value for key in type(entry).model_fields if (value := getattr(entry, key)) is not None}
-    place = lineage[-1][0]
-    for key in required:
-        if key not in found:
-            raise UserError(f"{place}: key '{name}.{key}' is missing")
-    return {"phrases": None, "disk": None, "subsets": [], **found}
-
-
-def _blocks(lineage: list[tuple[Place, Entry]]) -> tuple[Block, ...]:
+def _blocks(lineage: list[tuple[Place, Any]]) -> tuple[Block, ...]:
     """Return the settings of an entry: its own and inherited ones, then the rules, from base to entry."""
-    own = [Block(place, entry) for place, entry in lineage]
     rules = [
-        Block(Place(place.root, place.file, (*place.entry, "when", number)), rule)
+        Block(replace(place, entry=(*place.entry, "when", number)), rule)
         for place, entry in lineage
         for number, rule in enumerate(entry.when)
     ]
-    return (*own, *rules)
-
-
-def _variant_blocks(variants: dict[str, tuple[Place, VariantEntry]], name: str) -> Iterator[Block]:
-    for place, entry in _lineage(variants, name):
-        yield Block(place, entry)
+    return (*(Block(*each) for each in lineage), *rules)

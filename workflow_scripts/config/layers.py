@@ -7,21 +7,18 @@ its own settings come first, then the rules of its `when`, from top to bottom.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Run, find_scale
+from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
-from workflow_scripts.config.loading import read_catalogue
 from workflow_scripts.config.packages import NAMED, find_settings_class, load_traits
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Training
 
+Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
 SECTIONS = tuple(Layer.model_fields)
 FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Intervention, "init": Init, "search": Search}
 
@@ -35,38 +32,32 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 
 
-def run_blocks(catalogue: Catalogue, run: Run, scale: str) -> list[Block]:
-    """Return the settings that apply to a run, in their order."""
-    method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
-    later = (*method.blocks, *method.variants[run.training.variant].blocks)
-    applied = [block for block in later if block.applies(run.task, kind, scale)]
-    return [*list_task_blocks(catalogue, run.task, scale), *applied]
-
-
-def merge_section(blocks: Iterable[Block], section: str) -> dict[str, tuple[Any, Place]]:
-    """Return key -> (value, place where it is set) of a section."""
+def merge_section(blocks: Iterable[Block], section: str) -> Entries:
+    """Return the values of a section, of each key that of the last block."""
     return {
-        key: (value, Place(block.place.root, block.place.file, block.place.entry, (section, key)))
+        key: (value, block.place / section / key)
         for block in blocks
         for key, value in getattr(block.content, section).items()
     }
 
 
-def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
-    """Return `_merge_settings` of the variant of a run."""
-    return _merge_settings(catalogue.root, replace(run, seed=0), scale)
+def drop_places(entries: Entries) -> dict[str, Any]:
+    """Return the values of a section by key."""
+    return {key: value for key, (value, _) in entries.items()}
 
 
-@lru_cache(maxsize=10_000)
-def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tuple[Any, Place]]]:
-    """Return section -> key -> (value, place where it is set), of what the catalogue sets.
+@store_with_catalogue
+def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entries]:
+    """Return what the catalogue sets of each section of a run.
 
     Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
     of the kind of task.
     """
-    catalogue = read_catalogue(str(root))
-    kind, result = catalogue.tasks[run.task].kind, {}
-    blocks, problems = run_blocks(catalogue, run, scale), Problems()
+    method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
+    later = (*method.blocks, *method.variants[run.training.variant].blocks)
+    blocks = list_task_blocks(catalogue, run.task, scale)
+    blocks += [block for block in later if block.applies(run.task, kind, scale)]
+    result, problems = {}, Problems()
     for section in SECTIONS:
         result[section] = merge_section(blocks, section)
         name = result[section]["name"][0] if "name" in result[section] else None
@@ -84,7 +75,7 @@ def _merge_settings(root: Path, run: Run, scale: str) -> dict[str, dict[str, tup
 
 
 @contextmanager
-def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> Iterator[None]:
+def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
     """Put file, line and entry, where the key is set that the message names, before each problem of a UserError.
 
     A key of `entries` counts as named if it and its section are words of the message before the advice. Where one
@@ -96,7 +87,7 @@ def locate_errors(entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) 
         raise UserError("\n".join(_locate(line, entries) for line in str(error).splitlines())) from error
 
 
-def _locate(line: str, entries: Mapping[str, Mapping[str, tuple[Any, Place | str]]]) -> str:
+def _locate(line: str, entries: Mapping[str, Entries]) -> str:
     words = set(re.findall(r"\w+", re.sub(r"^settings of \S+:", "", line).split(";")[0]))
     named = {
         f"{section}.{key}": str(place)

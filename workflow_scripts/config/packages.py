@@ -3,7 +3,6 @@
 import importlib
 from functools import cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from workflow_scripts.common.errors import Problems
 from workflow_scripts.common.plug_ins import drop_name
@@ -12,14 +11,6 @@ from workflow_scripts.tasks.settings import Traits
 
 FOLDER = Path(__file__).parents[1]
 NAMED = {"model": "models", "objective": "objectives"}  # sections that name a package -> its group
-
-
-@runtime_checkable
-class ReadsBlocks(Protocol):
-    """Settings of an objective that reads some blocks of the model."""
-
-    def check_blocks(self, count: int) -> None:
-        """Raise ValueError if a model of `count` blocks has not all of them."""
 
 
 @cache

@@ -8,8 +8,8 @@ from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant
 from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
-from workflow_scripts.config.run_specs import find_parent_run
 from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import find_parent_run
 
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:

@@ -20,9 +20,15 @@ from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import find_search_run, resolve_evaluation, resolve_intervention, resolve_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.config.specs import (
+    find_search_run,
+    resolve_candidates,
+    resolve_data,
+    resolve_evaluation,
+    resolve_intervention,
+    resolve_run,
+)
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, hash_definitions
@@ -89,7 +95,7 @@ def _add_scored(settings: dict, spec: dict) -> dict:
 
 
 def fingerprint_candidates(spec: dict) -> Fingerprint:
-    """Fingerprint the search for replacement words; for `spec` see `config.task_specs.resolve_candidates`.
+    """Fingerprint the search for replacement words; for `spec` see `config.specs.resolve_candidates`.
 
     The spec does not hold the content of the user's file of frequencies, nor whether the spaCy model is installed.
     Both change the result, so they are added where they are used.

@@ -30,9 +30,14 @@ from workflow_scripts.config.paths import (
     run_folder,
     search_folder,
 )
-from workflow_scripts.config.run_specs import find_parent_run, find_search_run, resolve_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.config.specs import (
+    find_parent_run,
+    find_search_run,
+    resolve_candidates,
+    resolve_data,
+    resolve_run,
+)
 from workflow_scripts.provenance.fingerprints import (
     Fingerprint,
     fingerprint_job,

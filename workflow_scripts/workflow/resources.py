@@ -9,7 +9,7 @@ from functools import cache
 
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 
 
 @dataclass(frozen=True)

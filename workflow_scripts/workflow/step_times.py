@@ -7,7 +7,7 @@ from typing import Any
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 
 STEP_TIMES = Path("catalogue/step_times.csv")

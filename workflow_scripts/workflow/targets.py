@@ -17,9 +17,8 @@ from workflow_scripts.config.displays import (
 )
 from workflow_scripts.config.paths import DOWNLOADS
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import resolve_run
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.task_specs import resolve_candidates, resolve_data
+from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
 from workflow_scripts.provenance.fingerprints import list_paper_runs
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from workflow_scripts.config.catalogue import START, Catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.datasets import pretraining_pairs, sst2
 from workflow_scripts.data.datasets.contamination import (
     SOURCES,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.data.packing import pack
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.task_specs import resolve_data
+from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.datasets.inverse_dictionary import Item, clean_definition
 from workflow_scripts.data.datasets.pretraining_text import (

@@ -8,7 +8,7 @@ from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
 from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with_beam
 

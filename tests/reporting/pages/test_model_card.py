@@ -8,7 +8,7 @@ from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.reporting.pages.model_card import list_origins
 from workflow_scripts.results import read_checkpoint
 from workflow_scripts.tasks.checkpoints import read_run

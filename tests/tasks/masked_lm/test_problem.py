@@ -13,7 +13,7 @@ from tests.training.test_killed import Runs, wait_for_new_state
 from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.importing import import_model, read_settings
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs

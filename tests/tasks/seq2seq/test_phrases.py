@@ -15,7 +15,7 @@ from tests.objectives.carma_cases import stability_by_hand
 from tests.training.toy import ROOT, here
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma

@@ -31,7 +31,7 @@ from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores, score_shares
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run

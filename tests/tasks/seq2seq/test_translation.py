@@ -16,7 +16,7 @@ from tests.training.toy import ROOT, assert_one_error, run_main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.run_specs import resolve_evaluation, resolve_run
+from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.data.datasets import cognition
 from workflow_scripts.data.prepared import prepare_data, read_table, read_vocabularies, write_data
 from workflow_scripts.evaluation import bleu, compound_measure

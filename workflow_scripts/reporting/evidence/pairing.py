@@ -6,7 +6,7 @@ A seed is then one order of the data and one set of random numbers. Sides with r
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.config.catalogue import Catalogue, Variant
-from workflow_scripts.config.run_specs import resolve_run
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.paths import data_folder, run_folder
-from workflow_scripts.config.run_specs import find_parent_run, read_precision
+from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 

@@ -5,12 +5,13 @@ import pytest
 from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config import run_specs
+from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import Run
+from workflow_scripts.config.layers import drop_places
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.packages import find_settings_class
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.run_specs import infer_precision
+from workflow_scripts.config.specs import infer_precision, merge_data, resolve_data
 from workflow_scripts.tasks.settings import Training
 
 
@@ -116,7 +117,7 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
     catalogue = load_catalogue(ROOT)
     runs = {run.unseeded: run for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))}
     for run in runs.values():
-        spec = run_specs.resolve_run(catalogue, run, scale)
+        spec = specs.resolve_run(catalogue, run, scale)
         sections = {"training": Training} if run.weights is None else {}
         for section in ("model", "problem", "objective"):
             sections[section] = find_settings_class(section, spec[section].get("name"), spec["kind"])
@@ -124,3 +125,55 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
             fields = described.model_fields if described else {}
             same = [key for key, value in spec[section].items() if key in fields and value == fields[key].default]
             assert not same, (run, section)
+
+
+@pytest.mark.parametrize(
+    ("scale", "change", "said"),
+    [
+        (
+            "demo",
+            lambda it: it["scan-jump"]["when"][0]["options"].update(limit={"train": "lots"}),
+            r"scan-jump\.when\.0: .*key 'limit\.train' is 'lots'",
+        ),
+        (
+            "small",
+            lambda it: it["scan-jump"]["options"].update(atomic_copies="x"),
+            r"scan-jump: .*key 'atomic_copies' is 'x'",
+        ),
+    ],
+)
+def test_wrong_options_of_data_are_refused_before_any_job(copy: Path, scale: str, change, said: str):
+    edit(copy / "catalogue/tasks/scan.yaml", change)
+    with pytest.raises(UserError, match=rf"^catalogue/tasks/scan.yaml:\d+: {said}"):
+        resolve_data(load_catalogue(copy), "scan-jump", scale)
+
+
+def test_each_key_of_the_data_has_the_entry_that_sets_it():
+    catalogue = load_catalogue(ROOT)
+    demo, small = (merge_data(catalogue, "cogs", scale) for scale in ("demo", "small"))
+    assert str(demo[0]["sources"][1]) == str(demo[0]["protocol"][1])
+    assert str(demo[0]["sources"][1]).endswith("cogs.when.0")
+    assert str(small[0]["sources"][1]).startswith("catalogue/tasks/cogs.yaml:")
+    for scale, (data, options) in (("demo", demo), ("small", small)):
+        found = {"task": "cogs", **drop_places(data), "options": drop_places(options)}
+        assert found == resolve_data(catalogue, "cogs", scale)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("cosg", "task cogs: `prepare` is .*, but there is no module workflow_scripts.data.datasets.cosg"),
+        ("contamination", "module workflow_scripts.data.datasets.contamination has no `Options`"),
+    ],
+)
+def test_a_module_that_prepares_nothing_is_named(copy: Path, module: str, message: str):
+    edit(copy / "catalogue/tasks/cogs.yaml", lambda tasks: tasks["cogs"].update(prepare=module))
+    with pytest.raises(UserError, match=message):
+        resolve_data(load_catalogue(copy), "cogs", "demo")
+
+
+def test_the_demo_needs_no_source_file():
+    catalogue = load_catalogue(ROOT)
+    runs = list_requested_runs(catalogue, load_config({"scale": "demo"}, ROOT))
+    assert len(runs) <= 15
+    assert not any(resolve_data(catalogue, run.task, "demo")["sources"] for run in runs)
