@@ -37,17 +37,20 @@ def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tup
     return {row.get("intervention_seed"): (row["value"], row["n"]) for row in rows}
 
 
-def test_both_are_measured_on_the_items_that_both_had_right(tmp_path):
-    runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
+@pytest.mark.parametrize(
+    ("readout", "accuracy", "prefix"), [("vocabulary", "exact_match", ""), ("labels", "constrained", "constrained_")]
+)
+def test_both_are_measured_on_the_items_that_both_had_right(tmp_path, readout, accuracy, prefix):
+    runs = [trained(tmp_path, variant, answers, readout) for variant, answers in ANSWERS.items()]
     scores = analyse(runs, {}).scores  # common: a and b
-    assert found(scores, "ft", "consistency") == {42: (50.0, 2), 7: (0.0, 2)}
-    assert found(scores, "carma", "consistency") == {42: (100.0, 2), 7: (50.0, 2)}
+    assert found(scores, "ft", f"{prefix}consistency") == {42: (50.0, 2), 7: (0.0, 2)}
+    assert found(scores, "carma", f"{prefix}consistency") == {42: (100.0, 2), 7: (50.0, 2)}
     assert found(scores, "ft", "items") == found(scores, "carma", "items") == {None: (2, 2)}
-    assert found(scores, "ft", "exact_match") == {None: (50.0, 2)}
-    assert found(scores, "carma", "exact_match") == {None: (0.0, 2)}
+    assert found(scores, "ft", accuracy) == {None: (50.0, 2)}
+    assert found(scores, "carma", accuracy) == {None: (0.0, 2)}
     # Deviation over mean of 100 and 50, with n - 1: sqrt(1250) / 75.
-    assert found(scores, "carma", "cv") == {None: (pytest.approx(1250**0.5 / 75), 2)}
-    assert found(scores, "carma", "cv_low")[None][0] < 1250**0.5 / 75
+    assert found(scores, "carma", f"{prefix}cv") == {None: (pytest.approx(1250**0.5 / 75), 2)}
+    assert found(scores, "carma", f"{prefix}cv_low")[None][0] < 1250**0.5 / 75
 
 
 def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
@@ -85,14 +88,6 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
     assert found == pytest.approx(expected)
 
 
-def test_the_readout_of_labels_is_called_as_elsewhere(tmp_path):
-    runs = [trained(tmp_path, variant, answers, "labels") for variant, answers in ANSWERS.items()]
-    metrics = {row["metric"] for row in analyse(runs, {}).scores}
-    assert metrics == {"items", "constrained", "constrained_consistency"} | {
-        f"constrained_cv{end}" for end in ("", "_low", "_high", "_noise")
-    }
-
-
 def test_no_common_item_no_score(tmp_path):
     wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
     runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
@@ -115,20 +110,6 @@ def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
     analysis = analyse([trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])], {})
     assert {row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]} == metrics
     assert len(analysis.notes) == 1 and analysis.notes[0].startswith(f"idm/gpt2-small/ft/seed-1: {note}")
-
-
-def test_noise_is_the_cv_of_items_that_are_kept_independently(tmp_path):
-    """400 draws of items that are kept with the share of a half: CV and noise agree."""
-    rng, items = np.random.default_rng(3), 40
-    kept = rng.random((400, items)) < 0.5
-    rows = []
-    for (draw, item), right in np.ndenumerate(kept):
-        known = {"intervention_seed": draw, "item": str(item), "readout": "vocabulary", "correct_before": True}
-        rows.append(SYNONYMS | known | {"correct": bool(right)})
-    runs = [add_answers(tmp_path, rows, variant=variant) for variant in ("ft", "carma")]
-    scores = {row["metric"]: row["value"] for row in analyse(runs, {}).scores if row["variant"] == "ft"}
-    assert scores["cv_noise"] == pytest.approx(1 / items**0.5, rel=0.05)
-    assert scores["cv"] == pytest.approx(scores["cv_noise"], rel=0.1)  # three standard errors of a CV of 400 draws
 
 
 def test_a_variant_alone_is_noted(tmp_path):

@@ -202,11 +202,8 @@ def test_text_in_another_encoding_is_named_with_its_line_and_what_to_do(files, c
 
 
 @pytest.mark.parametrize("name", ["source", "compound", "lexicon", "hypothesis"])
-def test_a_folder(files, capsys, name):
+def test_a_folder_and_a_file_that_is_not_there(files, capsys, name):
     assert call(files | {name: files[name].parent}) == 1
     assert_one_error(capsys.readouterr().err, "is a folder; name a text file")
-
-
-def test_a_file_that_is_not_there(files, capsys):
-    assert call(files | {"compound": files["compound"].with_name("other")}) == 1
+    assert call(files | {name: files[name].with_name("other")}) == 1
     assert_one_error(capsys.readouterr().err, "other does not exist")

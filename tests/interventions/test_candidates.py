@@ -38,25 +38,15 @@ SYNSET_WORDS = {"dog": {"domestic dog", "canis familiaris", "frump"}, "car": {"a
 
 def test_words_and_the_punctuation_glued_to_them():
     words = split_words("  \"Dogs,  (it's) well-known ... U.S.")
-    assert [word[:3] for word in words] == [
-        ('"', "Dogs", ","),
-        ("(", "it's", ")"),
-        ("", "well-known", ""),
-        ("...", "", ""),
-        ("", "U.S", "."),
-    ]
+    expected = [('"', "Dogs", ","), ("(", "it's", ")"), ("", "well-known", ""), ("...", "", ""), ("", "U.S", ".")]
+    assert [word[:3] for word in words] == expected
     assert words[0].start == 3
 
 
 def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resources):
     content = 'The "dog", and dogs ran the big car ax .'
-    assert find_queries(content, resources) == {
-        1: Query("dog", "n"),
-        3: Query("dogs", "n"),
-        4: Query("ran", "v"),
-        6: Query("big", "a"),
-        7: Query("car", "n"),
-    }
+    expected = {1: ("dog", "n"), 3: ("dogs", "n"), 4: ("ran", "v"), 6: ("big", "a"), 7: ("car", "n")}
+    assert find_queries(content, resources) == expected
     assert find_queries("dog ran fast", resources)[2] == Query("fast", "r")
 
 

@@ -151,21 +151,9 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     assert any(expected[item, "cap", "labels"] > expected[item, "cap", "vocabulary"] for item in items)
 
 
-def test_other_words_have_other_answers(answers):
-    changed = answers.query("intervention == 'synonyms' and correct != correct_before")
-    assert set(changed["intervention_seed"]) == set(SETTINGS["seeds"])
-
-
 @pytest.mark.parametrize(
     ("count", "wanted", "blocks"),
-    [
-        (2, "all", [1]),
-        (4, "all", [1, 2, 3]),
-        (12, 5, [1, 4, 6, 8, 11]),
-        (36, 5, [1, 10, 18, 26, 35]),
-        (12, 1, [1]),
-        (4, [0, 3], [0, 3]),
-    ],
+    [(2, "all", [1]), (4, "all", [1, 2, 3]), (12, 5, [1, 4, 6, 8, 11]), (12, 1, [1]), (4, [0, 3], [0, 3])],
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert choose_blocks(count, wanted) == blocks
