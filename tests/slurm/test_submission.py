@@ -85,6 +85,7 @@ def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_ot
     """Trainings are told to save their state before the time limit."""
     with project.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["jobs"]["save_seconds"] = 780
+    project.edit("catalogue/tasks/kinds.yaml", "training: {max_steps: 100,", "training: {max_steps: 3,")
     done = reproduce(project, cluster, CHAIN, "--config", "gpu_option=gres", **recording(project, cluster))
     assert done.returncode == 0, done.stderr
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}

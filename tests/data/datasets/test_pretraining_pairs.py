@@ -139,6 +139,7 @@ def real(mirror, tmp_path_factory) -> tuple[Path, dict[str, Path]]:
     return folder, sources
 
 
+@pytest.mark.whole_data
 def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     """Read in another way: sentences by the csv module, and compared as strings."""
     folder, sources = real
@@ -195,6 +196,7 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
         assert not [phrase for start in starts for phrase in by_start[start] if phrase in document]
 
 
+@pytest.mark.whole_data
 def test_sizes_of_the_real_pairs(real):
     folder, _ = real
     rows = {split: pq.read_metadata(folder / f"{split}.parquet").num_rows for split in ("train", "valid")}

@@ -171,6 +171,7 @@ def real(mirror):
     return prepare_data(pretraining_text, spec["options"], sources), sources
 
 
+@pytest.mark.whole_data
 def test_the_real_text_holds_nothing_of_the_held_out_items(real):
     prepared, sources = real
     texts = [text for split in texts_of(prepared).values() for text in split]
@@ -181,6 +182,7 @@ def test_the_real_text_holds_nothing_of_the_held_out_items(real):
     assert leaks(texts, held, {"".join(c for c in lemma if c.isalnum() or c == " ") for lemma in lemmas}) == []
 
 
+@pytest.mark.whole_data
 def test_sizes_of_the_real_text(real):
     prepared, _ = real
     rows = {split: len(table["ids"]) for split, table in prepared.tables.items()}
