@@ -3,8 +3,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import OneHotEncoder
 
 from workflow_scripts.analyses import code_probe
 from workflow_scripts.analyses.code_probe import TAGGER, compute_probe_accuracy, find_most_frequent_tags
@@ -22,15 +20,6 @@ def test_no_other_table_is_more_often_right(tokens: list[tuple[int, str]]) -> No
     assert best == pytest.approx(
         100 * sum(max(sum(t == (c, tag) for t in tokens) for tag in "NVD") for c in set(codes)) / len(tokens)
     )
-
-
-def test_the_probe_is_that_of_a_linear_classifier_on_one_hot_codes() -> None:
-    codes = [0] * 9 + [1] * 7 + [2] * 8
-    tags = list("NNNNNNVVD" + "VVVVVNN" + "DDDDDNNN")
-    probe = find_most_frequent_tags(codes, tags)
-    one_hot = OneHotEncoder().fit([[code] for code in codes])
-    linear = LogisticRegression(C=1e6, max_iter=1000).fit(one_hot.transform([[code] for code in codes]), tags)
-    assert [probe[code] for code in range(3)] == list(linear.predict(one_hot.transform([[0], [1], [2]])))
 
 
 def test_a_class_that_was_not_seen_is_wrong() -> None:
