@@ -15,15 +15,11 @@ METRICS = ("cter_instance", "cter_aggregate")
 WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
-class Options(StrictModel):
-    """No options."""
-
-
 def score_outputs(
     outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
-    parse_as(Options, given, WHERE)
+    parse_as(StrictModel, given, WHERE)  # no options
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()
