@@ -1,6 +1,9 @@
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.models.cat import model as cat
+from workflow_scripts.models.lrf import model as lrf
+from workflow_scripts.models.roberta_decoder import model as roberta_decoder
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.structural_quantisation import objective as structural_quantisation
@@ -25,11 +28,21 @@ from workflow_scripts.tasks.seq2seq.problem import WordLoss
         (sq_transformer, {"source_codes": 0}, "key 'source_codes' is 0; input should be greater than or equal to 1"),
         (sq_transformer, {"positions": "sinusoidal"}, "positions must be relative"),
         (sq_transformer, {"attention": "none", "next_code_stream": "code"}, "needs a stream of codes"),
+        (lrf, {"fuse_over": "all"}, "key 'fuse_over' is 'all'; input should be 'earlier'"),
+        (lrf, {"width": 16, "fuse_heads": 3}, "width 16 is not a multiple of fuse_heads 3"),
+        (lrf, {"fuse_head": 2}, "unknown key 'fuse_head'; did you mean 'fuse_heads'"),
+        (roberta_decoder, {"encoder_heads": 5}, "encoder_width 768 is not a multiple of encoder_heads 5"),
+        (roberta_decoder, {"fuse_in": "wider"}, "do not work with an encoder that is read from a folder"),
+        (roberta_decoder, {"encoder_layers": 0}, "key 'encoder_layers' is 0"),
+        (cat, {"codes": 0}, "key 'codes' is 0"),
+        (cat, {"score": "euclidean"}, "input should be 'dot' or 'cosine'"),
+        (cat, {"readout": "last"}, "readout is last; this model has mix, cont, comp"),
+        (cat, {"code_droput": 0.1}, "did you mean 'code_dropout'"),
     ],
 )
 def test_wrong_settings_of_the_models(model, settings, message):
     with pytest.raises(UserError, match=message):
-        model.build(settings, 10, 10)
+        model.build(settings, *([10] if model is cat else [10, 10]))
 
 
 def test_wrong_settings_of_the_objectives():

@@ -1,4 +1,4 @@
-"""Batches, tiny language models and a loop version of the equations, for the tests of CARMA."""
+"""Batches, tiny language models, a small loss and a loop version of the equations, for the tests of CARMA."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
+
+from workflow_scripts.objectives import hidden_states
 
 BLOCKS = 4
 SIZES = {"num_hidden_layers": BLOCKS, "hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
@@ -111,3 +113,18 @@ def stability_by_hand(states: list[Tensor], counted: Tensor) -> float:
         mean_square(after - before) / (mean_square(before) + mean_square(after) + 1e-8)
         for before, after in pairwise(states)
     )
+
+
+def recorders(model):
+    """The forward hooks that `hidden_states` has registered on the modules of a model."""
+    hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]
+    return [hook for hook in hooks if getattr(hook, "func", hook).__module__ == hidden_states.__name__]
+
+
+def last_token_loss(model, batch):
+    if batch.label.lt(0).any():
+        raise ArithmeticError("a label below 0")
+    logits = model(input_ids=batch.ids, use_cache=False).logits
+    scores = logits[torch.arange(len(batch.ids)), batch.last]
+    loss = torch.nn.functional.cross_entropy(scores.float(), batch.label)
+    return loss, {"task": loss.detach(), "hooks": torch.tensor(float(len(recorders(model))))}

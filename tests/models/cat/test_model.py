@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from tests.models.small_models import count_parameters
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, StreamMixer
 from workflow_scripts.models.cat.settings import Settings
@@ -244,17 +243,3 @@ def test_its_files_are_hugging_faces(tmp_path):
         assert all(torch.equal(weights.pop(name), weight) for name, weight in model.named_parameters()) and not weights
         # Not to the last bit: some processors' kernels depend on the memory address of the weights.
         torch.testing.assert_close(state, model(ids, real, types).last_hidden_state, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"codes": 0}, "key 'codes' is 0"),
-        ({"score": "euclidean"}, "input should be 'dot' or 'cosine'"),
-        ({"readout": "last"}, "readout is last; this model has mix, cont, comp"),
-        ({"code_droput": 0.1}, "did you mean 'code_dropout'"),
-    ],
-)
-def test_wrong_settings_are_named(change, told):
-    with pytest.raises(UserError, match=told):
-        cat.build(SMALL | change, VOCABULARY)

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.models.small_models import FUSED, SMALL, count_parameters, decoder_input, make, sentences
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.model import FuseAttention
 from workflow_scripts.models.transformer import model as seq2seq
@@ -241,20 +240,3 @@ def test_the_weights_are_those_of_the_forward_pass():
     attention._weigh = original
     found = model.compute_fusion(source, decoder_input(source))[0][1]
     torch.testing.assert_close(found.transpose(0, 1).flatten(0, 1), in_forward)
-
-
-# Settings
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"fuse_over": "all"}, "key 'fuse_over' is 'all'; input should be 'earlier'"),
-        ({"fuse_heads": 3}, "width 16 is not a multiple of fuse_heads 3"),
-        ({"fuse_head": 2}, "unknown key 'fuse_head'; did you mean 'fuse_heads'"),
-        ({"layers": 0}, "key 'layers' is 0"),
-    ],
-)
-def test_wrong_settings(changes, message):
-    with pytest.raises(UserError, match=message):
-        fused_transformer.build(SMALL | changes, 12, 12)

@@ -151,19 +151,6 @@ def test_broken_or_pickled_weights_are_refused(tmp_path):
             model.read_pretrained(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoder_heads": 3}, "encoder_width 16 is not a multiple of encoder_heads 3"),
-        ({"fuse_in": "wider"}, "do not work with an encoder that is read from a folder"),
-        ({"encoder_layers": 0}, "key 'encoder_layers' is 0"),
-    ],
-)
-def test_wrong_settings(changes, message):
-    with pytest.raises(UserError, match=message):
-        roberta_transformer.build(SIZES | DECODER | changes, 12, 12)
-
-
 def test_the_catalogue_names_the_sizes_of_the_hubs_model():
     spec, model = build_of_catalogue("cogs/roberta/lrf/seed-1", 50_265, 100)
     assert spec["init"]["hub"] == "FacebookAI/roberta-base"

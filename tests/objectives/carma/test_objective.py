@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make
 from tests.models.small_models import sentences as id_sentences
-from tests.objectives.carma_cases import FAMILIES, language_model, mi_by_hand, prompts, stability_by_hand
-from tests.objectives.last_token_loss import last_token_loss as LOSS  # noqa: N812
-from tests.objectives.last_token_loss import recorders
+from tests.objectives.carma_cases import FAMILIES, language_model, mi_by_hand, prompts, recorders, stability_by_hand
+from tests.objectives.carma_cases import last_token_loss as LOSS  # noqa: N812
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.carma.objective import (

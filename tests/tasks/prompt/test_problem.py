@@ -14,14 +14,20 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.interventions.cap_logits import compute_cap_logits
+from tests.objectives.carma_cases import FAMILIES, language_model, prompts
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, record_files, run_main
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
-from workflow_scripts.tasks.prompt.problem import OUTSIDE, assign_words, encode_prompts, merge_groups, read_prompts
+from workflow_scripts.tasks.prompt.problem import (
+    OUTSIDE,
+    assign_words,
+    compute_answer_loss,
+    encode_prompts,
+    merge_groups,
+    read_prompts,
+)
 from workflow_scripts.tasks.settings import Training
-
-FAMILIES = ("gpt2", "llama", "qwen2", "gemma")
 
 
 def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
@@ -275,3 +281,16 @@ def test_an_answer_may_have_a_space_before_it(tmp_path):
     one_token = [row for row, label in enumerate(labels) if len(tokenizer.encode(f" {label}").ids) == 1]
     assert spaced.items.tolist() == one_token
     assert [tokenizer.decode([token]) for token in spaced.label] == [f" {labels[row]}" for row in one_token]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("smoothing", [0.0, 0.25])
+def test_the_loss_is_the_mean_over_prompts_of_the_nats_of_their_answers(family, smoothing):
+    model, batch = language_model(family).eval(), prompts([[1, 2, 1, 3], [2], [1, 1, 1]], bos=True, more_padding=2)
+    loss, parts = compute_answer_loss(model, batch, smoothing)
+    nats = []
+    for ids, real, label in zip(batch.ids, batch.real, batch.label, strict=True):
+        logs = model(ids[real][None]).logits[0, -1].log_softmax(-1)
+        nats.append(-(1 - smoothing) * logs[label] - smoothing * logs.mean())
+    torch.testing.assert_close(loss, sum(nats) / 3)
+    assert parts["answer"] == loss and not parts["answer"].requires_grad

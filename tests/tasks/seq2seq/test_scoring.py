@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.tasks.seq2seq.test_exact_match import decoded_alone
+from tests.tasks.seq2seq.test_problem import decoded_alone
 from tests.training.toy import (
     ROOT,
     TARGET_WORDS,

@@ -38,12 +38,6 @@ def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor
     return (wrong * share).sum() / share.sum().clamp(min=1)
 
 
-def compute_sparsity(codes: Sequence[CodeWeights], real: Tensor) -> Tensor:
-    """Return L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers."""
-    means = [average_over_tokens(layer.sum_over_codes() / layer.weights.size(-1), real) for layer in codes]
-    return torch.stack(means).mean()
-
-
 def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual") -> Tensor:
     """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over tokens and features.
 
@@ -96,7 +90,9 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             given = output.codes[-1], batch.share, batch.gold, s.wrong_codes
             terms["decomposition"] = compute_guided_decomposition(*given)
         if s.sparsity:
-            terms["sparsity"] = compute_sparsity(output.codes, batch.real)
+            # L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers.
+            means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in output.codes]
+            terms["sparsity"] = torch.stack([average_over_tokens(mean, batch.real) for mean in means]).mean()
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
         return loss, {name: term.detach() for name, term in terms.items()}
 

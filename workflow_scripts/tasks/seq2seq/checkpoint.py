@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
@@ -45,10 +44,7 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
     return model.eval(), vocabulary
 
 
-def load_run(
-    run_dir: Path, data_dir: Path, device: torch.device | str = "cpu"
-) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
+def load_run(run_dir: Path, data_dir: Path) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
     """Load (model in eval mode, tokens by id of each side, run.json) of a run. Raises UserError unless the data fit."""
     run = read_checked_run(run_dir, data_dir)
-    model, vocabulary = load_checkpoint(run_dir / "checkpoint")
-    return model.to(device), vocabulary, run
+    return *load_checkpoint(run_dir / "checkpoint"), run
