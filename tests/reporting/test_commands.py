@@ -18,12 +18,10 @@ from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file, hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores, write_scores
 from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
-from workflow_scripts.reporting.pages.claim_texts import format_comparison, format_criterion
 from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -186,17 +184,13 @@ def test_claims_csv(results, capsys):
     assert [float(row["value"]) for row in sides] == pytest.approx([*left, *right], rel=1e-5)
 
 
-def test_a_quote_and_a_caveat_go_to_the_page(results, monkeypatch):
-    catalogue = load_catalogue()
-    claim = catalogue.papers["sq_transformer"].claims[0]
+def test_quotes_and_caveats_are_columns(results, monkeypatch):
+    claim = load_catalogue().papers["sq_transformer"].claims[0]
     for name, text in (("caveat", "one seed was lucky"), ("quote", "SQ-Transformer wins"), ("kind", "control")):
         monkeypatch.setitem(claim, name, text)
-    assert claims(results, "--overview", results) == 0
+    assert claims(results) == 0
     found = {row["claim"]: row for row in rows(results / "claims.csv")}[claim["claim"]]
     assert (found["caveat"], found["quote"], found["kind"]) == ("one seed was lucky", "SQ-Transformer wins", "control")
-    page = (results / "overview.html").read_text()
-    assert "SCAN ADDJUMP 2x <b>(control of ours)</b>" in page
-    assert "<small>“SQ-Transformer wins”</small>" in page and "<small>one seed was lucky</small>" in page
     assert "by far on SCAN ADDJUMP 2x (control of ours)\n" in (results / "overview.rst").read_text()
 
 
@@ -266,85 +260,24 @@ def test_claims_without_what_they_need(results, capsys):
     assert "claims needs --papers" in capsys.readouterr().err
 
 
-def test_what_a_claim_asks():
-    cells = {"claim": "c", "statement": "s", "source": "t", "unit": "points", "left": "t/a/c/m", "right": "t/b/c/m"}
-    asked = {"greater": (25, "25 points"), "less": (0, "0 points"), "falls_with": (0.5, "0.5 points")}
-    for relation, (at_least, expected) in (asked | {"no_gain": (1, "−1 point")}).items():
-        assert format_criterion(Claim(relation=relation, at_least=at_least, **cells)) == f"more than {expected}"
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "relation", "expected"),
-    [
-        ("t/LRF/CTER/m", "t/Transformer, matched/CTER/m", "less", "t, CTER: Transformer, matched less LRF"),
-        ("t/Codes/A/m", "t/Codes/B/n", "greater", "t, Codes: A less B"),
-        ("t/SRL/A/m", "u/Plain/B/m", "no_gain", "u, Plain, B less t, SRL, A"),
-        ("t/KL/*/m", "t/Accuracy/*/n", "falls_with", "t: KL against Accuracy"),
-        ("t/LRF/COGS layers/m", 1, "greater", "t, LRF, COGS layers less 1"),
-    ],
-)
-def test_what_a_claim_compares(left, right, relation, expected):
-    claim = Claim(claim="c", statement="s", source="t", relation=relation, unit="x", left=left, right=right)
-    assert format_comparison(claim) == expected
-
-
-def test_overview_html(results):
-    assert claims(results, "--overview", results) == 0
-    text = (results / "overview.html").read_text().replace("\u00a0", " ").replace("\u200b", "")
-    found = rows(results / "claims.csv")
-    ours = sum(row["kind"] == "control" and row["verdict"] == "not run" for row in found)
-    counted = re.search(r'chip not-run">not run</span></td><td>0</td><td>(\d+)</td><td>(\d+)</td>', text)
-    primary = sum(row["role"] == "primary" for row in found)
-    assert tuple(map(int, counted.groups())) == (len(found) - 3 - ours - primary, ours)
-    for part in (
-        "<th>primary</th><th>exploratory</th><th>controls of ours</th>",
-        "It is for verdicts within hours on a laptop",
-        '<td>0</td><td>2</td><td>1</td><td class="text">the whole interval of the effect is above',
-        '<span class="chip reproduced">reproduced</span> at small',
-        "SQ-Transformer (SAL) beats the Transformer by far on SCAN ADDJUMP 2x",
-        "<i>paper</i> +59.4",
-        "claimed: more than 25 points",
-        "<small>table1, JUMP: SQ-Transformer less Transformer</small>",
-        "<small>text-fig8: KL divergence against Accuracy</small>",
-        "<small>protocol reduced</small>",
-        "3 seeds a side",
-        "Welch&#39;s t over seeds",
-        "Benjamini and Hochberg",
-        "12 trainings, 2.7 h of training in all, on an invented CPU. By protocol: 12 reduced (smaller models",
-        "scan-jump-x2/sq-transformer/sal",
-        "Protocol reduced",
-    ):
-        assert part in text, part
-    assert not re.search(r"(src|href)=|url\(", text)
-
-
-def test_a_paper_without_claims_has_no_heading(results):
-    more = ["--papers", "sq_transformer", "recompose", "--overview", results]
-    assert call("claims", results, "--out", results / "claims.csv", *more) == 0
-    title = load_catalogue().papers["recompose"].experiments.title
-    for name in ("overview.html", "overview.rst"):
-        assert title not in (results / name).read_text()
-
-
-def test_overview_rst_is_what_snakemake_can_show(results):
-    claims(results, "--overview", results)
-
-    class File:
-        path = Path("results/small/overview.html")
-
-    template = Environment().from_string((results / "overview.rst").read_text())
-    for files, link in (([File], 1), ([], 0)):
-        text = template.render(files=files)
-        # report_level 1: any message of docutils would be in the page.
-        html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
-        assert "system-message" not in html
-        assert html.count("<strong>reproduced</strong>") == 4  # once with its meaning
-        assert html.count("<strong>reproduced</strong> at small +") == 3
-        assert "Scale small: the real data, small models and short schedules. It is for verdicts within" in html
-        assert "By protocol: 12 reduced (smaller" in html
-        assert re.search(r"<td>SCAN ADDJUMP 2x</td>\s*<td>Transformer \(3\); SQ-Transformer \(3\)</td>", html)
-        assert html.count("showResultInfo('results/small/overview.html')") == link
-        assert '<div style="max-height' in html
+def test_the_first_page_of_the_report_is_what_snakemake_can_show(results):
+    assert call("claims", results, "--papers", "sq_transformer", "recompose", "--out", results / "claims.csv") == 0
+    text = Environment().from_string((results / "overview.rst").read_text()).render()
+    # report_level 1: any message of docutils would be in the page.
+    html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
+    assert "system-message" not in html and '<div style="max-height' in html
+    found = [re.sub("<.*?>|\n", "", cell) for cell in re.findall("(?s)<t[dh].*?</t[dh]>", html)]
+    assert found[:5] == ["Verdict at small", "primary", "exploratory", "controls of ours", "It means"]
+    assert found[5:9] == ["reproduced", "0", "2", "1"]
+    place = next(
+        i for i, cell in enumerate(found) if cell.startswith("SQ-Transformer (SAL) beats the Transformer by far")
+    )
+    effect = r"\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\)"
+    assert found[place + 1] == "+59.4 points" and re.fullmatch(effect, found[place + 2])
+    assert found[place + 3] == "reproduced"
+    assert "Scale small: the real data, small models and short schedules. It is for verdicts within" in html
+    # A paper without claims has no table.
+    assert load_catalogue().papers["recompose"].experiments.title not in html
 
 
 def test_table_takes_the_runs_of_config_without_runs(results, capsys):

@@ -97,7 +97,7 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
         uses = {*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)}
         if uses & analyses or named_runs(display) & changed:
             shown.add((display["kind"], name))
-    verdicts = {("claims", "")} if runs else set()  # the overview lists the runs
+    verdicts = {("claims", "")} if runs else set()
     return {(rule, f"{paper}/{name}") for rule, name in {("analyse", name) for name in analyses} | shown} | verdicts
 
 

@@ -1,4 +1,4 @@
-"""Decide on every claim of the papers, and write the overview page of the report."""
+"""Decide on every claim of the papers, and write the first page of the report."""
 
 import argparse
 from pathlib import Path
@@ -8,11 +8,10 @@ from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.displays import select_claimed_displays, select_paper_runs, select_shown_displays
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
-from workflow_scripts.reporting.claims.claim_table import print_claims
+from workflow_scripts.reporting.claims.claim_table import print_claims, read_claim_table
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.evidence.evidence import write_record
-from workflow_scripts.reporting.pages.overview import make_overview_html, make_overview_rst
-from workflow_scripts.reporting.pages.training_summary import list_trainings, summarise_runs
+from workflow_scripts.reporting.pages.overview import format_overview
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale")
     parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
     parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="claims.csv; claim_sides.csv, claims.json go with it")
-    parser.add_argument("--overview", type=Path, metavar="DIR", help="also write overview.html and overview.rst there")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="claims.csv; other files go with it, such as claim_sides.csv"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -54,9 +54,6 @@ def main(args: argparse.Namespace) -> None:
         runs,
         displays,
     )
-    if args.overview:
-        trained = summarise_runs(list_trainings(catalogue, runs, args.scale), args.results)
-        for name, overview in (("overview.html", make_overview_html), ("overview.rst", make_overview_rst)):
-            with write_atomically(args.overview / name) as temporary:
-                temporary.write_text(overview(catalogue, args.scale, outcomes, trained), encoding="utf-8")
+    with write_atomically(args.out.with_name("overview.rst")) as temporary:
+        temporary.write_text(format_overview(catalogue, args.scale, read_claim_table(args.out)), encoding="utf-8")
     print_claims(args.out, args.scale)

@@ -10,7 +10,7 @@ from workflow_scripts.common.files import MissingFileError, write_atomically
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
-from workflow_scripts.reporting.tables.layout import choose_decimals, format_effect, format_number
+from workflow_scripts.reporting.tables.layout import format_effect, format_published_effect
 
 BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
 END = "<!-- end claims -->"
@@ -84,17 +84,11 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
     return (
         row["paper"],
         row["statement"] + (" (a control of ours)" if row["kind"] == "control" else ""),
-        _published(row),
+        format_published_effect(row),
         format_effect(row) if complete else "",
         seeds,
         f"**{row['verdict']}** at {scale}{reason}",
     )
-
-
-def _published(row: dict[str, str]) -> str:
-    if not row["published_effect"]:
-        return ""
-    return f"{format_number(float(row['published_effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
 
 
 def _cell(text: str) -> str:

@@ -143,20 +143,10 @@ def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: st
     if kind == "table":
         parts = [*entry["rows"], *entry["columns"]]
         tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
-        given["titles"] = collect_titles(catalogue, [paper], tasks)
+        given["paper"] = catalogue.papers[paper].experiments.title
+        given["titles"] = {name: catalogue.tasks[name].title for name in tasks}
     own = [f"{PACKAGE}.reporting.figures.{entry['module']}"] if kind == "figure" else []
     return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *own))
-
-
-def collect_titles(
-    catalogue: Catalogue, papers: Iterable[str], tasks: Iterable[str], methods: Iterable[str] = ()
-) -> dict[str, dict[str, str]]:
-    """Return the titles of papers, tasks and methods."""
-    return {
-        "papers": {name: catalogue.papers[name].experiments.title for name in papers},
-        "tasks": {name: catalogue.tasks[name].title for name in tasks},
-        "methods": {name: catalogue.methods[name].title for name in methods},
-    }
 
 
 def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
@@ -170,7 +160,6 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
     runs = sorted(set(runs))
     found = {paper: catalogue.papers[paper] for paper in papers}
     plans = {name: paper.plan for name, paper in found.items() if paper.plan}
-    tasks, methods = ({run.split("/")[place] for run in runs} for place in (0, 1))
     displays = {name: select_claimed_displays(paper, paper.displays) for name, paper in found.items()}
     given = {
         "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
@@ -179,7 +168,7 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
         "plans": {paper: plan.model_dump(mode="json") for paper, plan in plans.items()},
         "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
-        "titles": collect_titles(catalogue, papers, tasks, methods),
+        "titles": {name: paper.experiments.title for name, paper in found.items()},
     }
     return Fingerprint(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
 

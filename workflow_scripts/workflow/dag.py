@@ -289,14 +289,12 @@ class Workflow:
         return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
     def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores that claims compare, and all runs, which the overview page lists."""
+        """Return the scores that claims compare."""
         scale, files = wildcards.scale, []
         for name in self.config.papers:
             paper = self.catalogue.papers[name]
             displays = select_claimed_displays(paper, select_shown_displays(paper, self._asked(name, scale)))
             files += self._score_inputs(name, displays.values(), scale)
-        asked = (run for name in self.config.papers for run in self._asked(name, scale))
-        files += [f"results/{scale}/{manifest_file(run)}" for run in asked]
         return list(dict.fromkeys(files))
 
     def list_claims_runs(self, wildcards: Wildcards) -> list[str]:

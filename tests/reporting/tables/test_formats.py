@@ -7,10 +7,9 @@ from html.parser import HTMLParser
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import compare_independent
-from workflow_scripts.reporting.pages.page import format_count, format_html_table, make_page
-from workflow_scripts.reporting.pages.training_summary import TrainingSummary
 from workflow_scripts.reporting.tables import formats, layout
 from workflow_scripts.reporting.tables.cells import Cell
+from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 
 ROWS = [{"row": "Old_1", "group": "Previous"}]
@@ -103,9 +102,9 @@ class Cells(HTMLParser):
 
 
 def html(cells=CELLS):
-    trained = [TrainingSummary("jump/new/a", [1, 2], "paper", 4000, 1_210_000, 0.5, ["cpu"])]
-    body = format_html_table(layout.build_grid(DISPLAY, cells, TESTS), NOTES, trained, "./reproduce x.html")
-    return make_page("A & B_c <b>", "above", body)
+    run = {"name": "jump/new/a", "seeds": [1, 2], "protocol": "paper", "steps": 4000, "parameters": 1_210_000}
+    grid = layout.build_grid(DISPLAY, cells, TESTS)
+    return format_html_page("A & B_c <b>", "above", grid, NOTES, [run], "./reproduce x.html")
 
 
 def test_html_cells():
@@ -122,7 +121,7 @@ def test_html_cells():
     measured = "97.50 ± 0.712 seeds, 91.15 to 103.85"
     compared = f"paper 99.42 ± 1.0 {measured.replace('0.712', '0.71†2')}−1.92 to the paper"
     assert rows[5] == ["New", compared, measured]
-    assert rows[7] == ["jump/new/a", "1, 2", "paper", "4,000", "1.21 M"]
+    assert rows[7] == ["jump/new/a", "1, 2", "paper", "4,000", "1,210,000"]
 
 
 def test_html_is_self_contained_and_escaped():
@@ -192,7 +191,6 @@ def test_every_special_letter_is_escaped():
 def test_numbers():
     given = [(1.005, 1, False), (-1.25, 2, False), (-0.001, 2, False), (0.4, 1, True), (-0.0, 0, True)]
     assert [layout.format_number(*number) for number in given] == ["1.0", "−1.25", "0.00", "+0.4", "+0"]
-    assert [format_count(value) for value in (120, 4000, 1_210_000)] == ["120", "4,000", "1.21 M"]
 
 
 def test_units_are_said_once_each():

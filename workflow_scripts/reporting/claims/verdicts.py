@@ -15,7 +15,14 @@ from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 NOT_RUN = "not run"  # not measured
-VERDICTS = (REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE, NO_VERDICT, NOT_RUN)
+MEANINGS = {
+    REPRODUCED: "the whole interval is beyond what is claimed; of exploratory claims q is at most 0.05, too",
+    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
+    INCONCLUSIVE: "the interval allows both",
+    NO_VERDICT: "planned seeds are missing, a control fails or is not measured, or the data are generated",
+    NOT_RUN: "this scale does not measure it",
+}
+VERDICTS = tuple(MEANINGS)
 PRIMARY = "primary"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 FALSE_DISCOVERIES = 0.05

@@ -20,7 +20,7 @@ WORKFLOW = (
     *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "catalogue/*.csv"),
     *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock", "pyproject.toml", "trusted.csv"),
 )
-SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "overview.html", "report.html")
+SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "report.html")
 # Records of how each result was made.
 RECORDS = (
     *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/record.json", "runs/*/*/*/*/*/record.json"),

@@ -78,7 +78,7 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
 
 def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
     """Yield the files of the scale's folder that the configuration requires."""
-    yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json", "overview.html")
+    yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json")
     for run in list_requested_runs(catalogue, config):
         yield from (f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
         if not run.weights:

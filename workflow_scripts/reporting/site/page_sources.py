@@ -16,13 +16,6 @@ from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, make_slug, read_measured_claims
 from workflow_scripts.reporting.tables.layout import format_effect
 
-MEANINGS = {
-    verdicts.REPRODUCED: "the whole interval is beyond what is claimed; of exploratory claims q is at most 0.05, too",
-    verdicts.NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
-    verdicts.INCONCLUSIVE: "the interval allows both",
-    verdicts.NO_VERDICT: "planned seeds are missing, a control fails or is not measured, or the data are generated",
-    verdicts.NOT_RUN: "this scale does not measure it",
-}
 NEIGHBOURS = 12  # other claims of the same table that a page links
 
 
@@ -69,8 +62,8 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     rewriter = LinkRewriter(catalogue.root, results, out)
     by_paper = {paper: [claim for claim in claims if claim.row["paper"] == paper] for paper in catalogue.papers}
     common = {
-        "scale": scale, "scales": catalogue.scales, "meanings": MEANINGS, "papers": catalogue.papers, "claims": claims,
-        "names": {key: name_paper(catalogue, key) for key in catalogue.papers}, "by_paper": by_paper,
+        "scale": scale, "scales": catalogue.scales, "meanings": verdicts.MEANINGS, "papers": catalogue.papers,
+        "names": {key: name_paper(catalogue, key) for key in catalogue.papers}, "claims": claims, "by_paper": by_paper,
     }  # fmt: skip
     environment = make_environment()
 

@@ -132,6 +132,13 @@ def format_effect(row: dict[str, str]) -> str:
     return f"{effect} ({level}%: {format_number(low, decimals)} to {format_number(high, decimals)})"
 
 
+def format_published_effect(row: dict[str, str]) -> str:
+    """Format the published effect of a row of claims.csv: `+8.2 points`; empty without one."""
+    if not row["published_effect"]:
+        return ""
+    return f"{format_number(float(row['published_effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
+
+
 def format_published(cell: Cell) -> str:
     """Format the number as printed, with spaces around ±, and with TeX replaced by words; empty without one."""
     printed = cell.published.printed if cell.published else ""

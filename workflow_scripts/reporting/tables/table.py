@@ -8,17 +8,12 @@ from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.evidence.evidence import read_evidence
-from workflow_scripts.reporting.pages.page import format_html_table, make_page
-from workflow_scripts.reporting.pages.training_summary import (
-    describe_precision,
-    describe_reduced_data,
-    list_trainings,
-    summarise_runs,
-)
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
+from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
 from workflow_scripts.reporting.tables.layout import build_grid, explain_table, format_csv
+from workflow_scripts.reporting.tables.trainings import describe_precision, describe_reduced_data, summarise_trainings
 
 TABLE_COLUMNS = (
     "row", "column", "metric", "unit", "published", "published_std", "reproduced", "std", "n_seeds", "ci_low",
@@ -51,8 +46,8 @@ def make_table(
     measured = [cell for cell in cells if cell.status == MEASURED]
     seeds = [(cell.selection, seed) for cell in measured for seed in cell.seeds]
     measured_runs = (Run(of["task"], of["method"], of["variant"], seed) for of, seed in seeds)
-    shown = list_trainings(catalogue, measured_runs, scale)
-    data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(shown, results)]
+    trained = summarise_trainings(catalogue, measured_runs, scale, results)
+    data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(trained)]
     notes = explain_table(display, cells, tests, scale, data)
     grid, setting = build_grid(display, cells, tests), f"scale {scale}"
     if protocols := {cell.protocol for cell in measured}:
@@ -60,10 +55,10 @@ def make_table(
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].experiments.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
-    body = format_html_table(grid, notes, summarise_runs(shown, results), command)
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
     files = {"csv": format_csv(TABLE_COLUMNS, rows), "md": format_markdown_table(title, grid, notes)}
-    files |= {"tex": format_latex_table(title, grid, notes), "html": make_page(display.title, subtitle, body)}
+    files["tex"] = format_latex_table(title, grid, notes)
+    files["html"] = format_html_page(display.title, subtitle, grid, notes, trained, command)
     return RenderedTable(rows, tests, files)
 
 
