@@ -7,7 +7,7 @@ from jinja2 import Environment
 from workflow_scripts.reporting.tables.layout import Grid, use_non_breaking_spaces
 
 # The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
-# There the paper's number is below ours instead of beside it.
+# There the paper's number is below ours instead of to its left.
 PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
