@@ -35,16 +35,14 @@ def main(arguments: list[str] | None = None) -> int:
         # The reader of the output has ended (`| head`). Python must not write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except IsADirectoryError as error:
-        print(f"error: {error.filename2 or error.filename} is a folder; give the name of a file", file=sys.stderr)
-        return 1
     except OSError as error:
         # Disk full, no permission: the machine's state, not a defect of ours.
         # If the error names two files, the second was being written. A failed write names none.
-        where = (
-            error.filename2 or error.filename or getattr(given, "out", None) or getattr(given, "downloads", "output")
-        )
-        print(f"error: {where}: {error.strerror or error}; nothing was replaced", file=sys.stderr)
+        place = getattr(given, "out", None) or getattr(given, "downloads", "output")
+        told = f"{error.filename2 or error.filename or place}: {error.strerror or error}; nothing was replaced"
+        if isinstance(error, IsADirectoryError):
+            told = f"{error.filename2 or error.filename} is a folder; give the name of a file"
+        print(f"error: {told}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
         # torch raises RuntimeError, and its subclass OutOfMemoryError on a GPU.

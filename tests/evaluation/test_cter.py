@@ -1,6 +1,5 @@
 """Compound translation error rate: upstream's own numbers, an oracle written from its description, and bad input."""
 
-import json
 import re
 from pathlib import Path
 
@@ -158,19 +157,17 @@ def files(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / name for name in content}
 
 
-def call(files: dict[str, Path], *more: str) -> int:
-    return main(["cter", *(str(text) for name, file in files.items() for text in (f"--{name}", file)), *more])
+def call(files: dict[str, Path]) -> int:
+    return main(["cter", *(str(text) for name, file in files.items() for text in (f"--{name}", file))])
 
 
-def test_the_command_prints_json_or_a_table(files, capsys):
-    assert call(files, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "all": {"instance": 10, "aggregate": 50, "sentences": 10},
-        "NP": {"instance": 20, "aggregate": 100, "sentences": 5},
-        "PP": {"instance": 0, "aggregate": 0, "sentences": 5},
-    }
+def test_the_command_prints_a_table(files, capsys):
     assert call(files) == 0
-    assert capsys.readouterr().out.splitlines()[1].split() == ["all", "10.000", "50.000", "10"]
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["all", "10.000", "50.000", "10"],
+        ["NP", "20.000", "100.000", "5"],
+        ["PP", "0.000", "0.000", "5"],
+    ]
 
 
 @pytest.mark.parametrize(

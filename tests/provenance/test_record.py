@@ -84,6 +84,6 @@ def test_a_record_has_every_field_of_what_was_made_here():
 
 
 def test_a_record_says_how_long_the_gpu_was_held():
-    on_gpu = record.describe_cpu() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
+    on_gpu = system.describe_cpu() | {"device": "cuda", "peak_gpu_memory_bytes": 5}
     found = record.make_record(Fingerprint({}, ()), {}, computed_on=on_gpu)
     assert found["gpu_seconds"] == found["seconds"] > 0 and found["peak_gpu_memory_bytes"] == 5

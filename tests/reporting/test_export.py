@@ -144,28 +144,15 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
         assert 20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
 
 
-def test_outputs_of_runs_behind_primary_claims_and_named_weights_are_kept(results: Path, capsys):
+def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     folder, out = results / "small/runs" / RUN, results / "reference/small"
     table = {"split": ["test"] * 2, "row": [0, 1], "prediction": ["x", "y"], "source": ["a text", "b"]}
     table["correct"] = [1, 0]
     pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
-    (folder / "checkpoint").mkdir()
-    (folder / "checkpoint/model.safetensors").write_bytes(b"chosen")
     command = ["export", "--scale", "small", "--results", str(results), "--out", str(out.parent)]
     assert main(command) == 0
-    assert not (out / "predictions").exists() and not (out / "weights").exists()
+    assert not (out / "predictions").exists()
     (folder / "record.json").write_text('{"analysis_plans": {"paper": "sha"}}')
-    assert main([*command, "--weights", RUN]) == 0
+    assert main(command) == 0
     kept = pq.read_table(out / f"predictions/{RUN}.parquet")
     assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}
-    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"chosen"
-    (folder / "checkpoint/last.safetensors").write_bytes(b"last")
-    assert main([*command, "--weights", RUN]) == 0
-    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"
-    with open(folder / "checkpoint/last.safetensors", "wb") as stream:
-        stream.truncate(10_000_001)
-    assert main([*command, "--weights", RUN]) == 1
-    assert "has 10.0 MB, more than the 10 MB allowed" in capsys.readouterr().err
-    assert main([*command, "--weights", RUN.replace("seed-1", "seed-9")]) == 1
-    assert "has no weights; name a run of" in capsys.readouterr().err
-    assert (out / f"weights/{RUN}.safetensors").read_bytes() == b"last"

@@ -76,7 +76,6 @@ COMMANDS = (
     "claims --scale=demo --results=results/demo --out=results/out.csv --papers={}",
     "crate --out=results/out.zip --scale={}",
     "export --scale={}",
-    "export --scale=demo --weights scan-jump-x2/transformer/default/{} /{}",
     "fetch -- scan/{}/x",
     "fetch-model --out=results/out -- {}",
     "new-paper -- {}",

@@ -6,7 +6,6 @@ three thirds. A translation that is empty is refused: for a sentence without one
 """
 
 import argparse
-import json
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
@@ -28,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compound", type=Path, required=True, metavar="FILE", help="the compound of each sentence")
     parser.add_argument("--lexicon", type=Path, required=True, metavar="FILE", help="upstream's eval/lexicon")
     parser.add_argument("--hypothesis", type=Path, required=True, metavar="FILE", help="a translation of each sentence")
-    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
 
 
 def main(args: argparse.Namespace) -> None:
@@ -45,10 +43,6 @@ def main(args: argparse.Namespace) -> None:
             raise UserError(f"{args.hypothesis}:{number}: no words in '{translation}'; {advice}")
     errors = find_compound_errors(compounds, translations, lexicon)
     rates = compute_rates_by_phrase(compounds, errors)
-    if args.json:
-        names = ("instance", "aggregate", "sentences")
-        print(json.dumps({name: dict(zip(names, found, strict=True)) for name, found in rates.items()}, indent=1))
-        return
     print(f"{'':4}{'instance %':>12}{'aggregate %':>13}{'sentences':>11}")
     for name, (instance, aggregate, sentences) in rates.items():
         print(f"{name:4}{instance:12.3f}{'-' if aggregate is None else f'{aggregate:.3f}':>13}{sentences:11}")

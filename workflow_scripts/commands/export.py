@@ -18,19 +18,18 @@ from workflow_scripts.common.files import (
     write_csv,
     write_json,
 )
-from workflow_scripts.config.catalogue import Catalogue, find_scale, parse_run
+from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import data_folder, run_folder
+from workflow_scripts.config.paths import data_folder
 from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
 from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
-EXPORTED |= {"provenance.json", "predictions", "weights"}
+EXPORTED |= {"provenance.json", "predictions"}
 # Ids and outputs. The texts of the data stay out.
 PREDICTION_COLUMNS = ("split", "row", "item", "subset", "readout", "prediction", "likelihood")
-MAX_WEIGHT_BYTES = 10_000_000
 MAX_LOSSES = 30  # in the curve of a run
 
 
@@ -39,10 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", required=True)
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")
-    parser.add_argument("--weights", nargs="*", default=[], metavar="RUN", help="also copy the weights of these runs")
-    parser.add_argument(
-        "--checkpoints", type=Path, metavar="DIR", help="write only trained models: DIR/<run>, each loads on its own"
-    )
+    checkpoints = "write only trained models: DIR/<run>, each loads on its own"
+    parser.add_argument("--checkpoints", type=Path, metavar="DIR", help=checkpoints)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -52,15 +49,14 @@ def main(args: argparse.Namespace) -> None:
     if args.checkpoints:
         print(copy_checkpoints(catalogue, args.results / args.scale, args.checkpoints))
     else:
-        print(copy_results(catalogue, args.scale, args.results, args.out, args.weights))
+        print(copy_results(catalogue, args.scale, args.results, args.out))
 
 
-def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Path, weights: Iterable[str] = ()) -> str:
+def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Path) -> str:
     """Copy `<results>/<scale>` to `<out_folder>/<scale>`, where papers and runs without new results stay unchanged.
 
     A run is copied when it is complete, even before a table can be made of it. Raises UserError if no run is complete.
     """
-    weights = [str(parse_run(catalogue, run)) for run in weights]
     source, target = results / scale, out_folder / scale
     folders = list_scored_runs(source)
     runs = [read_run_files(folder) for folder in folders]
@@ -89,11 +85,9 @@ def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Pa
             for row in read_csv(file)
         ]
         _merge_rows("analyses.csv", analyses, target, out, lambda row: (row["paper"], row["analysis"]))
-        for name in ("predictions", "weights"):
-            if (target / name).exists():
-                shutil.copytree(target / name, out / name)
+        if (target / "predictions").exists():
+            shutil.copytree(target / "predictions", out / "predictions")
         copy_predictions(zip(runs, folders, strict=True), out)
-        copy_weights(weights, source, out)
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: select_provenance(run) for run in runs}
@@ -160,24 +154,6 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
         file.parent.mkdir(parents=True, exist_ok=True)
         table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
         pq.write_table(table, file, compression="zstd", compression_level=19)
-
-
-def copy_weights(runs: list[str], source: Path, out: Path) -> None:
-    """Copy the weights of `runs`: the last ones if the run kept them, else the best ones.
-
-    Raises UserError for a run that does not exist or whose weights are too large for version control.
-    """
-    for run in runs:
-        folder = source / run_folder(run) / "checkpoint"
-        found = [file for file in (folder / "last.safetensors", folder / "model.safetensors") if file.exists()]
-        if not found:
-            raise UserError(f"{folder} has no weights; name a run of {source / 'runs'}, as task/method/variant/seed-1")
-        if (size := found[0].stat().st_size) > MAX_WEIGHT_BYTES:
-            limit = f"{MAX_WEIGHT_BYTES / 1e6:.0f}"
-            raise UserError(f"{found[0]} has {size / 1e6:.1f} MB, more than the {limit} MB allowed; remove {run}")
-        file = out / "weights" / f"{run}.safetensors"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(found[0], file)
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:

@@ -37,6 +37,22 @@ def read_cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def describe_cpu() -> dict[str, Any]:
+    """Describe the machine as `training.machine.describe_device` does, without loading torch."""
+    return {
+        "device": "cpu",
+        "device_name": read_cpu_name(),
+        "driver": None,
+        "cuda": None,
+        "cpu": read_cpu_name(),
+        "cores": os.cpu_count(),
+        "threads": None,
+        "deterministic_algorithms": None,
+        "bit_equality": "same machine and versions",
+        "peak_gpu_memory_bytes": None,
+    }
+
+
 def measure_cpu_seconds() -> float:
     """Return the processor time of all threads of this process so far, in seconds."""
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -80,6 +80,11 @@ def locate(file: str | Path, keys: tuple) -> str:
     return f"{file}:{find_line(file, keys)}" if isinstance(file, Path) and file.suffix == ".yaml" else str(file)
 
 
+def describe_unknown(file: str | Path, keys: tuple, name: str, known: Any) -> str:
+    """Say that the value of a key is none of the known names, and which one was probably meant."""
+    return f"{locate(file, keys)}: key '{'.'.join(map(str, keys))}' names '{name}'; {suggest_name(name, known)}"
+
+
 def _list_problems(
     model: type[BaseModel], error: ValidationError, content: Any, outer: tuple
 ) -> Iterator[tuple[tuple, str]]:

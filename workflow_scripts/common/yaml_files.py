@@ -70,12 +70,7 @@ def _check_node(node: yaml.Node | None, counts: dict[int, int]) -> int:
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag.rpartition(":")[2] not in (
-                "str",
-                "int",
-                "float",
-                "merge",
-            ):
+            if not isinstance(key, yaml.ScalarNode) or key.tag.rpartition(":")[2] not in KEYS:
                 problem = f"a key must be a name or a number, and {key.value!r} is neither; put it in quotes"
                 raise yaml.MarkedYAMLError(problem=problem[:200], problem_mark=key.start_mark)
             if key.value in seen:

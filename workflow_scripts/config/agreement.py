@@ -6,9 +6,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.validation import locate, suggest_name
+from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
-from workflow_scripts.config.display_schema import SIDES, list_cells, list_display_analyses, match_stars
+from workflow_scripts.config.display_schema import (
+    SIDES,
+    list_cells,
+    list_display_analyses,
+    list_table_cells,
+    match_stars,
+    name_cell,
+)
 from workflow_scripts.config.packages import list_packages
 from workflow_scripts.config.schema import Condition, list_names
 from workflow_scripts.evaluation.published import read_published
@@ -16,28 +23,22 @@ from workflow_scripts.evaluation.published import read_published
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def list_table_cells(paper: Paper) -> dict[str, dict]:
+def map_cells(paper: Paper) -> dict[str, dict]:
     """Return `<display>/<row>/<column>/<metric>` -> cell (column | row) of all tables."""
-    cells = {}
-    for name, display in paper.displays.items():
-        for row in display.get("rows", ()):
-            for column in display.get("columns", ()):
-                spec = column | row
-                cells[f"{name}/{row['row']}/{column['column']}/{spec.get('metric')}"] = spec
-    return cells
+    displays = paper.displays.items()
+    return {name_cell(name, cell): cell for name, display in displays for cell in list_table_cells(display)}
 
 
 def check_published(folder: Path, paper: Paper) -> Iterator[str]:
     """Yield displays without a metric, and published numbers of cells that do not exist."""
-    cells, displays = list_table_cells(paper), folder / "displays.yaml"
-    without: dict[tuple[str, str], str] = {}
-    for cell, spec in cells.items():
-        for key in {"metric", "unit"} - spec.keys():
-            without.setdefault((cell.split("/")[0], key), cell)
-    for (name, key), cell in sorted(without.items()):
-        row, column = cell.split("/")[1:3]
-        where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{row}' and column '{column}'"
-        yield f"{where} name no {key}; one of them must"
+    cells, displays = map_cells(paper), folder / "displays.yaml"
+    seen = set()
+    for key, cell in cells.items():
+        name = key.split("/")[0]
+        for lacking in {"metric", "unit"} - cell.keys() - seen:
+            seen.add(lacking)
+            where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
+            yield f"{where} '{cell['column']}' name no {lacking}; one of them must"
     for (display, *parts), found in read_published(folder / "published.csv").items():
         where, cell = found.where, "/".join((display, *parts))
         if display not in paper.displays:
@@ -46,12 +47,12 @@ def check_published(folder: Path, paper: Paper) -> Iterator[str]:
             yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
 
 
-def check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
+def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
     """Yield what is wrong with the cells that claims and their plan compare.
 
     A misspelt name would otherwise be found after all trainings, or never.
     """
-    cells, seen = list_table_cells(paper), set()
+    cells, seen = map_cells(paper), set()
     for claim, line in zip(paper.claims, lines, strict=True):
         name = claim["claim"]
         if name in seen:
@@ -76,24 +77,16 @@ def check_claims(folder: Path, paper: Paper, lines: list[str]) -> Iterator[str]:
             if len(found) > 1 and claim["relation"] != "falls_with":
                 said = " and ".join(f"{cell} in {one}" for one, cell in found.items())
                 yield f"{line}: claim '{name}' compares unlike {what}, {said}; name cells of one"
-    file = folder / "analysis_plan.yaml"
-    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
-        control = entry.control
-        for cell in [*list_cells(control.floor), *(requirement.cell for requirement in control.requires)]:
-            if cell not in cells:
-                where = f"{locate(file, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
-                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
 
 
 def check_plan(file: Path, paper: Paper) -> Iterator[str]:
     """Yield where an analysis plan and the claims do not agree on names, margins and measures."""
-    claims = {claim["claim"]: claim for claim in paper.claims}
-    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
+    claims, plan = {claim["claim"]: claim for claim in paper.claims}, paper.plan
+    for number, entry in enumerate(plan.primary if plan else ()):
         keys: tuple = ("primary", number)
         for name, key in ((entry.claim, "claim"), (entry.control.same_sign, "control.same_sign")):
             if name and name not in claims:
-                where = f"{locate(file, (*keys, *key.split('.')))}: key 'primary.{number}.{key}'"
-                yield f"{where} names '{name}'; {suggest_name(name, claims)}"
+                yield describe_unknown(file, (*keys, *key.split(".")), name, claims)
         if entry.claim not in claims:
             continue
         claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
@@ -103,9 +96,18 @@ def check_plan(file: Path, paper: Paper) -> Iterator[str]:
         margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
         if not rates and margin != entry.margin:
             yield f"{where}: margin is {entry.margin}, but {margin} by at_least in claims.yaml; make them equal"
-    for number, name in enumerate(paper.plan.secondary if paper.plan else ()):
+    for number, name in enumerate(plan.secondary if plan else ()):
         if name not in claims:
-            yield f"{locate(file, ('secondary', number))}: key 'secondary' names '{name}'; {suggest_name(name, claims)}"
+            yield describe_unknown(file, ("secondary", number), name, claims)
+
+
+def check_controls(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield cells of an analysis plan that do not exist."""
+    cells = map_cells(paper)
+    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
+        for cell in (cell for cell in entry.control.cells if cell not in cells):
+            where = f"{locate(file, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
+            yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
 
 
 def check_characters(catalogue: Catalogue) -> Iterator[str]:
@@ -116,26 +118,17 @@ def check_characters(catalogue: Catalogue) -> Iterator[str]:
     names["papers"] = [*catalogue.papers]
     for paper, entry in catalogue.papers.items():
         names[f"papers/{paper}/displays.yaml"] = [*entry.displays, *entry.analyses]
-    for file, found in names.items():
-        for name in found:
-            if not NAME.fullmatch(name):
-                yield (
-                    f"{catalogue.root / file}: the name {name[:100]!r} needs at most 100 letters a-z, A-Z, digits, "
-                    "'.', '_' and '-', and start with a letter or digit"
-                )
+    for file, name in ((file, name) for file, found in names.items() for name in found if not NAME.fullmatch(name)):
+        rule = "needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', and start with a letter or digit"
+        yield f"{catalogue.root / file}: the name {name[:100]!r} {rule}"
 
 
 def check_conditions(catalogue: Catalogue) -> Iterator[str]:
     """Yield names in the condition of a rule that match nothing."""
+    known = {"task": catalogue.tasks, "kind": list_packages("tasks"), "scale": catalogue.scales}
     for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
-        for block in entry.blocks:
-            if not isinstance(block.content, Condition):
-                continue
-            for key, among in (
-                ("task", catalogue.tasks),
-                ("kind", list_packages("tasks")),
-                ("scale", catalogue.scales),
-            ):
+        for block in (block for block in entry.blocks if isinstance(block.content, Condition)):
+            for key, among in known.items():
                 for name in list_names(getattr(block.content, key) or []):
                     if not any(fnmatchcase(one, name) for one in among):
                         yield f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}"
@@ -143,37 +136,36 @@ def check_conditions(catalogue: Catalogue) -> Iterator[str]:
 
 def check_names(catalogue: Catalogue) -> Iterator[str]:
     """Yield names of tasks, methods, variants, scales, analyses and papers that are not defined."""
+    root, tasks, methods = catalogue.root, catalogue.tasks, catalogue.methods
 
     def known(name: str, among: Any, file: str, *keys: str | int) -> Iterator[str]:
         if name not in among:
-            where = f"{locate(catalogue.root / file, keys)}: key '{'.'.join(map(str, keys))}'"
-            yield f"{where} names '{name}'; {suggest_name(name, among)}"
+            yield describe_unknown(root / file, keys, name, among)
 
     def named(part: dict, file: str, *keys: str) -> Iterator[str]:
-        tasks = part.get("task") or []
-        for task in [tasks] if isinstance(tasks, str) else tasks:
-            yield from known(task, catalogue.tasks, file, *keys, "task")
+        for task in list_names(part.get("task") or []):
+            yield from known(task, tasks, file, *keys, "task")
         if method := part.get("method"):
-            yield from known(method, catalogue.methods, file, *keys, "method")
+            yield from known(method, methods, file, *keys, "method")
             variants = part.get("variant") or []
             for variant in [variants] if isinstance(variants, str) else dict(variants).values():
                 name, _, weights = variant.partition("@")
-                if method in catalogue.methods:
-                    yield from known(name, catalogue.methods[method].variants, file, *keys, "variant")
+                if method in methods:
+                    yield from known(name, methods[method].variants, file, *keys, "variant")
                 if weights := weights or part.get("weights"):
-                    yield from known(weights, (START, *catalogue.tasks), file, *keys, "weights")
+                    yield from known(weights, (START, *tasks), file, *keys, "weights")
 
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
-            yield from known(method, catalogue.methods, "catalogue/scales.yaml", name, "jobs", "memory_of", method)
+            yield from known(method, methods, "catalogue/scales.yaml", name, "jobs", "memory_of", method)
     for paper, entry in catalogue.papers.items():
         file = f"papers/{paper}/displays.yaml"
         for name, display in entry.displays.items():
             for analysis in list_display_analyses(display):
                 yield from known(analysis, entry.analyses, file, "displays", name)
             # Scores of an analysis may have names that the catalogue does not have.
-            cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
-            for part in (*(cell for cell in cells if "analysis" not in cell), *display.get("runs", ())):
+            cells = [cell for cell in list_table_cells(display) if "analysis" not in cell]
+            for part in (*cells, *display.get("runs", ())):
                 yield from named(part, file, "displays", name)
         for name, analysis in entry.analyses.items():
             for part in analysis.get("runs", ()):
@@ -186,14 +178,13 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
         for part in ("demo", "experiments"):
             for number, experiment in enumerate(getattr(entry.experiments, part)):
                 for task in list_names(experiment.task):
-                    yield from known(task, catalogue.tasks, file, part, number, "task")
+                    yield from known(task, tasks, file, part, number, "task")
                 if experiment.weights:
-                    yield from known(experiment.weights, (START, *catalogue.tasks), file, part, number, "weights")
+                    yield from known(experiment.weights, (START, *tasks), file, part, number, "weights")
                 for method, variants in experiment.methods.items():
-                    yield from known(method, catalogue.methods, file, part, number, "methods", method)
-                    for variant in variants if method in catalogue.methods else ():
-                        among = catalogue.methods[method].variants
-                        yield from known(variant, among, file, part, number, "methods", method)
+                    yield from known(method, methods, file, part, number, "methods", method)
+                    for variant in variants if method in methods else ():
+                        yield from known(variant, methods[method].variants, file, part, number, "methods", method)
                 for scale in (*experiment.seeds, *list_names(experiment.at or [])):
                     yield from known(scale, catalogue.scales, file, part, number)
         for scale in entry.experiments.seeds:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
+from workflow_scripts.config.display_schema import list_cells
 
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
@@ -46,6 +47,11 @@ class Control(StrictModel):
     )
     requires: list[Requirement] = []
     same_sign: str | None = Field(default=None, description="Claim whose effect must have the same sign.")
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells that the conditions are about."""
+        return [*list_cells(self.floor), *(requirement.cell for requirement in self.requires)]
 
 
 class Pilots(StrictModel):

@@ -13,17 +13,7 @@ Relation = Literal["greater", "less", "no_gain", "falls_with"]
 SIDES = ("left", "right", "floor")  # keys of a claim that name cells
 
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
-SELECTORS = (
-    "split",
-    "subset",
-    "intervention",
-    "layer",
-    "pooling",
-    "rate",
-    "intervention_seed",
-    "item_set",
-    "readout",
-)
+SELECTORS = ("split", "subset", "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
 
 
 class Selection(StrictModel):
@@ -205,6 +195,11 @@ class Claim(StrictModel):
         return list(dict.fromkeys(named))
 
 
+def list_claim_cells(claim: dict[str, Any]) -> list[str]:
+    """Return the cells that a claim of claims.yaml names."""
+    return [cell for side in SIDES for cell in list_cells(claim.get(side))]
+
+
 def list_cells(side: str | float | list[str] | None) -> list[str]:
     """Return the cells that a side of a claim names; none if it is a number."""
     return side if isinstance(side, list) else [side] if isinstance(side, str) else []
@@ -216,6 +211,16 @@ def match_stars(pattern: str, cell: str) -> list[str] | None:
     if len(parts) != len(names) or any(part not in ("*", name) for part, name in zip(parts, names, strict=True)):
         return None
     return [name for part, name in zip(parts, names, strict=True) if part == "*"]
+
+
+def list_table_cells(display: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the cells of a table, each a column with what the row has over it; none of a figure."""
+    return [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
+
+
+def name_cell(display: str, cell: dict[str, Any]) -> str:
+    """Return the key of a cell (column | row): `<display>/<row>/<column>/<metric>`."""
+    return f"{display}/{cell['row']}/{cell['column']}/{cell.get('metric')}"
 
 
 def name_variant(cell: dict[str, Any]) -> str | None:

@@ -7,7 +7,12 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant, find_scale, parse_run
-from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, list_display_analyses
+from workflow_scripts.config.display_schema import (
+    list_cell_variants,
+    list_claim_cells,
+    list_display_analyses,
+    list_table_cells,
+)
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
@@ -70,8 +75,8 @@ def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]
 
 def list_run_cells(display: dict) -> list[tuple[Variant, dict]]:
     """Return (variant, cell) for each cell of a table that shows runs, not an analysis."""
-    cells = [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
-    return [(variant, cell) for cell in cells if "analysis" not in cell for variant in list_cell_variants(cell)]
+    cells = [cell for cell in list_table_cells(display) if "analysis" not in cell]
+    return [(variant, cell) for cell in cells for variant in list_cell_variants(cell)]
 
 
 def select_display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
@@ -98,8 +103,7 @@ def select_shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
 
 def select_claimed_displays(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
     """Select the displays whose cells the paper's claims compare."""
-    cells = [cell for claim in paper.claims for side in SIDES for cell in list_cells(claim.get(side))]
-    names = dict.fromkeys(cell.split("/")[0] for cell in cells)
+    names = dict.fromkeys(cell.split("/")[0] for claim in paper.claims for cell in list_claim_cells(claim))
     return {name: displays[name] for name in names if name in displays}
 
 

@@ -1,21 +1,13 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
-import re
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import Problems, UserError
-from workflow_scripts.common.validation import locate, parse_as, suggest_name
+from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
-from workflow_scripts.config.agreement import (
-    check_characters,
-    check_claims,
-    check_conditions,
-    check_names,
-    check_plan,
-    check_published,
-)
+from workflow_scripts.config import agreement
 from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.axes import (
     Units,
@@ -28,16 +20,9 @@ from workflow_scripts.config.axes import (
 )
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
-from workflow_scripts.config.display_schema import (
-    Analysis,
-    Claim,
-    FigureDisplay,
-    TableDisplay,
-)
+from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
 from workflow_scripts.config.entries import read_methods, read_tasks
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
@@ -49,10 +34,10 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     scales = read_yaml_mapping(Path(root) / "catalogue/scales.yaml")
     papers = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
     if isinstance(scale, str) and scale not in scales:
-        problems.add(f"{locate(file, ('scale',))}: key 'scale' is '{scale}'; {suggest_name(scale, scales)}")
+        problems.add(describe_unknown(file, ("scale",), scale, scales))
     for paper in named if isinstance(named, list) else ():
         if isinstance(paper, str) and paper not in papers:
-            problems.add(f"{locate(file, ('papers',))}: key 'papers' names '{paper}'; {suggest_name(paper, papers)}")
+            problems.add(describe_unknown(file, ("papers",), paper, papers))
     with problems.collect():
         config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
     problems.check_empty()
@@ -81,9 +66,9 @@ def read_catalogue(folder: str) -> Catalogue:
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
     for file in sorted(root.glob("papers/*/experiments.yaml")):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
-    problems.add(*check_characters(catalogue))
+    problems.add(*agreement.check_characters(catalogue))
     if known:
-        problems.add(*check_conditions(catalogue), *check_names(catalogue))
+        problems.add(*agreement.check_conditions(catalogue), *agreement.check_names(catalogue))
     return catalogue
 
 
@@ -112,12 +97,12 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
         claimed = len(problems.lines) == before
         if (file := folder / "analysis_plan.yaml").exists():
             paper = replace(paper, plan=parse_as(AnalysisPlan, read_yaml_mapping(file), file))
-            problems.add(*(check_plan(file, paper) if claimed else ()))
+            problems.add(*(agreement.check_plan(file, paper) if claimed else ()))
         if shown:
-            problems.add(*check_claims(folder, paper, lines))
+            problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(file, paper))
     if shown:
         with problems.collect():
-            problems.add(*check_published(folder, paper))
+            problems.add(*agreement.check_published(folder, paper))
     return paper
 
 

@@ -1,13 +1,19 @@
 """Runs that papers request, and among them those that decide the primary claims of an analysis plan."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant
-from workflow_scripts.config.display_schema import SIDES, list_cell_variants, list_cells, match_stars
+from workflow_scripts.config.display_schema import (
+    list_cell_variants,
+    list_claim_cells,
+    list_table_cells,
+    match_stars,
+    name_cell,
+)
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run
 
@@ -42,22 +48,15 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
 def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
     """Return the variants that decide a primary claim: those of its sides and of its controls."""
     claims = {claim["claim"]: claim for claim in paper.claims}
-    cells = [cell for side in SIDES for cell in list_cells(claims[entry.claim].get(side))]
-    cells += [*list_cells(entry.control.floor), *(requirement.cell for requirement in entry.control.requires)]
-    if entry.control.same_sign:
-        cells += [cell for side in SIDES for cell in list_cells(claims[entry.control.same_sign].get(side))]
-    return list(dict.fromkeys(variant for cell in cells for variant in _read_by(paper, cell)))
-
-
-def _read_by(paper: Paper, side: str) -> Iterator[Variant]:
-    """Return the variants of the cells that a side of a claim names, with or without `*`."""
-    display = paper.displays[side.split("/")[0]]
-    for row in display.get("rows", ()):
-        for column in display.get("columns", ()):
-            cell = column | row
-            key = "/".join((side.split("/")[0], row["row"], column["column"], str(cell.get("metric"))))
-            if match_stars(side, key) is not None:
-                yield from list_cell_variants(cell)
+    named = [*list_claim_cells(claims[entry.claim]), *entry.control.cells]
+    named += list_claim_cells(claims[entry.control.same_sign]) if entry.control.same_sign else []
+    variants: dict[Variant, None] = {}
+    for key in named:
+        display = key.split("/")[0]
+        for cell in list_table_cells(paper.displays[display]):
+            if match_stars(key, name_cell(display, cell)) is not None:
+                variants |= dict.fromkeys(list_cell_variants(cell))
+    return list(variants)
 
 
 def list_planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:

@@ -5,7 +5,6 @@ Snakemake reruns the job when it changes. The record of each result holds the sh
 `check` can compare them with the current ones.
 """
 
-import csv
 import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import digest, hash_file, read_json, write_json
+from workflow_scripts.common.files import digest, hash_file, read_csv, read_json, write_json
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
@@ -227,16 +226,10 @@ def select_published_rows(
 
 @lru_cache
 def _published(file: Path) -> dict[str, dict[str, str]]:
-    try:
-        with open(file, newline="", encoding="utf-8") as stream:
-            reader = csv.reader(stream)
-            columns = next(reader, [])[4:]
-            # evaluation.published reports wrong lines and columns.
-            return {"/".join(row[:4]): dict(zip(columns, row[4:], strict=False)) for row in reader}
-    except FileNotFoundError as error:
-        raise UserError(f"{file} does not exist; copy the header line of another paper's") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file}: not UTF-8 text; convert it") from error
+    if not file.exists():
+        raise UserError(f"{file} does not exist; copy the header line of another paper's")
+    rows = (list(row.items()) for row in read_csv(file))
+    return {"/".join(text for _, text in row[:4]): dict(row[4:]) for row in rows}
 
 
 def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:

@@ -3,7 +3,6 @@
 Every stage writes this record next to its result. Nothing here changes a result.
 """
 
-import os
 import platform
 import time
 from typing import Any
@@ -11,12 +10,12 @@ from typing import Any
 from workflow_scripts.common.system import (
     CLOCK,
     STARTED,
+    describe_cpu,
     get_utc_time,
     list_versions,
     measure_cpu_seconds,
     measure_peak_memory,
     read_commit,
-    read_cpu_name,
 )
 from workflow_scripts.provenance.fingerprints import Fingerprint
 
@@ -64,20 +63,4 @@ def make_record(
         "host": platform.node(),
         "platform": platform.platform(),
         "versions": list_versions(),
-    }
-
-
-def describe_cpu() -> dict[str, Any]:
-    """Describe the machine as `training.machine.describe_device` does, without loading torch."""
-    return {
-        "device": "cpu",
-        "device_name": read_cpu_name(),
-        "driver": None,
-        "cuda": None,
-        "cpu": read_cpu_name(),
-        "cores": os.cpu_count(),
-        "threads": None,
-        "deterministic_algorithms": None,
-        "bit_equality": "same machine and versions",
-        "peak_gpu_memory_bytes": None,
     }

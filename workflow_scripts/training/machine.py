@@ -1,6 +1,5 @@
 """Device, threads and random seeds of this process."""
 
-import os
 import platform
 import random
 import re
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.system import STARTED, measure_cpu_seconds, measure_peak_memory, read_commit, read_cpu_name
+from workflow_scripts.common.system import STARTED, describe_cpu, measure_cpu_seconds, measure_peak_memory, read_commit
 
 
 def choose_device(name: str) -> torch.device:
@@ -68,18 +67,17 @@ def describe_device(device: torch.device) -> dict[str, Any]:
     """Describe this process and its device for `make_record`."""
     on_gpu, driver = device.type == "cuda", Path("/proc/driver/nvidia/version")
     found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", driver.read_text()) if on_gpu and driver.exists() else None
-    return {
+    here = {
         "device": device.type,
-        "device_name": torch.cuda.get_device_name(device) if on_gpu else read_cpu_name(),
         "driver": found and found[1],
-        "cuda": torch.version.cuda if on_gpu else None,
-        "cpu": read_cpu_name(),
-        "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-        "bit_equality": "not promised: GPU kernels add in any order" if on_gpu else "same machine and versions",
-        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if on_gpu else None,
     }
+    if on_gpu:
+        here |= {"device_name": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
+        here["bit_equality"] = "not promised: GPU kernels add in any order"
+        here["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(device)
+    return describe_cpu() | here
 
 
 def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
