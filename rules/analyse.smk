@@ -1,9 +1,9 @@
 rule analyse:
     input:
-        WORKFLOW.list_analysis_inputs,
+        REPORT.list_analysis_inputs,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
-        sources=ancient(WORKFLOW.list_analysis_sources),
-        checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
+        sources=ancient(REPORT.list_analysis_sources),
+        checkpoints=ancient(REPORT.list_analysis_checkpoints),
     output:
         "results/{scale}/analyses/{paper}/{analysis}/scores.csv",
         # The manifest of the folder. It holds the sha256 of all other files.
@@ -19,7 +19,7 @@ rule analyse:
         runtime=WORKFLOW.get_fixed_resource("analyse", "runtime"),
     params:
         fingerprint=WORKFLOW.fingerprint("analyse"),
-        runs=WORKFLOW.list_analysis_runs,
+        runs=REPORT.list_analysis_runs,
     shell:
         "python -m workflow_scripts analyse --paper {wildcards.paper:q} --analysis {wildcards.analysis:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"

@@ -1,4 +1,4 @@
-# Shared by all rules: the configuration, and WORKFLOW, whose methods return the inputs, parameters and resources of jobs.
+# Shared by all rules: the configuration, and WORKFLOW and REPORT, whose methods return what jobs need.
 # The parameter `fingerprint` changes if anything but an input file can change the result; Snakemake then reruns the job.
 
 import atexit
@@ -11,6 +11,7 @@ from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.checker import check_files
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.report_jobs import ReportJobs
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 from workflow_scripts.workflow.targets import Targets
 from workflow_scripts.workflow.wildcards import match_large_data, match_names, match_variants
@@ -43,6 +44,7 @@ CONFIG = load_config(typed(config))
 if workflow.is_main_process:
     check_files(Path(".snakemake/checked"))
 WORKFLOW = Workflow(CONFIG, load_catalogue(), submits_jobs=lambda: not workflow.local_exec)
+REPORT = ReportJobs(WORKFLOW)
 TARGETS = Targets(CONFIG, WORKFLOW.catalogue)
 
 

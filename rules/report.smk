@@ -13,7 +13,7 @@ localrules:
 
 rule table:
     input:
-        WORKFLOW.list_table_inputs,
+        REPORT.list_table_inputs,
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
@@ -23,8 +23,8 @@ rule table:
             "results/{scale}/tables/{paper}/{display}.html",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=WORKFLOW.get_display_group,
-            labels=WORKFLOW.format_display_labels,
+            subcategory=REPORT.get_display_group,
+            labels=REPORT.format_display_labels,
         ),
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
@@ -32,8 +32,8 @@ rule table:
         "../envs/environment.yaml"
     params:
         fingerprint=WORKFLOW.fingerprint("table"),
-        caption=WORKFLOW.read_display_caption,
-        runs=WORKFLOW.list_display_runs,
+        caption=REPORT.read_display_caption,
+        runs=REPORT.list_display_runs,
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
@@ -42,7 +42,7 @@ rule table:
 
 rule figure:
     input:
-        WORKFLOW.list_figure_inputs,
+        REPORT.list_figure_inputs,
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
@@ -51,8 +51,8 @@ rule figure:
             "results/{scale}/figures/{paper}/{display}.svg",
             caption="captions/display.rst",
             category="{paper}",
-            subcategory=WORKFLOW.get_display_group,
-            labels=WORKFLOW.format_display_labels,
+            subcategory=REPORT.get_display_group,
+            labels=REPORT.format_display_labels,
         ),
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
@@ -60,8 +60,8 @@ rule figure:
         "../envs/environment.yaml"
     params:
         fingerprint=WORKFLOW.fingerprint("figure"),
-        caption=WORKFLOW.read_display_caption,
-        runs=WORKFLOW.list_display_runs,
+        caption=REPORT.read_display_caption,
+        runs=REPORT.list_display_runs,
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
@@ -70,7 +70,7 @@ rule figure:
 
 rule claims:
     input:
-        WORKFLOW.list_claims_inputs,
+        REPORT.list_claims_inputs,
     output:
         ledger="results/{scale}/claims.csv",
         sides="results/{scale}/claim_sides.csv",
@@ -83,7 +83,7 @@ rule claims:
     params:
         fingerprint=WORKFLOW.fingerprint("claims"),
         papers=CONFIG.papers,
-        runs=WORKFLOW.list_claims_runs,
+        runs=REPORT.list_claims_runs,
     shell:
         "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
         " --results results/{wildcards.scale:q} --out {output.ledger:q} --runs {params.runs:q}"

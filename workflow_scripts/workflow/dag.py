@@ -1,10 +1,10 @@
-"""Compute the inputs, parameters and resources of a job from its wildcards.
+"""Compute the inputs, parameters and resources of a job on data or a run from its wildcards.
 
 Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from shutil import which
 from typing import Any
@@ -12,24 +12,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import (
-    find_intervened_variants,
-    list_analysis_sources,
-    score_files,
-    select_claimed_displays,
-    select_display_runs,
-    select_shown_displays,
-)
-from workflow_scripts.config.paths import (
-    DOWNLOADS,
-    analysis_folder,
-    data_folder,
-    intervention_folder,
-    manifest_file,
-    run_folder,
-    search_folder,
-)
+from workflow_scripts.config.paths import DOWNLOADS, run_folder, search_folder
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
     find_parent_run,
@@ -38,13 +21,7 @@ from workflow_scripts.config.specs import (
     resolve_data,
     resolve_run,
 )
-from workflow_scripts.provenance.fingerprints import (
-    Fingerprint,
-    fingerprint_job,
-    list_paper_runs,
-    read_caption,
-    store_definitions,
-)
+from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_definitions
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
@@ -62,7 +39,7 @@ class Workflow:
         self.fingerprints: dict[str, Fingerprint] = {}  # of this invocation's jobs, by their short form
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
-        self._search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
+        self.search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
 
     # Fingerprints
 
@@ -122,7 +99,7 @@ class Workflow:
     def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
         """Return (manifest, folder) for a search or a training. A search has its seed from its settings."""
         variant = (wildcards.task, wildcards.method, wildcards.variant)
-        seed = dict(wildcards.items()).get("seed") or self._search_seed(*variant, wildcards.scale)
+        seed = dict(wildcards.items()).get("seed") or self.search_seed(*variant, wildcards.scale)
         if not seed:
             where = f"{'/'.join(variant)} has no search at scale {wildcards.scale}"
             raise UserError(f"{where}; add `search` to its settings")
@@ -144,7 +121,7 @@ class Workflow:
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with the learning rate and batch size of a run, if a search chooses them."""
         variant = (wildcards.task, wildcards.method, wildcards.variant)
-        found = self._search_seed(*variant, wildcards.scale)
+        found = self.search_seed(*variant, wildcards.scale)
         return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
 
     def format_search_option(self, wildcards: Wildcards) -> str:
@@ -195,111 +172,6 @@ class Workflow:
             return ["--run-dir", _run_folder(wildcards)]
         found, run = self._scored(wildcards), "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
         return ["--run", run, "--scale", wildcards.scale, *(["--weights", found[1]] if found else ())]
-
-    # analyse
-
-    def _analysis(self, wildcards: Wildcards) -> dict[str, Any]:
-        return self.catalogue.papers[wildcards.paper].analyses[wildcards.analysis]
-
-    def _analysis_runs(self, wildcards: Wildcards) -> list[Run]:
-        return select_display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
-
-    def list_analysis_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
-        return list(map(str, self._analysis_runs(wildcards)))
-
-    def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the manifests and scores that an analysis reads."""
-        entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
-        variants = find_intervened_variants([entry])
-        tuned = {run.unseeded for run in runs if entry.get("searched")}
-        searches = [found for found in tuned if self._search_seed(*found, wildcards.scale)]
-        return [
-            *(f"{root}/{manifest_file(run)}" for run in runs),
-            *(f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs if entry.get("scored")),
-            *sorted(f"{root}/{search_folder(found)}/chosen.json" for found in searches),
-            *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
-            *sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs}),
-            *locate_manifests(self.list_analysis_sources(wildcards)),
-        ]
-
-    def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
-        """Return the downloaded files that an analysis reads."""
-        entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
-        return locate_downloads(list_analysis_sources(self.catalogue, entry, runs, wildcards.scale))
-
-    def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
-        """Return the weights of the runs of an analysis."""
-        root = f"results/{wildcards.scale}"
-        runs = [run for run in self._analysis_runs(wildcards) if not run.weights]
-        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in runs]
-
-    # table, figure, claims
-
-    def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
-        return list_paper_runs(self.config, paper, scale)
-
-    def _display(self, wildcards: Wildcards) -> dict[str, Any]:
-        return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
-
-    def _display_runs(self, wildcards: Wildcards) -> list[Run]:
-        return select_display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
-
-    def list_display_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs of a table or figure."""
-        return list(map(str, self._display_runs(wildcards)))
-
-    def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
-        """Return the scores that displays show; of an analysis only its manifest."""
-        displays = list(displays)
-        runs = dict.fromkeys(run for entry in displays for run in select_display_runs(entry, self._asked(paper, scale)))
-        analyses = dict.fromkeys(name for entry in displays for name in list_display_analyses(entry))
-        variants = find_intervened_variants(displays)
-        scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
-        return scores + [f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses]
-
-    def _display_inputs(self, wildcards: Wildcards) -> list[str]:
-        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
-
-    def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores, and the learning curves if the figure draws them."""
-        runs = self._display_runs(wildcards) if self._display(wildcards).get("curves") else []
-        curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
-        return self._display_inputs(wildcards) + curves
-
-    def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores, and the data, because a note under the table compares them with the paper's data."""
-        display, analyses = self._display(wildcards), self.catalogue.papers[wildcards.paper].analyses
-        entries = [display, *(analyses[name] for name in list_display_analyses(display))]
-        runs = self._asked(wildcards.paper, wildcards.scale)
-        tasks = dict.fromkeys(run.task for entry in entries for run in select_display_runs(entry, runs))
-        data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
-        return self._display_inputs(wildcards) + data
-
-    def get_display_group(self, wildcards: Wildcards) -> str:
-        """Return the heading under which the report lists a table or figure."""
-        return self._display(wildcards)["group"]
-
-    def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return a single label: with two, Snakemake's report loses the displays of a group that has two of them."""
-        return {"display": "{source}: {title}".format(**self._display(wildcards))}
-
-    def read_display_caption(self, wildcards: Wildcards) -> str:
-        """Return the caption of a table or figure in the report."""
-        return read_caption(self.catalogue, wildcards.paper, wildcards.display)
-
-    def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores that claims compare."""
-        scale, files = wildcards.scale, []
-        for name in self.config.papers:
-            paper = self.catalogue.papers[name]
-            displays = select_claimed_displays(paper, select_shown_displays(paper, self._asked(name, scale)))
-            files += self._score_inputs(name, displays.values(), scale)
-        return list(dict.fromkeys(files))
-
-    def list_claims_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs of all papers."""
-        return [str(run) for paper in self.config.papers for run in self._asked(paper, wildcards.scale)]
 
     # Resources
 
