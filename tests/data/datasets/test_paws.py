@@ -6,31 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data import upstream_files
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import prepare_data
 
-HEADER = "id\tsentence1\tsentence2\tlabel\n"
-
 
 def test_upstream_archives(tmp_path):
-    sources = {
-        paws.FINAL: pack(
-            tmp_path / "final.tar.gz",
-            {f"final/{part}.tsv": f"{HEADER}{part}\tA met B .\tB met A .\t0\n" for part in ("train", "dev", "test")},
-        ),
-        paws.SWAP: pack(tmp_path / "swap.tar.gz", {"swap/train.tsv": f"{HEADER}1\tA b\tb A\t1\n"}),
-    }
+    sources = upstream_files.write(tmp_path)
     made = prepare_data(paws, {}, sources)
-    assert {split: columns["item"] for split, columns in made.tables.items()} == {
-        "train": ["train-train"],
-        "valid": ["valid-dev"],
-        "in_distribution": ["in_distribution-test"],
-        "test": ["swap-1"],
-    }
-    assert made.tables["test"]["label"] == [1.0] and made.protocol == "paper"
-    assert made.tables["test"]["subset"] == ["swap"]
+    assert {split: columns["item"][3] for split, columns in made.tables.items()} == {
+        "train": "train-3", "valid": "valid-3", "in_distribution": "in_distribution-3", "test": "swap-3"
+    }  # fmt: skip
+    assert made.tables["test"]["first"] == [one for _, one, _, _ in upstream_files.texts(0)]
+    assert set(made.tables["test"]["subset"]) == {"swap"}
     assert made.described["labels"] == ["different", "paraphrase"]
     with pytest.raises(UserError, match=r"needs the source paws/paws_wiki_labeled_final.tar.gz"):
         prepare_data(paws, {}, {paws.SWAP: sources[paws.SWAP]})

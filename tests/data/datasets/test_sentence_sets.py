@@ -6,9 +6,10 @@ from collections import Counter
 
 import pytest
 
+from tests.data import upstream_files
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, squad, sst2, sts
+from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, paws, squad, sst2, sts
 from workflow_scripts.data.prepared import prepare_data
 
 
@@ -48,12 +49,6 @@ def test_sst2_from_the_files_of_the_mirror(mirror):
     assert set(made.tables["train"]["second"]) == {None}
 
 
-def test_sst2_from_its_archive(tmp_path):
-    files = {f"SST-2/{part}.tsv": "sentence\tlabel\ngood \t1\nbad \t0\nfine \t1\n" for part in ("train", "dev")}
-    made = prepare_data(sst2, {"test": 1}, {"sst2/SST-2.zip": pack(tmp_path / "SST-2.zip", files)})
-    assert sizes(made) == {"train": 2, "valid": 3, "test": 1}
-
-
 def test_stsb_from_the_files_of_the_mirror(mirror):
     sources = {f"stsb/sts-{part}.csv": mirror / f"stsb/sts-{part}.csv" for part in sts.PARTS}
     assert sizes(prepare_data(sts, {}, sources)) == {"train": 5749, "valid": 1500, "test": 1379}
@@ -80,147 +75,121 @@ def test_stand_ins(module, options):
     assert all(len(set(columns["label"])) > 1 for columns in made.tables.values())
 
 
-PAIRS = "index\tsentence1\tsentence2\tlabel\n"
-QNLI, QQP = (
-    PAIRS.replace("sentence1\tsentence2", "question\tsentence"),
-    "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n",
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    return upstream_files.write(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "parts", "n_texts", "label"),
+    [
+        (glue, {"task": "cola", "validation": 6}, ["train valid", "test"], 1, lambda i, y: y),
+        (glue, {"task": "mnli", "validation": 6}, ["train valid", "test", "mismatched"], 2, lambda i, y: y + i % 2),
+        (glue, {"task": "mrpc"}, ["train valid", "test"], 2, lambda i, y: y),
+        (glue, {"task": "qnli", "validation": 6}, ["train valid", "test"], 2, lambda i, y: y),
+        (glue, {"task": "qqp", "validation": 6}, ["train valid", "test"], 2, lambda i, y: y),
+        (glue, {"task": "rte", "validation": 6}, ["train valid", "test"], 2, lambda i, y: y),
+        (sst2, {"test": 6}, ["train test", "valid"], 1, lambda i, y: y),
+        (imdb, {}, ["train", "valid in_distribution"], 1, lambda i, y: y),
+        (sts, {}, ["train", "valid", "test"], 2, lambda i, y: 4 * y + i % 2),
+        (paws, {}, ["train", "valid", "in_distribution"], 2, lambda i, y: y),
+        (amazon, {"train": 9, "valid": 6, "test": 24}, ["train valid in_distribution", "test"], 1, lambda i, y: i % 5),
+    ],
 )
-# Task -> (source, folder, content of a part).
-GLUE = {
-    "cola": ("glue/CoLA.zip", "CoLA", "gj04\t1\t\tHe ran {0}.\ngj04\t0\t*\tHim ran {0}.\n"),
-    "qnli": ("glue/QNLIv2.zip", "QNLI", f"{QNLI}0\tWho {{0}}?\tHe.\tentailment\n1\tA {{0}}\tB\tnot_entailment\n"),
-    "rte": ("glue/RTE.zip", "RTE", f"{PAIRS}0\tA {{0}}\tB\tnot_entailment\n1\tA {{0}}\tB\tentailment\n"),
-    "qqp": ("glue/QQP-clean.zip", "QQP", f"{QQP}1\t1\t2\tA {{0}}?\tB?\t1\n3\t3\t4\tC?\n5\t5\t6\tD {{0}}?\tE?\t0\n"),
-}
+def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, parts, n_texts, label):
+    """`parts` are the splits that share the rows of each part; the labels are those that its rows were written with."""
+    made = prepare_data(module, options, upstream)
+    for seed, splits in enumerate(parts):
+        columns = (
+            [x for split in splits.split() for x in made.tables[split][name]] for name in ("first", "second", "label")
+        )
+        rows = upstream_files.texts(seed)
+        next(rows) if options.get("task") == "qqp" else None  # its line is broken
+        assert Counter(zip(*columns, strict=True)) == Counter(
+            (one, two if n_texts == 2 else None, label(i, y)) for i, one, two, y in rows
+        )
+    for split, key in (("valid", "validation"), ("test", "test")):
+        assert sizes(made)[split] == options.get(key, sizes(made)[split])
+    assert made.protocol == ("reduced" if module is amazon else "paper")
 
 
-def glue_sources(tmp_path, task, **changes: str):
-    source, folder, content = GLUE[task]
-    files = {part: content.format(part) for part in ("train", "dev")} | changes
-    return {source: pack(tmp_path / "a.zip", {f"{folder}/{part}.tsv": text for part, text in files.items()})}
+def test_what_is_left_of_few_reviews_is_in_distribution(upstream):
+    made = prepare_data(amazon, {"train": 9, "valid": 6, "test": 12}, upstream)
+    assert sizes(made) == {"train": 9, "valid": 6, "in_distribution": 9, "test": 12}
+    assert "in_distribution: 9 reviews, 12 were asked for" in made.notes
 
 
-@pytest.mark.parametrize("task", GLUE)
-def test_glue_archives(tmp_path, task):
-    made = prepare_data(glue, {"task": task, "validation": 1}, glue_sources(tmp_path, task))
-    assert sizes(made) == {"train": 1, "valid": 1, "test": 2}
-    for split, part in (("train", "train"), ("valid", "train"), ("test", "dev")):
-        assert all(part in text for text in made.tables[split]["first"])
-    assert made.tables["test"]["label"] == ([1.0, 0.0] if task in ("cola", "rte", "qqp") else [0.0, 1.0])
-    assert len(made.described["labels"]) == 2
-    assert (made.tables["test"]["second"][0] is None) == (task == "cola")
+def test_imdb_is_shuffled_and_tested_on_sst2(upstream):
+    tables = prepare_data(imdb, {}, upstream).tables
+    assert tables["train"]["label"] != sorted(tables["train"]["label"])
+    assert tables["test"] == prepare_data(sst2, {"test": 6}, upstream).tables["valid"]
 
 
-def test_mrpc_has_its_own_dev_set(tmp_path):
-    header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    for part in ("train", "test"):
-        lines = '1\t10\t11\tHe said "no.\tHe denied.\n0\t12\t13\tA\tB\n'
-        (tmp_path / f"msr_paraphrase_{part}.txt").write_text(header + lines, encoding="utf-8")
-    (tmp_path / "mrpc_dev_ids.tsv").write_text("12\t13\n")
-    sources = {
-        f"glue/{name}": tmp_path / name
-        for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "mrpc_dev_ids.tsv")
-    }
-    made = prepare_data(glue, {"task": "mrpc"}, sources)
-    assert made.tables["train"]["item"] == ["10/11"] and made.tables["valid"]["item"] == ["12/13"]
-    assert made.tables["test"]["first"] == ['He said "no.', "A"]
+def test_mnli_by_genre(upstream):
+    made = prepare_data(mnli_letters, {"train": 6}, upstream)
+    assert sizes(made) == {"train": 6, "valid": 2, "in_distribution": 8, "test": 8}
+    for splits, seed, genre in (("train valid", 0, 0), ("in_distribution", 1, 0), ("test", 2, 1)):
+        first = Counter(text for split in splits.split() for text in made.tables[split]["first"])
+        assert first == Counter(one for i, one, _, _ in upstream_files.texts(seed) if i % 3 == genre)
+    with pytest.raises(UserError, match="key 'train' is 8; the training set has 8 pairs"):
+        prepare_data(mnli_letters, {"train": 8}, upstream)
+
+
+def test_mrpc_has_its_own_dev_set(upstream, tmp_path):
+    made = prepare_data(glue, {"task": "mrpc"}, upstream)
+    assert made.tables["valid"]["item"] == [f"{100 + i}/{200 + i}" for i in range(6)]
     for content, message in (
-        ("12\t13\n<html>\n", r"mrpc_dev_ids.tsv:2: not the two ids of a pair"),
-        ("12\t13\t1\n", r"mrpc_dev_ids.tsv:1: not the two ids of a pair"),
-        ("13\t12\n", r"mrpc_dev_ids.tsv: no pair 13 12 in the training set"),
-        ("", r"mrpc_dev_ids.tsv: no pair; fetch"),
+        ("100\t200\n<html>\n", r"ids.tsv:2: not the two ids of a pair"),
+        ("100\t200\t1\n", r"ids.tsv:1: not the two ids of a pair"),
+        ("200\t100\n", r"ids.tsv: no pair 200 100 in the training set"),
+        ("", r"ids.tsv: no pair; fetch"),
     ):
-        (tmp_path / "mrpc_dev_ids.tsv").write_text(content)
+        (tmp_path / "ids.tsv").write_text(content)
         with pytest.raises(UserError, match=message):
-            prepare_data(glue, {"task": "mrpc"}, sources)
+            prepare_data(glue, {"task": "mrpc"}, upstream | {glue.DEV_IDS: tmp_path / "ids.tsv"})
 
 
-def mnli(tmp_path):
-    columns = "index\tpromptID\tpairID\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n"
-    genres = {
-        "train": ["telephone", "fiction", "telephone", "telephone"],
-        "dev_matched": ["telephone", "travel"],
-        "dev_mismatched": ["letters", "oup", "letters"],
-    }
-    files = {
-        f"MNLI/{name}.tsv": columns
-        + "".join(f"{i}\t1\t1a\t{genre}\t{name} {i}\tH{i}\tneutral\tcontradiction\n" for i, genre in enumerate(rows))
-        for name, rows in genres.items()
-    }
-    return {"glue/MNLI.zip": pack(tmp_path / "MNLI.zip", files)}
-
-
-def test_mnli(tmp_path):
-    made = prepare_data(glue, {"task": "mnli", "validation": 1}, mnli(tmp_path))
-    assert sizes(made) == {"train": 3, "test": 2, "mismatched": 3, "valid": 1}
-    for split, part in (("test", "dev_matched"), ("mismatched", "dev_mismatched"), ("valid", "train")):
-        assert {text.split(" ")[0] for text in made.tables[split]["first"]} == {part}
-
-
-def test_mnli_by_genre(tmp_path):
-    made = prepare_data(mnli_letters, {"train": 2}, mnli(tmp_path))
-    assert sizes(made) == {"train": 2, "valid": 1, "in_distribution": 1, "test": 2}
-    assert sorted(made.tables["train"]["first"] + made.tables["valid"]["first"]) == ["train 0", "train 2", "train 3"]
-    assert made.tables["in_distribution"]["first"] == ["dev_matched 0"]
-    assert made.tables["test"]["first"] == ["dev_mismatched 0", "dev_mismatched 2"]
-    assert set(made.tables["test"]["label"]) == {2.0}
-    with pytest.raises(UserError, match="key 'train' is 3; the training set has 3 pairs"):
-        prepare_data(mnli_letters, {"train": 3}, mnli(tmp_path))
-
-
-def test_imdb(tmp_path):
-    names = [f"aclImdb/{part}/{kind}/{i}_{4 + i}.txt" for part in ("test", "train") for kind in ("pos", "neg")
-             for i in range(6, 0, -1)]  # fmt: skip
-    others = ["aclImdb/train/unsup/0_0.txt", "aclImdb/README"]
-    reviews = pack(tmp_path / "imdb.tar.gz", {name: name for name in [*names, *others]})
-    (tmp_path / "dev.tsv").write_text("sentence\tlabel\ngood \t1\n")
-    made = prepare_data(imdb, {}, {imdb.ARCHIVE: reviews, "sst2/dev.tsv": tmp_path / "dev.tsv"})
-    assert sizes(made) == {"train": 12, "valid": 6, "in_distribution": 6, "test": 1}
-    found = dict(zip(made.tables["train"]["first"], made.tables["train"]["label"], strict=True))
-    assert found == {name: float("/pos/" in name) for name in names if "/train/" in name}
-    assert made.tables["train"]["label"] != sorted(made.tables["train"]["label"])
-    halves = made.tables["valid"]["first"] + made.tables["in_distribution"]["first"]
-    assert sorted(halves) == sorted(name for name in names if "/test/" in name)
-    assert made.tables["test"]["first"] == ["good"]
+def test_reviews_that_are_none_are_named(tmp_path):
     with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):
         imdb.read_imdb(pack(tmp_path / "empty.tar.gz", {}))
     broken = pack(tmp_path / "broken.tar.gz", {"aclImdb/train/neg/7_2.txt": b"caf\xe9"})
     with pytest.raises(UserError, match=r"broken.tar.gz: aclImdb/train/neg/7_2.txt: not UTF-8 text; fetch it again"):
         imdb.read_imdb(broken)
-
-
-def test_amazon(tmp_path):
-    sources = {}
-    for name in (amazon.MUSIC, amazon.VIDEO):
-        sources[name] = tmp_path / name.split("/")[1]
-        with gzip.open(sources[name], "wt") as stream:
-            for i in range(12):
-                stream.write(json.dumps({"reviewText": f"{name} {i}", "overall": 1.0 + i % 5}) + "\n")
-    made = prepare_data(amazon, {"train": 6, "valid": 3, "test": 5}, sources)
-    assert sizes(made) == {"train": 6, "valid": 3, "in_distribution": 3, "test": 5}
-    assert made.protocol == "reduced" and "in_distribution: 3 reviews, 5 were asked for" in made.notes
-    music = [text for split in ("train", "valid", "in_distribution") for text in made.tables[split]["first"]]
-    assert sorted(music) == sorted(f"{amazon.MUSIC} {i}" for i in range(12))
-    assert all(text.startswith(amazon.VIDEO) for text in made.tables["test"]["first"])
-    with gzip.open(tmp_path / "broken.json.gz", "wt") as stream:
-        stream.write('{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n')
+    lines = b'{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n'
+    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(lines))
     with pytest.raises(UserError, match=r"broken.json.gz:2: not a review with reviewText and overall"):
         amazon.read_amazon_reviews(tmp_path / "broken.json.gz")
 
 
+PAIRS = "index\tsentence1\tsentence2\tlabel\n"
+QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+
+
 @pytest.mark.parametrize(
-    ("task", "part", "content", "message"),
+    ("source", "task", "part", "content", "message"),
     [
-        ("cola", "train", "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n", "train.tsv:2: the label is '2'"),
-        ("qnli", "dev", f"{QNLI}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
-        ("rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
-        ("qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),
-        *((task, "train", content, "train.tsv:") for task in GLUE for content in ("", "\n")),
+        (
+            "glue/CoLA.zip",
+            "cola",
+            "train",
+            "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n",
+            "train.tsv:2: the label is '2'",
+        ),
+        ("glue/RTE.zip", "rte", "dev", f"{PAIRS}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
+        ("glue/RTE.zip", "rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
+        ("glue/QQP-clean.zip", "qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),
+        *(
+            (source, task, "train", content, "train.tsv:")
+            for source, task in (("glue/CoLA.zip", "cola"), ("glue/RTE.zip", "rte"), ("glue/QQP-clean.zip", "qqp"))
+            for content in ("", "\n")
+        ),
     ],
 )
-def test_a_bad_line_and_a_file_of_glue_without_examples_are_named(tmp_path, task, part, content, message):
+def test_a_bad_line_and_a_file_of_glue_without_examples_are_named(tmp_path, source, task, part, content, message):
+    files = {"train": f"{PAIRS}0\tA\tB\tentailment\n"} | {part: content}
+    archive = pack(tmp_path / "a.zip", {f"{part}.tsv": text for part, text in files.items()})
     with pytest.raises(UserError, match=f"a.zip: {message}.* fetch (the file|it) again") as caught:
-        prepare_data(glue, {"task": task, "validation": 1}, glue_sources(tmp_path, task, **{part: content}))
+        prepare_data(glue, {"task": task, "validation": 1}, {source: archive})
     assert "\n" not in str(caught.value)
 
 
