@@ -84,7 +84,7 @@ def write_pair_splits(
     for split, pairs in splits.items():
         columns: dict[str, list] = {"source": [pair.source for pair in pairs]}
         for side in ("first", "second"):
-            encoded = tokenizer.encode_batch([getattr(pair, side) for pair in pairs], add_special_tokens=False)
+            encoded = tokenizer.encode_batch_fast([getattr(pair, side) for pair in pairs], add_special_tokens=False)
             columns[f"{side}_ids"] = [row.ids for row in encoded]
         write_split(folder, split, columns)
         summary[split] = {
