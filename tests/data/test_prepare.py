@@ -122,11 +122,6 @@ def test_wrong_arguments(tmp_path, words, message):
     assert message in str(caught.value)
 
 
-def test_an_undeclared_source(tmp_path, spec_file):
-    with pytest.raises(UserError, match=r"no source 'scan/train.txt' in sources.yaml"):
-        run("--spec", spec_file(sources=["scan/train.txt"]), "--downloads", tmp_path, "--out", tmp_path / "data")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
