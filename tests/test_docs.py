@@ -135,9 +135,9 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
 
 
 def test_the_examples_of_python_md_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = add_run(tmp_path / "results/demo", "scan-jump-x2/transformer/default/seed-1").folder
+    run = add_run(tmp_path / "results/demo", "scan-jump-x2/sq-transformer/sal/seed-1").folder
     settings = {"splits": ["test"], "batch_tokens": 512}
-    write_json(run / "eval/evaluation.json", {"run": "scan-jump-x2/transformer/default/seed-1", "spec": settings})
+    write_json(run / "eval/evaluation.json", {"run": "scan-jump-x2/sq-transformer/sal/seed-1", "spec": settings})
     (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
     monkeypatch.chdir(tmp_path)
     failed, attempted = doctest.testfile(

@@ -51,6 +51,7 @@ def as_texts(frame: pd.DataFrame, like: list[dict[str, str]]) -> list[dict[str, 
 def test_scores_and_claims_are_those_of_the_files(committed: Results):
     as_texts(committed.scores(), rows_of("scores.csv"))
     as_texts(committed.claims(), rows_of("claims.csv"))
+    as_texts(committed.sides(), rows_of("claim_sides.csv"))
     assert committed.scores()["seed"].dtype == committed.claims()["n_seeds"].dtype == "Int64"
 
 
@@ -66,6 +67,7 @@ def test_wide_has_the_rows_and_columns_of_the_paper(committed: Results):
     assert wide.loc["CAT_mix", ("BiRD", "pearson")] == table.loc[("CAT_mix", "BiRD", "pearson"), "published"] == 27.72
     assert list(wide.index) == list(dict.fromkeys(table.index.get_level_values("row")))
     assert list(wide) == list(dict.fromkeys(table.droplevel("row").index))
+    assert committed.wide("cat/table2", ["published", "reproduced"])["published"].equals(wide)
 
 
 def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
@@ -78,7 +80,8 @@ def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
     assert len(committed.claims(paper=("cat", "lrf"))) == sum(
         row["paper"] in ("cat", "lrf") for row in rows_of("claims.csv")
     )
-    assert committed.scores(task="no such task").empty
+    assert committed.scores(task="idm", seed=7).empty
+    assert list(committed.sides(claim="comp-over-mix-bird", side="left")["seed"]) == [21, 22, 23, 24, 25]
 
 
 def test_provenance_curves_and_predictions_of_committed_runs(committed: Results):
@@ -119,9 +122,12 @@ def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
     [
         (lambda r: r.scores(tsk="paws"), "there is no column tsk; did you mean 'task'?"),
         (lambda r: r.claims(verdcit="x"), "there is no column verdcit; did you mean 'verdict'?"),
+        (lambda r: r.claims(claim="mix-over-bert-brid"), "; did you mean 'mix-over-bert-bird'?"),
         (lambda r: r.table("cat/tabel2"), "has no table cat/tabel2; did you mean 'cat/table2'?"),
         (lambda r: r.wide("cat/table2", "publishd"), "there is no column publishd; did you mean 'published'?"),
         (lambda r: r.curves("cognition/lrf/defalt/seed-101"), "did you mean 'cognition/lrf/default/seed-101'?"),
+        (lambda r: r.load_model("scan-jump-x2/lrf/default/seed-1"), "; it has runs of the tasks bird, bird-abba, "),
+        (lambda r: r.load_model("cognition/lrf/default/seed-101"), "; ./reproduce results/small/runs/cognition/lrf/d"),
         (lambda r: r.predictions("paws/cat/mix/seed-21"), "/paws/cat/mix/seed-21/eval/predictions.parquet: only"),
     ],
 )  # fmt: skip
@@ -142,8 +148,10 @@ def test_given_weights_have_no_curve(own: Results):
 
 
 def test_another_folder_and_broken_files_are_one_line(own: Results, tmp_path: Path):
-    with pytest.raises(UserError, match="holds no results of a scale; give results/<scale>, "):
+    with pytest.raises(UserError, match=r"holds no results of a scale; give results/<scale>, .* crate; here: none"):
         Results(tmp_path)
+    with pytest.raises(UserError, match=r"smal does not exist; give .*; here: .*/reference/small"):
+        Results(REFERENCE.parent / "smal")
     with pytest.raises(UserError, match=r"has no claims\.csv; \./reproduce writes it at its end"):
         own.claims()
     (own.folder / "claims.csv").write_text("paper,claim,verdict,effect\ncat,one,reproduced,many\n")

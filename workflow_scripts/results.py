@@ -37,7 +37,9 @@ PROVENANCE = (
 # Columns of tables, claims and curves that hold numbers; all others hold text.
 FLOATS = {"published", "published_std", "reproduced", "std", "ci_low", "ci_high", "difference", "published_effect"}
 FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "p_value", "q_value", "value"}
-INTEGERS = {"n_seeds", "n_planned", "step"}
+INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
+# Columns of names: to select by one that no row has is a mistake.
+NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
 
 
 class Results:
@@ -54,8 +56,12 @@ class Results:
         if (self.folder / "ro-crate-metadata.json").exists():
             self.folder = next((file.parent for file in self.folder.glob("results/*/config.json")), self.folder)
         if not any((self.folder / name).exists() for name in ("claims.csv", "provenance.json", "runs", "tables")):
+            parent, fault = (self.folder, "holds no results of a scale")
+            if not self.folder.is_dir():
+                parent, fault = self.folder.parent, "does not exist"
+            here = ", ".join(str(file.parent) for file in sorted(parent.glob("*/claims.csv")))
             kinds = "results/<scale>, results/reference/<scale> or an unpacked crate"
-            raise UserError(f"{folder} holds no results of a scale; give {kinds}")
+            raise UserError(f"{folder} {fault}; give {kinds}; here: {here or 'none'}")
 
     def __repr__(self) -> str:
         return f"Results('{self.folder}')"
@@ -75,13 +81,17 @@ class Results:
 
         `chosen` selects rows by column, by one value or several: `scores(task="paws", seed=[21, 22])`. None selects
         rows without a value: `intervention=None` are scores of the unchanged model. Raises UserError for an unknown
-        column.
+        column, and for a name that no row has.
         """
         return _select(self._scores, chosen)
 
     def claims(self, **chosen: Any) -> pd.DataFrame:
         """Return the claims, one per row, with the columns of claims.csv, selected as in `scores`."""
         return _select(self._read_table("claims.csv", "paper", "claim", "verdict"), chosen)
+
+    def sides(self, **chosen: Any) -> pd.DataFrame:
+        """Return what claims compare: a row per claim, side, cell and seed, selected as in `scores`."""
+        return _select(self._read_table("claim_sides.csv", "paper", "claim", "side", "cell", "seed", "value"), chosen)
 
     def tables(self) -> list[str]:
         """Return the names of all tables, `<paper>/<table>`."""
@@ -97,10 +107,10 @@ class Results:
             raise UserError(f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}")
         return self._read_table(f"tables/{name}.csv", "row", "column", "metric").set_index(["row", "column", "metric"])
 
-    def wide(self, name: str, value: str = "reproduced") -> pd.DataFrame:
-        """Return one column of a table as the paper prints it: rows by columns and metrics."""
+    def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
+        """Return one or several columns of a table as the paper prints it: rows by columns and metrics."""
         table = self.table(name)
-        _check_columns(table, [value])
+        _check_columns(table, [value] if isinstance(value, str) else value)
         return pd.DataFrame(table[value].unstack(["column", "metric"], sort=False))
 
     @cached_property
@@ -140,8 +150,9 @@ class Results:
         """
         if run in self._runs.index and (self.folder / "curves.csv").exists():
             names = ("task", "method", "variant", "seed")
+            *variant, seed = run.replace("/seed-", "/").split("/")
             frame = self._read_table("curves.csv", *names, "step", "name", "value")
-            frame = _select(frame, dict(zip(names, run.replace("/seed-", "/").split("/"), strict=True)))
+            frame = _select(frame, dict(zip(names, (*variant, int(seed)), strict=True)))
         else:
             history = read_history(self._find_file(run, f"{run_folder(run)}/training.csv"))
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
@@ -174,8 +185,11 @@ class Results:
         if found := [self.folder / name for name in names if (self.folder / name).is_file()]:
             return found[0]
         if run not in self._runs.index:
-            raise UserError(f"{self.folder} has no run {run}; {suggest_name(run, self._runs.index)}")
-        why = "only the results/<scale> in which ./reproduce ran it has this file"
+            of_task = [one for one in self._runs.index if one.split("/")[0] == run.split("/")[0]]
+            known = f"it has runs of the tasks {', '.join(sorted({one.split('/')[0] for one in self._runs.index}))}"
+            raise UserError(f"{self.folder} has no run {run}; {suggest_name(run, of_task) if of_task else known}")
+        target = f"results/{self.folder.name}/{evaluation_folder(run)}/evaluation.json"
+        why = f"only the results/<scale> in which it ran has this file; ./reproduce {target} runs it"
         if "@" in run and not names[0].startswith(evaluation_folder(run)):
             why = "this run scores given weights and trains nothing"
         raise UserError(f"{self.folder} has no {names[0]}: {why}")
@@ -227,8 +241,12 @@ def select_provenance(run: dict[str, Any]) -> dict[str, Any]:
 
 def _select(frame: pd.DataFrame, chosen: dict[str, Any]) -> pd.DataFrame:
     _check_columns(frame, chosen)
+    everything = frame
     for column, value in chosen.items():
         values = list(value) if pd.api.types.is_list_like(value) else [value]
+        known = everything[column].dropna().unique() if column in NAMES else values
+        if unknown := [value for value in values if value is not None and value not in known]:
+            raise UserError(f"no {column} is '{unknown[0]}'; {suggest_name(unknown[0], known)}")
         found = frame[column].isin([value for value in values if value is not None])
         frame = frame.loc[found | (frame[column].isna() & (None in values))]
     return frame.reset_index(drop=True)

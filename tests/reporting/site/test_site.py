@@ -133,6 +133,7 @@ def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
             seeds
         )
         assert all(runs[name]["code_digest"][:9] in page.words for name in listed)
+        assert ("'seeds=[21,22,23,24,25]'" in page.words) == (21 in seeds)
     assert read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline") >= 4
 
 

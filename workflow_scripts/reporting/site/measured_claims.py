@@ -76,6 +76,12 @@ class MeasuredClaim:
         return f"{self.row['n_seeds'] or 0} of {planned}" if planned else self.row["n_seeds"]
 
     @property
+    def shared_seeds(self) -> list[str]:
+        """The seeds that all cells of an exploratory claim have; none of a primary claim, whose plan names them."""
+        found = [cell.values.keys() for cell in self.cells if cell.values.keys() - {""}]
+        return [] if self.is_primary or not found else sorted(set.intersection(*map(set, found)), key=int)
+
+    @property
     def table(self) -> str:
         """Name of the first table that the claim is about."""
         return self.row["left"].split("/")[0]
