@@ -7,7 +7,6 @@ from jinja2 import Environment
 from workflow_scripts.reporting.tables.layout import Grid, use_non_breaking_spaces
 
 # The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
-# There the paper's number is below ours instead of to its left.
 PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -25,7 +24,7 @@ thead th { border-bottom: 1px solid #1c2430; vertical-align: bottom; }
 th.label, td.label { text-align: left; font-weight: 600; min-width: 9.2rem; }
 .group th { text-align: left; font-size: .8rem; color: #5d6b7c; background: #f4f6f9; }
 small { display: block; color: #5d6b7c; font-size: .75rem; }
-.pair { display: flex; flex-wrap: wrap-reverse; justify-content: space-between; column-gap: 1rem; }
+.pair { display: flex; flex-direction: column-reverse; }
 .paper { white-space: nowrap; margin-left: auto; }
 .paper i { font-style: normal; font-size: .75rem; color: #5d6b7c; }
 .ours { margin-left: auto; }
