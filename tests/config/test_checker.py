@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -20,9 +21,23 @@ from workflow_scripts.config.checker import check_files, find_problems
 from workflow_scripts.config.loading import read_catalogue
 
 SEQ2SEQ = "catalogue/methods/seq2seq.yaml"
-# Each group is planted at once, and each of its mistakes must be named: in `file`, `right` becomes `wrong`; `said` is a
-# part of the message.
-MISTAKES = yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
+
+
+class Mistake(NamedTuple):
+    """In `file`, `right` becomes `wrong`; `said` is a part of the message."""
+
+    file: str
+    right: str
+    wrong: str
+    said: str
+    found_by: str = "editor"
+
+
+# Each group is planted at once, and each of its mistakes must be named.
+MISTAKES = {
+    group: [Mistake(file, *words) for file, mistakes in files.items() for words in mistakes]
+    for group, files in yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text()).items()
+}
 # Found when a file is read, whatever it is: text, what is said of it.
 UNREADABLE = [
     ("learning_rate: 1e-3", "YAML reads 1e-3 as text; write 1.0e-3"),
@@ -58,13 +73,12 @@ def test_the_projects_own_files_have_no_problem():
 @pytest.mark.parametrize("group", MISTAKES)
 def test_every_planted_mistake_is_named_at_once_with_its_file_and_line(copy: Path, group: str):
     for it in MISTAKES[group]:
-        text = (copy / it["file"]).read_text()
-        assert it["right"] in text, f"{it['file']} has no {it['right']!r}"
-        (copy / it["file"]).write_text(text.replace(it["right"], it["wrong"], 1))
+        text = (copy / it.file).read_text()
+        assert it.right in text, f"{it.file} has no {it.right!r}"
+        (copy / it.file).write_text(text.replace(it.right, it.wrong, 1))
     problems = find_problems(copy)
     assert not [line for line in problems if not re.match(r"\S+:\d+: ", line)]
-    for it in MISTAKES[group]:
-        file, wrong, said = it["file"], it["wrong"], it["said"]
+    for file, _, wrong, said, _ in MISTAKES[group]:
         lines = (copy / file).read_text().partition(wrong)[0].count("\n") + 1
         found = [line for line in problems if said in line and f"{file}:" in line]
         assert found, f"{file}: {wrong!r} is not named in\n" + "\n".join(problems)
