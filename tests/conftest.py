@@ -11,7 +11,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import pytest
 from hypothesis import settings
 
+from tests.config.copies import copy_project
 from tests.disks import mounted
+from workflow_scripts.config.loading import read_catalogue
 
 # A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -45,6 +47,21 @@ def find_outside_folder(name: str) -> Path:
     if f"TESTS_{name}" not in os.environ:
         pytest.skip(f"RECOMPOSE_{name} is not set")
     return Path(os.environ[f"TESTS_{name}"])
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a copy of everything that a user can edit."""
+    return copy_project(tmp_path)
+
+
+@pytest.fixture
+def copy_here(copy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield a copy of everything that a user can edit, as the working directory."""
+    monkeypatch.chdir(copy)
+    read_catalogue.cache_clear()  # of another working directory
+    yield copy
+    read_catalogue.cache_clear()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from tests.config.copies import ROOT, add_rule
+from tests.config.copies import add_rule, copy_project
 from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import read_json
@@ -26,10 +26,7 @@ CHECKPOINTS = {"paws": TUNED, "start": PRETRAINED}
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A copy of the catalogue with short trainings, and BERT pre-trained and tuned on PAWS in its results/demo."""
-    place = tmp_path_factory.mktemp("weights")
-    for folder in ("catalogue", "papers"):
-        shutil.copytree(ROOT / folder, place / folder)
-    shutil.copy(ROOT / "config.yaml", place)
+    place = copy_project(tmp_path_factory.mktemp("weights"))
     add_rule(place, "methods/encoders.yaml", "bert", scale="demo", training={"max_steps": 2, "validation": "none"})
     add_rule(place, "methods/causal.yaml", "gpt2-small", scale="demo", training={"max_steps": 2, "validation": "none"})
     with pytest.MonkeyPatch.context() as patch:

@@ -13,12 +13,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty list of papers, as the working directory."""
-    shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def here(copy_here: Path) -> Path:
+    """An empty list of papers."""
+    shutil.rmtree(copy_here / "papers")
+    return copy_here
 
 
 def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: pytest.CaptureFixture[str]):

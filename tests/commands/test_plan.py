@@ -1,7 +1,6 @@
 import csv
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.config.catalogue import Run
-from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
+from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
@@ -22,15 +21,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what plan reads, without recorded step times, as the working directory."""
-    for folder in ("catalogue", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    (tmp_path / "catalogue/step_times.csv").unlink(missing_ok=True)
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    read_catalogue.cache_clear()
-    return tmp_path
+def project(copy_here: Path) -> Path:
+    """Without recorded step times."""
+    (copy_here / "catalogue/step_times.csv").unlink(missing_ok=True)
+    return copy_here
 
 
 def write_run(project: Path, name: str, device: str, seconds: float) -> None:

@@ -1,35 +1,29 @@
 """Configurations, such as those of a crate, cannot name foreign code."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.training.toy import ROOT, assert_one_error
+from tests.config.copies import edit
+from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import import_function
-from workflow_scripts.config.loading import load_catalogue, read_catalogue
+from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
 @pytest.fixture
-def hostile(tmp_path, monkeypatch, request) -> Path:
+def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the configuration whose displays name a module next to it, which could be imported."""
-    for folder in ("catalogue", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    (tmp_path / "hostile.py").write_text(f"open({str(tmp_path / 'it-ran')!r}, 'w')\nanalyse = draw = print\n")
-    displays = tmp_path / "papers/sq_transformer/displays.yaml"
-    content = yaml.safe_load(displays.read_text())
-    content["analyses"]["head-agreement"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
-    displays.write_text(yaml.safe_dump(content))
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    read_catalogue.cache_clear()
-    request.addfinalizer(read_catalogue.cache_clear)
-    return tmp_path
+    (copy_here / "hostile.py").write_text(f"open({str(copy_here / 'it-ran')!r}, 'w')\nanalyse = draw = print\n")
+
+    def name_module(content: dict) -> None:
+        content["analyses"]["head-agreement"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+
+    edit(copy_here / "papers/sq_transformer/displays.yaml", name_module)
+    monkeypatch.syspath_prepend(copy_here)
+    return copy_here
 
 
 def test_an_analysis_of_a_hostile_configuration_names_no_code(hostile, capsys):

@@ -14,8 +14,8 @@ BILLION_LAUGHS = "a: &a [x, x, x, x]\n" + "".join(
 
 
 def test_aliases_and_merges_are_expanded(tmp_path: Path):
-    (tmp_path / "x.yaml").write_text("a: &a {x: 1}\nb: {<<: *a, y: *a}\n")
-    assert read_yaml(tmp_path / "x.yaml") == {"a": {"x": 1}, "b": {"x": 1, "y": {"x": 1}}}
+    (tmp_path / "x.yaml").write_text("a: &a {x: 1, z: 2}\nb: {<<: *a, z: 3, y: *a}\n")
+    assert read_yaml(tmp_path / "x.yaml")["b"] == {"x": 1, "z": 3, "y": {"x": 1, "z": 2}}
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,13 @@ def test_aliases_and_merges_are_expanded(tmp_path: Path):
         ("- " * 10**5, ":1: .*nested more than 50 levels"),
         (BILLION_LAUGHS, r":\d: .*aliases expand to more than 1,000,000 values"),
         ("a: &a [*a]", ":1: .*aliases expand"),
-        ("a: 1\na: 2", ":2: .*'a'"),
+        ("a: 1\na: 2", ":2: .*'a' is listed twice; remove one"),
+        ("learning_rate: 1e-3", ":1: .*YAML reads 1e-3 as text; write 1.0e-3"),
+        ("learning_rate: .nan", ":1: .*.nan is no number"),
+        ("limit: -.inf", ":1: .*-.inf is no number"),
+        ("on: [demo]", ":1: .*a key must be a name or a number, and 'on' is neither; put it in quotes"),
+        ("~: 1", ":1: .*a key must be a name or a number"),
+        ("a: [1, 2", ":2: not valid YAML"),
         ("{{ scale }}: 1", ":1: .*a key must be a name or a number"),
         ("? [a]\n: 1", ":1: .*a key must be a name or a number"),
         ("a: 2026-13-45", "month must be in 1..12"),

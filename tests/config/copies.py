@@ -1,11 +1,20 @@
 """Copies of catalogue/ and papers/ with one thing changed."""
 
+import shutil
 from pathlib import Path
 
 import yaml
 
 ROOT = Path(__file__).parents[2]
 SEQ2SEQ, CAUSAL = "methods/seq2seq.yaml", "methods/causal.yaml"
+
+
+def copy_project(folder: Path) -> Path:
+    """Copy everything that a user can edit."""
+    for name in ("catalogue", "papers"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "config.yaml", folder)
+    return folder
 
 
 def edit(file: Path, change) -> None:

@@ -4,7 +4,6 @@ import re
 import shutil
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config import checker
 from workflow_scripts.config.checker import check_files, find_problems
 from workflow_scripts.config.loading import read_catalogue
@@ -38,24 +36,6 @@ MISTAKES = {
     group: [Mistake(file, *words) for file, mistakes in files.items() for words in mistakes]
     for group, files in yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text()).items()
 }
-# Found when a file is read, whatever it is: text, what is said of it.
-UNREADABLE = [
-    ("learning_rate: 1e-3", "YAML reads 1e-3 as text; write 1.0e-3"),
-    ("learning_rate: .nan", ".nan is no number"),
-    ("limit: -.inf", "-.inf is no number"),
-    ("on: [demo]", "a key must be a name or a number, and 'on' is neither; put it in quotes"),
-    ("~: 1", "a key must be a name or a number"),
-    ("? [a, b]\n: 1", "a key must be a name or a number"),
-    ("a: 1\na: 2", "'a' is listed twice; remove one"),
-    ("a: [1, 2", "not valid YAML"),
-    ("a: 2026-13-45", "not valid YAML"),
-    ("a: " + "[" * 200 + "]" * 200, "levels deep"),
-    (
-        "a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghi")),
-        "its aliases expand to more than",
-    ),
-]
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +47,7 @@ def uncached():
 
 def test_the_projects_own_files_have_no_problem():
     assert find_problems(ROOT) == []
-    assert sum(map(len, MISTAKES.values())) + len(UNREADABLE) >= 40
+    assert sum(map(len, MISTAKES.values())) > 70
 
 
 @pytest.mark.parametrize("group", MISTAKES)
@@ -87,26 +67,8 @@ def test_every_planted_mistake_is_named_at_once_with_its_file_and_line(copy: Pat
         assert file.startswith("papers") or int(re.search(rf"{file}:(\d+)", found[0])[1]) in wanted, found
 
 
-@pytest.mark.parametrize(("text", "said"), UNREADABLE)
-def test_what_no_file_may_have_is_named_with_its_line(tmp_path: Path, text: str, said: str):
-    file = tmp_path / "any.yaml"
-    file.write_text(f"# head\n{text}\n")
-    with pytest.raises(UserError, match=r"any.yaml:\d+: not valid YAML.*|any.yaml: not valid YAML.*") as error:
-        read_yaml(file)
-    assert said in str(error.value) and "\n" not in str(error.value)
-
-
-FILES = sorted(
-    path.relative_to(ROOT)
-    for pattern in (
-        "config.yaml",
-        "catalogue/*.yaml",
-        "catalogue/*/*.yaml",
-        "papers/*/*.yaml",
-        "papers/*/published.csv",
-    )
-    for path in ROOT.glob(pattern)
-)
+PATTERNS = ("config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "papers/*/*.yaml", "papers/*/published.csv")
+FILES = sorted(path.relative_to(ROOT) for pattern in PATTERNS for path in ROOT.glob(pattern))
 
 
 @pytest.mark.parametrize("file", FILES, ids=str)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import CAUSAL, ROOT, SEQ2SEQ, add_rule, edit
+from tests.config.copies import CAUSAL, ROOT, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config import specs
@@ -13,12 +13,6 @@ from workflow_scripts.config.packages import find_settings_class
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import infer_precision, merge_data, resolve_data
 from workflow_scripts.tasks.settings import Training
-
-
-def test_a_value_out_of_range_is_refused(copy: Path):
-    add_rule(copy, SEQ2SEQ, "transformer", scale="small", training={"max_steps": -1})
-    with pytest.raises(UserError, match=r"training\.max_steps' is -1; input should be greater than 0"):
-        resolve_run(load_catalogue(copy), "cogs/transformer/default/seed-1", "small")
 
 
 def test_the_worst_protocol_of_data_and_scale_is_the_runs():
