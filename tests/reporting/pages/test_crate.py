@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.reporting.pages.crate import RECORDS, SCORES, SHOWN, select_requested_files
+from workflow_scripts.reporting.pages.crate import list_requested_files
 from workflow_scripts.reporting.pages.verify import list_expected_results
 
 ROOT = Path(__file__).parents[3]
@@ -26,8 +26,5 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     for name in wanted | old:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    packed = select_requested_files(tmp_path, SHOWN + SCORES, catalogue, config)
-    assert {file.relative_to(tmp_path).as_posix() for file in packed} == wanted
-    packed = select_requested_files(tmp_path, RECORDS, catalogue, config)
-    records = {file.relative_to(tmp_path).as_posix() for file in packed}
-    assert records < wanted and "runs/cogs/transformer/default/seed-1/record.json" in records
+    packed = {file.relative_to(tmp_path).as_posix() for file in list_requested_files(tmp_path, catalogue, config)}
+    assert packed == wanted and "runs/cogs/transformer/default/seed-1/record.json" in packed

@@ -21,18 +21,8 @@ CLAIM_COLUMNS = (
 )  # fmt: skip
 COUNTS = ("n_seeds", "n_planned")
 NUMBERS = (
-    *(
-        "published_effect",
-        "effect",
-        "at_least",
-        "smallest_effect",
-        "quantile",
-        "ci_low",
-        "ci_high",
-        "p_value",
-        "q_value",
-    ),
-)
+    "published_effect", "effect", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "p_value", "q_value",
+)  # fmt: skip
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 LOG_WIDTH = 120  # columns, if the output is no terminal
 COLOURS = dict(zip(verdicts.VERDICTS, ("green", "red", "yellow", "dim", "dim"), strict=True))

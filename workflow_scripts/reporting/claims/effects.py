@@ -33,15 +33,15 @@ class Side:
         by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
         return len(set.intersection(*by_cell)) if by_cell else math.inf
 
+    @property
+    def mean(self) -> float:
+        """Mean over cells and seeds."""
+        return float(np.mean([cell.mean for cell in self.cells]))
+
     def average_by_seed(self) -> dict[int, float]:
         """Return seed -> mean over the cells, for seeds that all cells have."""
         shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
         return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
-
-
-def get_direction(claim: Claim) -> int:
-    """Return 1 if a claim says that left is above right, else -1."""
-    return 1 if claim.relation == "greater" else -1
 
 
 def get_margin(claim: Claim) -> float:
@@ -104,16 +104,15 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
 
     Raises NoEffectError if paired seeds are missing, or if a value without a logarithm is not positive.
     """
-    sign = get_direction(claim)
     if claim.relation == "falls_with":
         seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
         if not seeds:
             raise NoEffectError("its cells share no seed")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
         return -statistics.measure_association(left, right)
-    left, right = (Side(tuple(side)) for side in zip(*pairs, strict=True))
     if claim.measure == "log_ratio":
-        left, right = _logarithms(left), _logarithms(right)
+        pairs = [(_take_logarithms(left), _take_logarithms(right)) for left, right in pairs]
+    left, right = map(Side, zip(*pairs, strict=True))
     paired = all(one.weights == other.weights != "" for one, other in pairs)
     by_seed = [side.average_by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
     if not all(by_seed):
@@ -127,7 +126,7 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         raise NoEffectError("its sides start from the same weights and share no seed")
     else:
         effect = compute_difference(*by_seed, paired)
-    return effect if sign == 1 else -effect
+    return effect if claim.relation == "greater" else -effect
 
 
 def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
@@ -153,20 +152,14 @@ def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> fl
         if min(*left, *right) <= 0:
             return None
         left, right = np.log(left), np.log(right)
-    return get_direction(claim) * float(np.mean(left - right))
+    effect = float(np.mean(left - right))
+    return effect if claim.relation == "greater" else -effect
 
 
-def _logarithms(side: Side) -> Side:
+def _take_logarithms(cell: Cell) -> Cell:
     """Take ln of every value, and leave out values that are not positive."""
-    cells = []
-    for cell in side.cells:
-        seeds = {seed: math.log(value) for seed, value in cell.seeds.items() if value > 0}
-        cells.append(
-            replace(
-                cell, seeds=seeds, computed=math.log(cell.computed) if cell.computed and cell.computed > 0 else None
-            )
-        )
-    return Side(tuple(cells))
+    seeds = {seed: math.log(value) for seed, value in cell.seeds.items() if value > 0}
+    return replace(cell, seeds=seeds, computed=math.log(cell.computed) if (cell.computed or 0) > 0 else None)
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
@@ -202,7 +195,7 @@ def find_failed_control(
     if failed := find_failed_floor(outcome, floor, beyond, cells):
         return failed
     if control.perfect is not None and entry.published:
-        worse = min((average_side(side) for side in outcome.sides), key=lambda mean: _quality(claim, mean))
+        worse = (max if claim.relation == "less" else min)(side.mean for side in outcome.sides)
         if abs(control.perfect - worse) < entry.published / 2:
             return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
     for required in control.requires:
@@ -227,30 +220,19 @@ def find_failed_floor(outcome: Outcome, floor: float | str | None, beyond: float
     """
     if floor is None:
         return ""
-    claim, name = outcome.claim, "what a model scores that has learnt nothing"
+    name = "what a model scores that has learnt nothing"
     if isinstance(floor, str):
         cell = cells.get(floor)
         if cell is None or cell.status not in (MEASURED, COMPUTED):
             return f"a control is not measured: {floor}"
         name, floor = floor, cell.mean
-    better = max(outcome.sides, key=lambda side: _quality(claim, average_side(side)))
+    errors = outcome.claim.relation == "less"
+    better = (min if errors else max)(outcome.sides, key=lambda side: side.mean)
     if any(cell.status == COMPUTED for cell in better.cells):
-        lowest = _quality(claim, average_side(better) - floor)
+        lowest = floor - better.mean if errors else better.mean - floor
     else:
-        above = statistics.compare_with_constant(list(better.average_by_seed().values()), floor)
-        interval = (-above if claim.relation == "less" else above).compute_interval(outcome.quantile)
-        if interval is None:
-            return ""
-        lowest = interval[0]
+        above = statistics.compare_with_constant(list(better.average_by_seed().values()), floor, not errors)
+        lowest, _ = above.compute_interval(outcome.quantile) or (math.inf, math.inf)
     if lowest <= beyond:
-        return f"a control fails: the better side, {average_side(better):.1f}, is not beyond {floor:.1f} ({name})"
+        return f"a control fails: the better side, {better.mean:.1f}, is not beyond {floor:.1f} ({name})"
     return ""
-
-
-def average_side(side: Side) -> float:
-    """Return the mean over cells and seeds."""
-    return float(np.mean([cell.mean for cell in side.cells]))
-
-
-def _quality(claim: Claim, value: float) -> float:
-    return -value if claim.relation == "less" else value

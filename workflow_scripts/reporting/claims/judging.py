@@ -7,7 +7,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run
-from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs, select_shown_displays
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
@@ -84,13 +84,10 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     numbers = {"published_effect": outcome.published, "effect": effect, "at_least": claim.at_least}
     numbers |= {"smallest_effect": outcome.smallest, "ci_low": low, "ci_high": high}
     numbers |= {name: getattr(outcome, name) for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")}
-    row = {"paper": paper, "left": _join_cells(claim.left), "right": _join_cells(claim.right)}
+    left, right = (" + ".join(list_cells(side)) or str(side) for side in (claim.left, claim.right))
+    row = {"paper": paper, "left": left, "right": right}
     for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
         row[name] = getattr(claim, name) or ""
     row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}
     row |= {name: getattr(outcome, name) for name in ("role", "printed", "protocol", "verdict", "reason")}
     return {name: row[name] for name in CLAIM_COLUMNS}
-
-
-def _join_cells(side: str | float | list[str]) -> str:
-    return " + ".join(side) if isinstance(side, list) else str(side)

@@ -20,17 +20,6 @@ WORKFLOW = (
     *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "catalogue/*.csv"),
     *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock", "pyproject.toml", "trusted.csv"),
 )
-SHOWN = ("tables/*/*", "figures/*/*", "claims.*", "claim_sides.csv", "report.html")
-# Records of how each result was made.
-RECORDS = (
-    *("data/*/record.json", "candidates/*/record.json", "runs/*/*/*/*/record.json", "runs/*/*/*/*/*/record.json"),
-    *("analyses/*/*/record.json", "tables/*/*.json", "figures/*/*.json", "claims.json"),
-)
-SCORES = (
-    *("data/*/*.json", "candidates/*/*.json", "runs/*/*/*/*/*.json", "runs/*/*/*/*/training.csv"),
-    *("runs/*/*/*/*/eval/*.json", "runs/*/*/*/*/eval/scores.csv"),
-    *("runs/*/*/*/*/interventions/*.json", "runs/*/*/*/*/interventions/scores.csv", "analyses/*/*/*"),
-)
 mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
 
@@ -48,35 +37,28 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=about)
     workflow["name"] = "Recompose"
     crate.add_file("README.md", properties=describe_file("README.md") | {"about": crate.root_dataset})
-    for file in list_matching_files(Path("."), WORKFLOW):
+    for file in sorted({file for pattern in WORKFLOW for file in Path(".").glob(pattern) if file.is_file()}):
         add_file(crate, file)
     given = add_file(crate, results / "config.json")
-    shown = [add_file(crate, file) for file in select_requested_files(results, SHOWN, catalogue, config)]
-    scores = [add_file(crate, file) for file in select_requested_files(results, SCORES, catalogue, config)]
-    found = [read_json(file) for file in select_requested_files(results, RECORDS, catalogue, config)]
-    made = [record for record in found if "started" in record]  # not so in older results
-    action = crate.add_action(workflow, object=given, result=shown + scores)
+    files = list_requested_files(results, catalogue, config)
+    found = [read_json(file) for file in files if file.suffix == ".json"]
+    made = [record for record in found if "started" in record]
+    action = crate.add_action(workflow, object=given, result=[add_file(crate, file) for file in files])
     action["name"] = f"./reproduce --scale {config.scale}"
     action["description"] = f"{len(made)} commands, each with a JSON file next to its output"
     commits = sorted({record["commit"] for record in made if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
     action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
     crate.root_dataset["mentions"] = action
-    return crate, f"{len(shown)} files of tables, figures and claims, {len(scores)} of scores and provenance"
+    return crate, f"{len(files)} files of tables, figures, claims, scores and provenance"
 
 
-def list_matching_files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """Return the files under a folder that match any of the patterns, sorted."""
-    return sorted({file for pattern in patterns for file in folder.glob(pattern) if file.is_file()})
-
-
-def select_requested_files(
-    results: Path, patterns: tuple[str, ...], catalogue: Catalogue, config: Config
-) -> list[Path]:
-    """Return the files of the scale that belong to the configuration."""
+def list_requested_files(results: Path, catalogue: Catalogue, config: Config) -> list[Path]:
+    """List the files of the scale that belong to the configuration, in addition to it."""
     expected = {results / name for name in (*list_expected_results(catalogue, config), "report.html")}
-    analyses = {file.parent for file in expected if file.name == "analysis.json"}  # each with files of its own names
-    return [file for file in list_matching_files(results, patterns) if file in expected or file.parent in analyses]
+    for analysis in [file for file in expected if file.name == "analysis.json"]:
+        expected |= set(analysis.parent.glob("*"))  # with tables of its own names
+    return sorted(file for file in expected - {results / "config.json"} if file.is_file())
 
 
 def add_file(crate: ROCrate, file: Path) -> File:
