@@ -1,24 +1,10 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from tests.reporting.figures.drawn import overlapping
-from workflow_scripts.reporting.figures.embedding_maps import is_free, list_positions, place_labels
+from workflow_scripts.reporting.figures.embedding_maps import list_positions, place_labels
 from workflow_scripts.reporting.figures.style import make_figure, use_style
-
-boxes = arrays(np.float64, 4, elements=st.floats(-5, 5)).map(lambda box: np.sort(box.reshape(2, 2), axis=0).ravel())
-
-
-@given(boxes, st.lists(boxes, min_size=1, max_size=4))
-def test_free_means_no_common_area(box: np.ndarray, others: list[np.ndarray]) -> None:
-    def common(other: np.ndarray) -> bool:
-        sides = np.minimum(box[2:], other[2:]) - np.maximum(box[:2], other[:2])
-        return bool((sides > 0).all())
-
-    solid = [other for other in others if (other[2:] > other[:2]).all()]
-    if solid and (box[2:] > box[:2]).all():
-        assert is_free(box, np.array(solid)) == (not any(map(common, solid)))
 
 
 @given(st.floats(1, 50), st.floats(1, 10), st.floats(0.5, 30))
@@ -38,7 +24,7 @@ def test_placed_labels_meet_neither_labels_nor_points(seed: int, count: int) -> 
         figure = make_figure(3, 3, layout=None)
         axes = figure.add_axes((0.05, 0.05, 0.9, 0.9))
         axes.scatter(*xy.T, 16)
-        placed = place_labels(axes, xy, names, range(count), marker=4)
+        placed = place_labels(axes, xy, names, range(count))
         figure.canvas.draw()
         extents = [label.get_window_extent() for label in placed]
         assert overlapping(extents, [label.get_text() for label in placed]) == []

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
@@ -103,46 +104,34 @@ def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterat
             yield (gap * x + (x - 1) / 2 * width, gap * y + (y - 1) / 2 * height, gap)
 
 
-def is_free(box: np.ndarray, boxes: np.ndarray) -> bool:
-    """Whether `box` [4] (left, bottom, right, top) meets none of `boxes` [N, 4]."""
-    left, bottom, right, top = box
-    return not ((boxes[:, 0] < right) & (boxes[:, 2] > left) & (boxes[:, 1] < top) & (boxes[:, 3] > bottom)).any()
-
-
 def place_labels(
-    axes: Axes, xy: np.ndarray, texts: Sequence[str], labelled: Sequence[int], marker: float = 4, size: float = 6
+    axes: Axes, xy: np.ndarray, texts: Sequence[str], labelled: Sequence[int], marker: float = 4
 ) -> list[Annotation]:
     """Label the points `labelled` of xy [N, 2], earlier ones first; labels without a free place are left out.
 
     Every point is kept free, for a marker of `marker` points across. The layout of the figure must be final.
     """
-    figure = axes.figure
-    renderer = figure.canvas.get_renderer()
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
-    dot = figure.dpi / 72
+    dot, frame = axes.figure.dpi / 72, axes.get_window_extent()
     points = axes.transData.transform(xy)
-    taken = np.concatenate([points - marker / 2 * dot, points + marker / 2 * dot], axis=1)
-    frame = axes.get_window_extent(renderer)
+    taken = [Bbox([point - marker / 2 * dot, point + marker / 2 * dot]) for point in points]
+    look = {"fontsize": 6, "ha": "left", "va": "bottom", "path_effects": HALO, "textcoords": "offset points"}
     placed = []
     for index in labelled:
-        look = {"fontsize": size, "ha": "left", "va": "bottom", "path_effects": HALO}
-        label = axes.annotate(texts[index], xy[index], (0, 0), textcoords="offset points", **look)
-        extent = label.get_window_extent(renderer)
-        width, height = extent.width / dot, extent.height / dot
-        for x, y, gap in list_positions(width, height, [marker / 2 + ring for ring in RINGS]):
+        label = axes.annotate(texts[index], xy[index], (0, 0), **look)
+        size = label.get_window_extent().size / dot
+        for x, y, gap in list_positions(*size, [marker / 2 + ring for ring in RINGS]):
             corner = points[index] + np.array([x, y]) * dot
-            box = np.concatenate([corner - AIR * dot, corner + (np.array([width, height]) + AIR) * dot])
-            if (box[:2] >= frame.min).all() and (box[2:] <= frame.max).all() and is_free(box, taken):
+            box = Bbox([corner - AIR * dot, corner + (size + AIR) * dot])
+            inside = (box.min >= frame.min).all() and (box.max <= frame.max).all()
+            if inside and not box.count_overlaps(taken):
                 label.set_position((x, y))
-                far = gap >= LEADER_FROM
+                if gap >= LEADER_FROM:
+                    ends = [points[index], np.clip(points[index], box.min, box.max)]
+                    axes.plot(*axes.transData.inverted().transform(ends).T, color="0.6", linewidth=0.4, zorder=1)
+                taken.append(box)
+                placed.append(label)
                 break
         else:
             label.remove()
-            continue
-        if far:
-            nearest = np.clip(points[index], box[:2], box[2:])
-            ends = axes.transData.inverted().transform([points[index], nearest])
-            axes.plot(*ends.T, color="0.6", linewidth=0.4, zorder=1)
-        taken = np.vstack([taken, box])
-        placed.append(label)
     return placed

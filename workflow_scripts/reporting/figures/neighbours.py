@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
-from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, make_text_page, write_lines, write_text
+from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, draw_word_lines
 
 MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
 
@@ -17,8 +17,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """
     options, table = inputs.read_options(space="tsne", published=""), inputs.read_table("neighbours")
     table = table[table["space"] == options["space"]]
-    classes = inputs.read_table("classes")
-    of_class = dict(zip(classes["word"], classes["class"], strict=True))
+    of_class = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows, lines = [], []
     for word in list_published_words(inputs, options["published"]):
         printed = inputs.get_published(options["published"].format(word=word)).printed.split(", ")
@@ -37,10 +36,8 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         none = f"not run at {inputs.scale}" if row["seed"] is None else "not in the training data"
         share = f"{row['same_class']} of {len(known)}" if known else "–"
         lines.append(WordLine(row["word"], row["model"], others, black, none, share))
-    figure, axes = make_text_page(len(lines))
-    for x, heading, align in ((LEFT, "word", "left"), (WORDS, "closest words", "left"), (RIGHT, "own class", "right")):
-        write_text(axes, x, 0, heading, fontweight="bold", ha=align)
-    write_lines(axes, lines, MODEL, WORDS, strike=True)
+    headings = {"word": (LEFT, "left"), "closest words": (WORDS, "left"), "own class": (RIGHT, "right")}
+    figure = draw_word_lines(lines, headings, MODEL, WORDS, strike=True)
     plotted = pandas.DataFrame(rows)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
 

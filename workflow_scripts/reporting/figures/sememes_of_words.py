@@ -4,7 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
-from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, make_text_page, write_lines, write_text
+from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, draw_word_lines
 
 MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns after the words start
 
@@ -28,13 +28,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             texts = [f"{name} {share:.0f}" if share > 0.5 else f"{name} <1" for name, share in shares]
             line = {"word": word, "model": entry["panel"], "seed": seed, "sememes": texts}
             lines.append(line | {"own": found["gold"].astype(bool).tolist()})
-    figure, axes = make_text_page(len(lines))
-    for x, heading in ((LEFT, "word"), (SEMEMES, "sememes (% of the weights)")):
-        write_text(axes, x, 0, heading, fontweight="bold")
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
     shown = []
     for word, model, seed, sememes, own in plotted.itertuples(index=False):
         none = f"not run at {inputs.scale}" if pandas.isna(seed) and model != "HowNet" else "none"
         shown.append(WordLine(word, model, sememes, own, none))
-    write_lines(axes, shown, MODEL, SEMEMES)
+    headings = {"word": (LEFT, "left"), "sememes (% of the weights)": (SEMEMES, "left")}
+    figure = draw_word_lines(shown, headings, MODEL, SEMEMES)
     return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))

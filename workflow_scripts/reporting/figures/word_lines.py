@@ -50,8 +50,13 @@ def start_word(axes: Axes, y: float, word: str) -> None:
     write_text(axes, LEFT, y, word, fontweight="bold")
 
 
-def write_lines(axes: Axes, lines: list[WordLine], model_x: float, texts_x: float, strike: bool = False) -> None:
-    """Write the lines of each word below it; `strike` also strikes grey texts through."""
+def draw_word_lines(
+    lines: list[WordLine], headings: dict[str, tuple[float, str]], model_x: float, texts_x: float, strike: bool = False
+) -> Figure:
+    """Draw the lines of each word below it; `headings`: their place and alignment; `strike`: strike grey texts out."""
+    figure, axes = make_text_page(len(lines))
+    for heading, (x, align) in headings.items():
+        write_text(axes, x, 0, heading, fontweight="bold", ha=align)
     last = None
     for number, line in enumerate(lines, start=1):
         y = get_line_y(number)
@@ -68,3 +73,4 @@ def write_lines(axes: Axes, lines: list[WordLine], model_x: float, texts_x: floa
                 axes.plot([x, end], [y + 0.03] * 2, color="0.5", linewidth=0.5)
             x = end + 0.07
         write_text(axes, RIGHT, y, line.right, ha="right")
+    return figure

@@ -13,12 +13,16 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_csv, read_json
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_schema import list_cell_variants
+from workflow_scripts.config.display_schema import list_cell_variants, list_table_cells
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
 from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
 from workflow_scripts.reporting.tables.layout import read_margin
 
 Curves = dict[str, dict[str, list[tuple[int, float]]]]  # name of a value -> run -> (step, value)
+
+# Fields of a claim and their columns of claims.csv.
+NUMBERS = {"effect": "effect", "low": "ci_low", "high": "ci_high"}
+NUMBERS |= {"smallest": "smallest_effect", "published": "published_effect"}
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,17 @@ class MeasuredClaim:
     """A claim with its numbers, in the claimed direction. `plan` is that of a primary claim."""
 
     row: dict[str, str]
-    effect: float | None
-    low: float | None
-    high: float | None
-    margin: float
-    smallest: float | None
-    published: float | None
     cells: list[ComparedCell]
     trainings: list[dict[str, Any]]
     curves: Curves
-    plan: AnalysisPlan | None = None
-    planned: PrimaryClaim | None = None
+    plan: AnalysisPlan | None
+    planned: PrimaryClaim | None
+    margin: float
+    effect: float | None
+    low: float | None
+    high: float | None
+    smallest: float | None
+    published: float | None
 
     @property
     def slug(self) -> str:
@@ -110,11 +114,10 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
         raise UserError(f"{results / 'claims.csv'}: no folder papers/{min(unknown)}; export the results again")
     if not (results / "claim_sides.csv").exists():
         raise MissingFileError(results / "claim_sides.csv")
-    sides, runs, curves = defaultdict(list), {}, defaultdict(list)
+    sides, curves = defaultdict(list), defaultdict(list)
     for line in read_csv(results / "claim_sides.csv", ("paper", "claim", "side", "cell", "published", "seed", "value")):
         sides[line["paper"], line["claim"]].append(line)
-    if (results / "provenance.json").exists():
-        runs = {run["run"]: run for run in read_json(results / "provenance.json")}
+    runs = {run["run"]: run for run in read_json(results / "provenance.json")}
     for line in read_csv(results / "curves.csv"):
         curves["/".join(line[name] for name in ("task", "method", "variant", "seed"))].append(line)
     found = [_make_claim(row, catalogue.papers[row["paper"]], sides, runs, curves) for row in rows]
@@ -139,29 +142,15 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
     for name in map("/".join, names):
         for line in curves.get(name, ()):
             of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
-    numbers = {name: float(row[column]) if row[column] else None for name, column in (
-        ("effect", "effect"), ("low", "ci_low"), ("high", "ci_high"), ("smallest", "smallest_effect"),
-        ("published", "published_effect"),
-    )}  # fmt: skip
-    return MeasuredClaim(
-        row,
-        **numbers,
-        margin=read_margin(row),
-        cells=cells,
-        trainings=trainings,
-        curves=of_claim,
-        plan=plan,
-        planned=planned,
-    )
+    numbers = {name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()}
+    numbers["margin"] = read_margin(row)
+    return MeasuredClaim(row, cells, trainings, of_claim, plan, planned, **numbers)
 
 
 def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[ComparedCell]:
     """Make the cells of both sides in pairs; those of a claim that is not measured have no values."""
-    values: dict[tuple[str, str], dict] = {}
-    for side in ("left", "right"):
-        for key in row[side].split(" + "):
-            if "*" not in key and "/" in key:
-                values[side, key] = {}
+    named = [(side, key) for side in ("left", "right") for key in row[side].split(" + ")]
+    values: dict[tuple[str, str], dict] = {(side, key): {} for side, key in named if "*" not in key and "/" in key}
     published = {}
     for line in lines:
         place = line["side"], line["cell"]
@@ -190,14 +179,9 @@ def _shorten_keys(keys: list[str]) -> dict[str, str]:
 def _list_variants(paper: Paper, key: str) -> list[tuple[str, str, str]]:
     """List the (task, method, variant) whose runs a cell reads."""
     name, row, column, _ = key.split("/")
-    display = paper.displays.get(name, {})
-    pairs = [
-        column_entry | row_entry
-        for row_entry in display.get("rows", ())
-        for column_entry in display.get("columns", ())
-        if (row_entry["row"], column_entry["column"]) == (row, column)
-    ]
-    found = [variant for cell in pairs for variant in list_cell_variants(cell)]
+    cells = list_table_cells(paper.displays.get(name, {}))
+    mine = (cell for cell in cells if (cell["row"], cell["column"]) == (row, column))
+    found = [variant for cell in mine for variant in list_cell_variants(cell)]
     # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`.
     given = [(task, method, name) for _, method, variant in found for name, _, task in [variant.partition("@")] if task]
     return found + given
