@@ -38,18 +38,26 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
+def export(results: Path, out: Path, scale: str = "small") -> int:
+    return main(["export", "--scale", scale, "--results", str(results), "--out", str(out)])
+
+
+def rows(file: Path, *columns: str) -> list[tuple[str, ...]]:
+    with open(file) as stream:
+        return [tuple(row[name] for name in columns) for row in csv.DictReader(stream)]
+
+
 def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     out = results / "reference"
     (out / "small/tables/paper").mkdir(parents=True)
     (out / "small/tables/paper/old.csv").touch()
-    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
+    assert export(results, out) == 0
     found = sorted(str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file())
     figures, tables = (["figures/paper/figure1.csv", "figures/paper/figure1.svg"], ["table1.csv", "table1.md"])
     assert found == ["claims.csv", *figures, "provenance.json", *(f"tables/paper/{name}" for name in tables)]
     (run,) = json.loads((out / "small/provenance.json").read_text())
     assert set(run) == set(PROVENANCE)
-    with open(out / "small/claims.csv") as stream:
-        assert [row["verdict"] for row in csv.DictReader(stream)] == ["reproduced"]
+    assert rows(out / "small/claims.csv", "verdict") == [("reproduced",)]
 
 
 def test_other_papers_and_runs_stay(results: Path):
@@ -66,12 +74,11 @@ def test_other_papers_and_runs_stay(results: Path):
         figure.touch()
     earlier = [{"run": "scan/other/default/seed-1", "steps": 7}, {"run": RUN, "steps": 1}]
     (out / "small/provenance.json").write_text(json.dumps(earlier))
-    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out)]) == 0
+    assert export(results, out) == 0
     assert other.exists() and (out / "small/tables/paper/table1.csv").exists()
     assert [figure.exists() for figure in drawn] == [True, False]
-    with open(out / "small/claims.csv") as stream:
-        rows = [tuple(row.values()) for row in csv.DictReader(stream)]
-    assert rows == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]
+    found = rows(out / "small/claims.csv", "paper", "claim", "verdict")
+    assert found == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]
     runs = json.loads((out / "small/provenance.json").read_text())
     assert [(run["run"], run["steps"]) for run in runs] == [(RUN, "steps"), ("scan/other/default/seed-1", 7)]
 
@@ -82,7 +89,7 @@ def test_nothing_measured_is_one_line_and_keeps_what_was_there(
     out = tmp_path / "reference"
     (out / "demo").mkdir(parents=True)
     (out / "demo/claims.csv").touch()
-    assert main(["export", "--scale", "demo", "--results", str(results), "--out", str(out)]) == 1
+    assert export(results, out, "demo") == 1
     error = capsys.readouterr().err
     assert "demo has no scored run; make one with ./reproduce --scale demo" in error
     assert error.count("\n") == 1
@@ -102,9 +109,8 @@ def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
     out.parent.mkdir(parents=True)
     earlier = [f"cogs,transformer,default,{seed},exact_match,4" for seed in (10, 2, 1)]
     out.write_text("\n".join([header.strip(), *earlier]) + "\n")
-    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out.parents[1])]) == 0
-    with open(out) as stream:
-        found = [(row["seed"], row["metric"], row["value"]) for row in csv.DictReader(stream)]
+    assert export(results, out.parents[1]) == 0
+    found = rows(out, "seed", "metric", "value")
     assert found == [("1", "exact_match", "5"), ("1", "cv", "3"), ("2", "exact_match", "4"), ("10", "exact_match", "4")]
 
 
@@ -115,9 +121,8 @@ def test_scores_of_analyses_are_kept_beside_those_of_other_analyses(results: Pat
     out = results / "reference/small/analyses.csv"
     out.parent.mkdir(parents=True)
     out.write_text("paper,analysis,task,value\npaper,probe,cogs,4\npaper,other,cogs,3\nother,probe,cogs,2\n")
-    assert main(["export", "--scale", "small", "--results", str(results), "--out", str(out.parents[1])]) == 0
-    with open(out) as stream:
-        found = [(row["paper"], row["analysis"], row["value"]) for row in csv.DictReader(stream)]
+    assert export(results, out.parents[1]) == 0
+    found = rows(out, "paper", "analysis", "value")
     assert found == [("other", "probe", "2"), ("paper", "other", "3"), ("paper", "probe", "5"), ("paper", "probe", "7")]
 
 
@@ -134,13 +139,12 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
             (run / "eval/evaluation.json").write_text("{}")
             (run / "eval/scores.csv").write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
     for _ in range(2):  # the second call finds what the first has written
-        assert main(["export", "--scale", "small", "--results", str(tmp_path / "results"), "--out", str(out)]) == 0
+        assert export(tmp_path / "results", out) == 0
         assert {file.name for file in (out / "small").iterdir()} == {"curves.csv", "provenance.json", "scores.csv"}
         assert [run["run"] for run in json.loads((out / "small/provenance.json").read_text())] == [RUN]
-        with open(out / "small/curves.csv") as stream:
-            curve = [(row["seed"], int(row["step"]), row["name"], row["value"]) for row in csv.DictReader(stream)]
-        assert ("1", 5000, "valid_exact_match", "12.3457") in curve and ("1", 10_000, "loss", "0.0001") in curve
-        steps = [step for _, step, name, _ in curve if name == "loss"]
+        curve = rows(out / "small/curves.csv", "seed", "step", "name", "value")
+        assert ("1", "5000", "valid_exact_match", "12.3457") in curve and ("1", "10000", "loss", "0.0001") in curve
+        steps = [int(step) for _, step, name, _ in curve if name == "loss"]
         assert 20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
 
 
@@ -149,10 +153,9 @@ def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     table = {"split": ["test"] * 2, "row": [0, 1], "prediction": ["x", "y"], "source": ["a text", "b"]}
     table["correct"] = [1, 0]
     pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
-    command = ["export", "--scale", "small", "--results", str(results), "--out", str(out.parent)]
-    assert main(command) == 0
+    assert export(results, out.parent) == 0
     assert not (out / "predictions").exists()
     (folder / "record.json").write_text('{"analysis_plans": {"paper": "sha"}}')
-    assert main(command) == 0
+    assert export(results, out.parent) == 0
     kept = pq.read_table(out / f"predictions/{RUN}.parquet")
     assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}
