@@ -66,25 +66,19 @@ def test_what_is_fetched_is_given_by_its_checksum_or_commit():
     assert of("fetch_model", model=model).spec == {"revision": entry.revision}
 
 
-def test_a_display_is_given_its_caption():
-    given = of("table", paper="sq_transformer", display="table1").spec
-    assert given["caption"] == (ROOT / "papers/sq_transformer/captions/table1.rst").read_text().strip()
-
-
-def test_what_is_written_on_a_page_is_given_with_its_titles():
+def test_what_is_written_on_a_page_is_given_with_its_titles_and_caption():
     """A table names its paper and the data of its tasks, the report's first page the papers."""
-    catalogue, paper = load_catalogue(), "sq_transformer"
+    catalogue, paper = load_catalogue(ROOT), "sq_transformer"
     title = catalogue.papers[paper].experiments.title
     table = of("table", paper=paper, display="table1").spec
     assert table["paper"] == title and table["titles"]["cogs"] == catalogue.tasks["cogs"].title
+    assert table["caption"] == (ROOT / f"papers/{paper}/captions/table1.rst").read_text().strip()
     assert of("claims").spec["titles"][paper] == title
 
 
 def test_a_figure_is_given_the_numbers_that_it_draws():
     entry = load_catalogue(ROOT).papers["sq_transformer"].displays
-    drawing = {
-        name: display for name, display in entry.items() if any(run.get("published") for run in display.get("runs", ()))
-    }
+    drawing = {name: one for name, one in entry.items() if any(run.get("published") for run in one.get("runs", ()))}
     assert drawing
     for name, display in drawing.items():
         given = of("figure", paper="sq_transformer", display=name).spec["published"]
