@@ -5,7 +5,7 @@ It is committed before its seeds are run.
 
 import datetime
 import math
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -85,20 +85,16 @@ class PrimaryClaim(StrictModel):
     spread: Spread | None = Field(None, description="Of the pilots; none for success_rate.")
 
     @model_validator(mode="after")
-    def smallest_is_a_share_of_the_published_effect(self) -> "PrimaryClaim":
-        """Check the smallest effect of interest: margin + q x published effect, or a share of seeds."""
+    def _smallest_is_a_share_of_the_published_effect(self) -> Self:
         if self.threshold is not None:
             if not 0 < self.smallest <= 1:
                 raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
             return self
         if self.published is None:
             if self.smallest != self.margin:
-                raise ValueError(
-                    f"smallest is {self.smallest}; without a published effect it is the margin, {self.margin}"
-                )
-        elif not any(
-            abs(self.smallest - self.margin - share * self.published) < 0.01 * self.published for share in SHARES
-        ):
+                told = f"without a published effect it is the margin, {self.margin}"
+                raise ValueError(f"smallest is {self.smallest}; {told}")
+        elif min(abs((self.smallest - self.margin) / self.published - share) for share in SHARES) >= 0.01:
             shares = ", ".join(map(str, SHARES))
             raise ValueError(f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}")
         if self.spread is None:
@@ -120,13 +116,11 @@ class AnalysisPlan(StrictModel):
     stop: str
 
     @model_validator(mode="after")
-    def quantile_follows(self) -> "AnalysisPlan":
-        """Check the quantile, that no claim is named twice, and that no planned seed is a pilot."""
+    def _quantile_follows(self) -> Self:
         expected = 1 - ANY_WRONG / 2 / len(self.primary)
         if abs(self.quantile - expected) > 1e-4:
-            raise ValueError(
-                f"quantile is {self.quantile}; with {len(self.primary)} primary claims it is {expected:.4f}"
-            )
+            told = f"with {len(self.primary)} primary claims it is {expected:.4f}"
+            raise ValueError(f"quantile is {self.quantile}; {told}")
         names = [entry.claim for entry in self.primary] + self.secondary
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
             raise ValueError(f"claim {twice[0]} is named twice")
@@ -135,7 +129,7 @@ class AnalysisPlan(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def both_verdicts_are_possible(self) -> "AnalysisPlan":
+    def _both_verdicts_are_possible(self) -> Self:
         """Check that claims on success rates can get either verdict.
 
         With no success among n seeds, a success rate of 1 - (1 - quantile)^(1/n) is still possible. All of n seeds

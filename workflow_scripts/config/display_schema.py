@@ -1,6 +1,6 @@
 """Schemas of displays.yaml and claims.yaml."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -73,8 +73,7 @@ class TableDisplay(StrictModel):
     columns: list[Column] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def baseline_is_a_row(self) -> "TableDisplay":
-        """Check that the baseline is one of the rows."""
+    def _baseline_is_a_row(self) -> Self:
         if self.baseline and self.baseline not in [row.row for row in self.rows]:
             raise ValueError(f"`baseline` names '{self.baseline}', which is none of its rows")
         return self
@@ -134,8 +133,7 @@ class Analysis(StrictModel):
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")
-    def has_one_source(self) -> "Analysis":
-        """Check that an analysis reads runs or published numbers, not both."""
+    def _has_one_source(self) -> Self:
         if bool(self.runs) == bool(self.published):
             raise ValueError("an analysis has either `runs` or `published`")
         return self
@@ -175,8 +173,7 @@ class Claim(StrictModel):
     )
 
     @model_validator(mode="after")
-    def trend_is_of_cells(self) -> "Claim":
-        """Check that the sides fit the relation and the measure."""
+    def _trend_is_of_cells(self) -> Self:
         if self.relation == "falls_with" and not (isinstance(self.left, str) and isinstance(self.right, str)):
             raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
         lists = [side for side in (self.left, self.right) if isinstance(side, list)]

@@ -1,6 +1,6 @@
 """Types of the entries of config.yaml, catalogue/ and papers/."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -115,8 +115,7 @@ class Condition(StrictModel):
     scale: Names | None = None
 
     @model_validator(mode="after")
-    def has_a_condition(self) -> "Condition":
-        """Check that the rule has a condition."""
+    def _has_a_condition(self) -> Self:
         if self.task is None and self.kind is None and self.scale is None:
             raise ValueError("a rule needs task, kind or scale; without a condition its settings belong to the entry")
         return self
@@ -227,8 +226,7 @@ class Experiments(StrictModel):
     experiments: list[Experiment] = Field([], description="Runs at all other scales.")
 
     @model_validator(mode="after")
-    def has_seeds(self) -> "Experiments":
-        """Check that every experiment has seeds for each of its scales."""
+    def _has_seeds(self) -> Self:
         for part, scales in (("demo", ["demo"]), ("experiments", [])):
             for number, one in enumerate(getattr(self, part)):
                 for scale in scales or list_names(one.at or []):
