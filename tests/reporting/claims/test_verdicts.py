@@ -25,6 +25,10 @@ def cell(key, values=None, protocol="reduced", printed=None, seeds=None, weights
     return Cell("p", *key.split("/"), unit, 2, status, **more)
 
 
+def sides(new, plain, **more):
+    return [cell("d/New/J/m", new, **more), cell("d/Plain/J/m", plain, **more)]
+
+
 def computed(key, value):
     return replace(cell(key), status="computed", computed=value, protocol="reduced")
 
@@ -50,8 +54,8 @@ def difference_cells(low, high, sign=1, printed=None):
     values = around((low + high) / 2, (high - low) / 2)
     new = [50 + sign * value for value in values]
     numbers = (50 + sign * printed, 50) if printed is not None else (None, None)
-    sides = (("d/New/J/m", new), ("d/Plain/J/m", [50.0] * 4))
-    return [cell(*side, weights="w", printed=number) for side, number in zip(sides, numbers, strict=True)]
+    places = (("d/New/J/m", new), ("d/Plain/J/m", [50.0] * 4))
+    return [cell(*place, weights="w", printed=number) for place, number in zip(places, numbers, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
 )
 @pytest.mark.parametrize("relation", ["greater", "less", "no_gain"])
 def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(left, right, reason, relation):
-    (outcome,) = judged([claim(relation, 1.0)], [cell("d/New/J/m", left), cell("d/Plain/J/m", right)])
+    (outcome,) = judged([claim(relation, 1.0)], sides(left, right))
     assert (outcome.verdict == "no verdict") == (reason is not None)
     assert outcome.reason == reason or reason is None
 
@@ -147,7 +151,7 @@ def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(left, righ
     [("greater", 40.0, "reproduced"), ("greater", 60.0, "no verdict"), ("greater", "d/Constant/J/m", "no verdict")],
 )
 def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expected):
-    cells = [cell("d/New/J/m", [57.0, 58.0, 59.0]), cell("d/Plain/J/m", [50.0, 51.0, 52.0])]
+    cells = sides([57.0, 58.0, 59.0], [50.0, 51.0, 52.0])
     cells.append(computed("d/Constant/J/m", 75.1))
     (outcome,) = judged([claim(relation, floor=floor)], cells)
     assert outcome.verdict == expected
@@ -157,7 +161,7 @@ def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expecte
 
 def test_a_floor_and_a_single_seed_or_a_number():
     """One seed has no interval, so that nothing can be said of its floor; a number is compared as it is."""
-    one = [cell("d/New/J/m", [57.0]), cell("d/Plain/J/m", [50.0])]
+    one = sides([57.0], [50.0])
     assert judged([claim(floor=60.0)], one)[0].reason == "one seed has no interval"
     number = [cell("d/New/J/m", [57.0, 58.0]), computed("d/Plain/J/m", 59.0)]
     assert "is not beyond 59.0" in judged([claim(floor=59.0)], number)[0].reason
@@ -165,7 +169,7 @@ def test_a_floor_and_a_single_seed_or_a_number():
 
 
 def test_errors_have_their_floor_above():
-    cells = [cell("d/New/J/m", [90.0, 91.0, 92.0]), cell("d/Plain/J/m", [97.0, 98.0, 99.0])]
+    cells = sides([90.0, 91.0, 92.0], [97.0, 98.0, 99.0])
     assert judged([claim("less", floor=100.0)], cells)[0].verdict == "reproduced"
     assert judged([claim("less", floor=92.0)], cells)[0].verdict == "no verdict"
 
@@ -196,7 +200,7 @@ def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason)
 
 def test_sides_that_start_from_the_same_weights_are_paired_by_seed():
     left, right = [5.0, 7.0, 9.0], [4.0, 5.0, 8.5]
-    cells = [cell("d/New/J/m", left, weights="parent"), cell("d/Plain/J/m", right, weights="parent")]
+    cells = sides(left, right, weights="parent")
     (outcome,) = judged([claim()], cells)
     oracle = stats.ttest_rel(left, right).confidence_interval(0.95)
     assert outcome.interval == pytest.approx((oracle.low, oracle.high))
@@ -323,7 +327,7 @@ def test_a_trend_uses_the_seeds_that_all_cells_have():
     ],
 )
 def test_claims_about_nothing_are_refused(wrong, message):
-    cells = [cell("d/New/J/m", [1.0, 2.0]), cell("d/Plain/J/m", [1.0, 2.0])]
+    cells = sides([1.0, 2.0], [1.0, 2.0])
     with pytest.raises(UserError, match=message):
         judged([wrong], cells)
 
@@ -449,8 +453,7 @@ SHARES["not reproduced"] = [(0, 0), (1, 0)]
 def test_the_share_of_seeds_that_succeed(left, right, expected):
     """Of 8 seeds a side, at the level of one primary claim; by scipy's exact tests."""
     rates = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None)
-    sides = [[60.0 + i if i < wins else 3.0 + i for i in range(8)] for wins in (left, right)]
-    cells = [cell("d/New/J/m", sides[0]), cell("d/Plain/J/m", sides[1])]
+    cells = sides(*([60.0 + i if i < wins else 3.0 + i for i in range(8)] for wins in (left, right)))
     (outcome,) = judged([claim(measure="success_rate", unit="share of seeds")], cells, plan=rates)
     p = stats.fisher_exact([[left, 8 - left], [right, 8 - right]], alternative="greater").pvalue
     upper = stats.binomtest(left, 8, alternative="less").proportion_ci(0.95, "exact").high
@@ -462,7 +465,7 @@ def test_the_share_of_seeds_that_succeed(left, right, expected):
 
 def test_that_no_seed_succeeds_is_seen_where_all_score_nothing():
     rates = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None)
-    cells = [cell("d/New/J/m", [0.0] * 8), cell("d/Plain/J/m", [0.0] * 8)]
+    cells = sides([0.0] * 8, [0.0] * 8)
     (outcome,) = judged([claim(measure="success_rate")], cells, plan=rates)
     assert outcome.verdict == "not reproduced"
     # A floor is in the unit of the scores: the smallest share of interest does not add to it.
@@ -472,7 +475,7 @@ def test_that_no_seed_succeeds_is_seen_where_all_score_nothing():
 
 
 def test_a_share_of_seeds_has_no_verdict_without_a_plan():
-    cells = [cell("d/New/J/m", [60.0] * 8), cell("d/Plain/J/m", [3.0] * 8)]
+    cells = sides([60.0] * 8, [3.0] * 8)
     (outcome,) = judged([claim(measure="success_rate")], cells)
     assert (outcome.verdict, outcome.reason[:22]) == ("no verdict", "a share of seeds that ")
 
@@ -487,7 +490,6 @@ def test_wrong_primary_verdicts_are_as_rare_as_the_plan_says(deviation, truth, w
     generator, seeds, trials = np.random.default_rng(n), list(range(1, n + 1)), 1000
     found = 0
     for draws in generator.normal(truth, deviation, (trials, n)):
-        cells = [cell("d/New/J/m", list(50 + draws), weights="w", seeds=seeds)]
-        cells += [cell("d/Plain/J/m", [50.0] * n, weights="w", seeds=seeds)]
+        cells = sides(list(50 + draws), [50.0] * n, weights="w", seeds=seeds)
         found += judged([claim()], cells, plan=plan(seeds))[0].verdict == wrong
     assert found / trials <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)

@@ -12,6 +12,7 @@ from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 GAP = 0.6  # between the maps of a panel, in cells
+FRAME = {"fill": False, "edgecolor": "#D55E00", "linewidth": 1.4, "clip_on": False}
 COLOURS = colormaps["viridis"]  # its lightness rises steadily: it can be read in grey
 # Inches: above a panel for its titles, left of it and below it for words, the colour bar below all, an empty panel.
 TITLES, LEFT, BELOW, BAR, EMPTY = 0.42, 0.42, 0.42, 0.5, 0.4
@@ -57,7 +58,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
                 continue
             draw_head_maps(panel, table[table["sentence"] == sentence], sentence)
             heads = select_entry(by_head, entry, seed)
-            mark_heads(panel, heads[heads["sentence"] == sentence], sentence, options["highlight"])
+            heads = heads[(heads["sentence"] == sentence) & (heads["attention_kl"] > options["highlight"])]
+            size = len(_split_tokens(sentence))
+            for place in heads[["head", "layer"]].to_numpy():
+                panel.add_patch(Rectangle((place - 1) * (size + GAP), size, size, **FRAME))
             shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
         top -= gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
@@ -87,12 +91,3 @@ def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     axes.set_yticks([layer * step + at for layer in range(layers) for at in positions], words * layers)
     axes.tick_params(length=0, labelsize=5, pad=2)
     axes.spines[:].set_visible(False)
-
-
-def mark_heads(axes: Axes, heads: pandas.DataFrame, sentence: str, above: float) -> None:
-    """Frame the maps whose divergence is larger than `above`."""
-    size = len(_split_tokens(sentence))
-    for layer, head, divergence in heads[["layer", "head", "attention_kl"]].itertuples(index=False):
-        if divergence > above:
-            corner = ((head - 1) * (size + GAP), (layer - 1) * (size + GAP))
-            axes.add_patch(Rectangle(corner, size, size, fill=False, edgecolor="#D55E00", linewidth=1.4, clip_on=False))
