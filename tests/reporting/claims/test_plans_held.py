@@ -140,20 +140,3 @@ def test_a_plan_that_was_removed_and_added_again_is_held_to_the_first(repository
     commit(repository, "Again")
     with pytest.raises(AssertionError, match="does not decide as it did"):
         assert_held(repository, FILE)
-
-
-def test_without_the_history_it_is_skipped_with_a_reason(repository: Path, tmp_path: Path):
-    shallow = tmp_path / "shallow"
-    subprocess.run(["git", "clone", "-q", "--depth", "1", repository.as_uri(), str(shallow)], check=True)
-    with pytest.raises(pytest.skip.Exception, match="shallow clone"):
-        assert_held(shallow, FILE)
-    new = Path("papers/two/analysis_plan.yaml")
-    (repository / new).parent.mkdir()
-    (repository / new).write_text(TEXT)
-    with pytest.raises(pytest.skip.Exception, match="not been committed yet"):
-        assert_held(repository, new)
-    elsewhere = tmp_path / "elsewhere"
-    (elsewhere / FILE).parent.mkdir(parents=True)
-    (elsewhere / FILE).write_text(TEXT)
-    with pytest.raises(pytest.skip.Exception, match="no git checkout"):
-        assert_held(elsewhere, FILE)

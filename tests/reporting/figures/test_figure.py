@@ -71,17 +71,6 @@ def test_another_process_draws_the_same_bytes(results: Results, tmp_path: Path) 
     assert b"matplotlib" not in (tmp_path / "here/figure3.png").read_bytes().lower()
 
 
-@pytest.mark.parametrize(
-    ("display", "message"), [("figure33", "did you mean 'figure3'?"), ("table1", "no figure 'table1'")]
-)
-def test_unknown_names_are_answered_in_one_line(
-    results: Results, tmp_path: Path, capsys: pytest.CaptureFixture, display: str, message: str
-) -> None:
-    assert results.command("figure", display, tmp_path / "out") == 1
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
-
-
 def test_a_missing_analysis_is_named(results: Results, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert results.command("figure", "figure3", tmp_path / "out") == 1
     assert "analyses/sq_transformer/embeddings-addjump/scores.csv does not exist" in capsys.readouterr().err

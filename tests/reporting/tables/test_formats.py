@@ -142,11 +142,6 @@ def test_published_is_grey_beside_another_protocol_only():
     assert r"\textcolor" not in formats.format_latex_table("t", GRID, []).split(r"\toprule")[1]
 
 
-def test_notes_speak_of_no_colour_that_markdown_has_not():
-    text = formats.format_markdown_table("t", GRID, NOTES)
-    assert "Published numbers are shown next to them" in text and "grey" not in text
-
-
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>generated\u00a0data</small>" in html(made_up)
