@@ -56,7 +56,7 @@ class Results:
         if (self.folder / "ro-crate-metadata.json").exists():
             self.folder = next((file.parent for file in self.folder.glob("results/*/config.json")), self.folder)
         if not any((self.folder / name).exists() for name in ("claims.csv", "provenance.json", "runs", "tables")):
-            parent, fault = (self.folder, "holds no results of a scale")
+            parent, fault = self.folder, "holds no results of a scale"
             if not self.folder.is_dir():
                 parent, fault = self.folder.parent, "does not exist"
             here = ", ".join(str(file.parent) for file in sorted(parent.glob("*/claims.csv")))

@@ -49,7 +49,7 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
 def name_run(
     folder: Path, task: str, method: str, variant: str = "default", seed: int = 1, protocol: str = "reduced", **more
 ) -> TrainedRun:
-    """A run with a folder of its own, and no files."""
+    """A run in a new folder, without files."""
     own = folder / f"{task}-{method}-{variant}-{seed}"
     return TrainedRun(task, method, variant, seed, protocol, own, folder, **more)
 

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,17 @@ def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: st
         load_catalogue(copy)
     assert file in str(error.value)
     assert message in str(error.value)
+
+
+def test_each_display_without_a_metric_is_named(copy: Path):
+    edit(
+        copy / "papers/sq_transformer/displays.yaml",
+        lambda it: [it["displays"][name].pop("cells") for name in ("table-protocol", "table1")],
+    )
+    with pytest.raises(UserError) as error:
+        load_catalogue(copy)
+    lacking = re.findall(r"displays\.([\w-]+): row .* name no (\w+)", str(error.value))
+    assert sorted(lacking) == [(name, key) for name in ("table-protocol", "table1") for key in ("metric", "unit")]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     models = dict.fromkeys([*(run.series for run in runs), *chain(*pairs)])
     for mean, cells in given["means"].items():
         by_model = {name: average_by_seed(cells, [run for run in runs if run.series == name]) for name in models}
-        for name, *others in pairs or zip(models):
+        for name, *others in pairs or [(model,) for model in models]:
             values, run = by_model[name]
             metric, subset, unit = "mean", "all", "percent"
             for other in others:

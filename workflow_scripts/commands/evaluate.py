@@ -1,7 +1,6 @@
 """Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
     digest,
-    hash_file,
     hash_files,
     read_json,
     read_mapping,
@@ -28,14 +27,13 @@ from workflow_scripts.config.specs import (
     find_parent_run,
     infer_precision,
     read_precision,
-    resolve_data,
     resolve_evaluation,
     resolve_run,
 )
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.checkpoints import Checkpoint, check_checkpoint, read_checked_run, read_run
+from workflow_scripts.tasks.checkpoints import Checkpoint, read_checked_run, read_run
 from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.workflow.changes import find_differences, shorten_value
 
@@ -211,50 +209,3 @@ def check_scale(run: dict[str, Any], args: argparse.Namespace) -> None:
     """Raise UserError if the run has no scale, so that the catalogue has no settings for it."""
     if run["scale"] is None:
         raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
-
-
-def check_data(data: Path, task: str, scale: str | None) -> None:
-    """Raise UserError unless the folder has the data of the task, at a scale those that the catalogue gives it."""
-    found = read_mapping(data / "dataset.json")
-    if found.get("task") != task:
-        raise UserError(f"{data} contains the task {found.get('task')}, but the run needs {task}; correct --data")
-    if scale and "spec" in found and found["spec"] != resolve_data(load_catalogue(), task, scale):
-        raise UserError(f"{data} is not the data of {task} at scale {scale}; correct --data, or prepare it")
-
-
-def check_init(origin: object, init: dict[str, str] | None, folder: Path | None, option: str) -> None:
-    """Raise UserError, beginning with `origin`, unless the folder has the weights that `init` of a spec names."""
-    if bool(folder) != bool(init):
-        what = f"the run starts from {init}" if init else "the run starts from random weights"
-        raise UserError(f"{origin}: {what}; {'pass its folder with' if init else 'remove'} {option}")
-    if folder and init and "hub" in init:
-        check_hub_model(folder, init)
-    elif folder and (folder.parent / "run.json").exists():
-        check_checkpoint(folder.parent, read_run(folder.parent))
-
-
-def check_hub_model(folder: Path, origin: dict[str, str]) -> None:
-    """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
-    from workflow_scripts.data.sources.fetch_model import find_changed_files
-
-    found = read_mapping(folder / "model.json")
-    if (found.get("name"), found.get("revision")) != (origin["hub"], origin["revision"]):
-        raise UserError(
-            f"{folder} contains {found.get('name')} at {found.get('revision')}, but the run starts from "
-            f"{origin['hub']} at {origin['revision']}; download it with fetch-model"
-        )
-    if broken := find_changed_files(folder, found):
-        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model")
-
-
-def hash_weights(folder: Path) -> str:
-    """Return the sha256 of model.safetensors; of a model in several files, over their names and contents."""
-    whole = folder / "model.safetensors"
-    files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model")
-    digests = [hash_file(file) for file in files]
-    if len(files) == 1:
-        return digests[0]
-    lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
-    return hashlib.sha256(lines.encode()).hexdigest()

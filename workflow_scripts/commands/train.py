@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from workflow_scripts.commands.evaluate import add_machine_arguments, check_data, check_init, hash_weights
+from workflow_scripts.commands.evaluate import add_machine_arguments
+from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,

@@ -35,8 +35,10 @@ def check_published(folder: Path, paper: Paper) -> Iterator[str]:
     seen = set()
     for key, cell in cells.items():
         name = key.split("/")[0]
-        for lacking in {"metric", "unit"} - cell.keys() - seen:
-            seen.add(lacking)
+        for lacking in {"metric", "unit"} - cell.keys():
+            if (name, lacking) in seen:  # one cell of a display is enough
+                continue
+            seen.add((name, lacking))
             where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
             yield f"{where} '{cell['column']}' name no {lacking}; one of them must"
     for (display, *parts), found in read_published(folder / "published.csv").items():

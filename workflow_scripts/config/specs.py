@@ -216,7 +216,11 @@ def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, secti
             raise UserError(f"{where}: objective: {error}") from None
     data = resolve_data(catalogue, run.task, scale)
     spec = {
-        **{"task": run.task, "kind": kind, "method": run.method, "variant": run.variant, "seed": run.seed},
+        "task": run.task,
+        "kind": kind,
+        "method": run.method,
+        "variant": run.variant,
+        "seed": run.seed,
         "protocol": find_worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
         "data": data,
         **{section: _drop_defaults(sections[section], given) for section, given in parsed.items()},

@@ -131,18 +131,20 @@ class _Run:
         """
         items = self.touched.nonzero()[:, 0]
         items = items[self.groups.count[items].argsort(descending=True, stable=True)]
-        layers, per_item = self.layers, len(self.layers) * len(self.poolings)
+        per_item = len(self.layers) * len(self.poolings)
         for some in items.split(max(1, rows // per_item)) if len(items) and per_item else ():
-            groups = Groups(*(part[some] for part in self.groups))
+            yield some, self._run_suffix(some, Groups(*(part[some] for part in self.groups)))
 
-            def enter(layer: int, states: Tensor, some: Tensor = some, groups: Groups = groups) -> Tensor:
-                new = pool(self.states[layer][some], groups, self.poolings).flatten(0, 1)
-                return new if layer == layers[0] else torch.cat([states, new])
+    def _run_suffix(self, items: Tensor, groups: Groups) -> Tensor:
+        def enter(layer: int, states: Tensor) -> Tensor:
+            new = pool(self.states[layer][items], groups, self.poolings).flatten(0, 1)
+            return new if layer == self.layers[0] else torch.cat([states, new])
 
-            hooks = {find_blocks(self.model)[layer]: partial(enter, layer) for layer in layers}
-            # The ids only set the length of the pass, so any m tokens will do.
-            ids, last = self.ids[:1, : int(groups.count.max())], (groups.count - 1).repeat(per_item)
-            yield some, _last_logits(self.model, ids, last, hooks).view(len(layers), len(self.poolings), len(some), -1)
+        hooks = {find_blocks(self.model)[layer]: partial(enter, layer) for layer in self.layers}
+        last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
+        # The ids only set the length of the pass, so any m tokens will do.
+        logits = _last_logits(self.model, self.ids[:1, : int(groups.count.max())], last, hooks)
+        return logits.view(len(self.layers), len(self.poolings), len(items), -1)
 
 
 @torch.inference_mode()

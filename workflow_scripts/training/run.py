@@ -11,7 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import Loss, Problem
+from workflow_scripts.tasks.base import Loss, MakeProblem, Problem
 from workflow_scripts.tasks.settings import LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_seed_and_threads
@@ -46,8 +46,8 @@ def make_problem(
 ) -> Problem:
     """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
     set_seed_and_threads(spec["seed"], settings.torch_threads, device)
-    module = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem")
-    return module.make_problem(spec, settings, data, init, device)
+    of_kind: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
+    return of_kind(spec, settings, data, init, device)
 
 
 def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
@@ -64,18 +64,16 @@ def write_checkpoint(
     """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
     for name, best in state.best.items():
         write_tensors(read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors")
-    write_present_weights(out, problem, LAST if LAST in settings.also_keep else None)
+    if LAST in settings.also_keep:
+        write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
+    if problem.save_extra_files:
+        problem.save_extra_files(out)
 
 
 def write_initial_checkpoint(out: Path, spec: dict[str, Any], data: Path, device: torch.device) -> None:
     """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
     settings = Training.model_construct(**spec["training"] | {"validation": "none"})
-    write_present_weights(out, make_problem(spec, settings, data, None, device), CHOSEN)
-
-
-def write_present_weights(out: Path, problem: Problem, name: str | None) -> None:
-    """Write the weights that the model has now, if they have a name, and the extra files of a checkpoint."""
-    if name:
-        write_tensors(list_weights(problem.model), out / f"{name}.safetensors")
+    problem = make_problem(spec, settings, data, None, device)
+    write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

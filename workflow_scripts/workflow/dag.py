@@ -48,7 +48,7 @@ class Workflow:
 
         `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
         """
-        return _fast(lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared)))
+        return _store_signature(lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared)))
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
         found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
@@ -189,15 +189,15 @@ class Workflow:
             where = (self._device(), attempt, self.config.gpu_option)
             return getattr(resources.estimate_run_resources(run, wildcards.scale, *where), name)
 
-        return _fast(resource)
+        return _store_signature(resource)
 
     def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
         """Return a function that gives a resource of a rule whose jobs all request the same."""
         return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
 
 
-def _fast(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Store the signature of a function: Snakemake asks `inspect` for it at each call, which would compute it again."""
+def _store_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Store the signature of a function. Snakemake asks `inspect` for it at each call, which is slow without."""
     function.__signature__ = inspect.signature(function)
     return function
 

@@ -94,12 +94,13 @@ def write_translations(folder: Path, settings: Options, archives: dict[str, Path
     sides = (settings.source, settings.target)
     both = (line for side in sides for line in iterate_lines(scratch / f"train.{side}"))
     tokenizer = learn_byte_pairs(both, settings.merges, characters, last)
-
-    def read_chunks(split: str) -> Iterator[list[tuple[str, str]]]:
-        lines = (iterate_lines(scratch / f"{split}.{side}") for side in sides)
-        return split_into_chunks(zip(*lines, strict=True), PAIRS_TO_ENCODE)
-
-    content = write_tables(folder, tokenizer, read_chunks, (settings.longest, settings.ratio), extra)
+    texts = {
+        split: split_into_chunks(
+            zip(*(iterate_lines(scratch / f"{split}.{side}") for side in sides), strict=True), PAIRS_TO_ENCODE
+        )
+        for split in ("train", "valid", "test")
+    }
+    content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
     shutil.rmtree(scratch)
     return content
 

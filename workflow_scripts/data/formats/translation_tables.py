@@ -1,7 +1,7 @@
 """Joint byte-pair encoding of two languages (Sennrich et al. 2016), and Parquet files of the encoded pairs."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SIDES = ("source", "target")
 END = "</w>"  # marks a piece that ends a token
 UNKNOWN = "<unk>"
-Pairs = list[tuple[str, str]]  # tokenised lines
+Chunks = Iterable[list[tuple[str, str]]]
 
 
 def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
@@ -65,58 +65,67 @@ def encode_texts(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray
 
 def write_tables(
     folder: Path,
+    scratch: Path,
     tokenizer: "Tokenizer",
-    read_chunks: Callable[[str], Iterable[Pairs]],
+    texts: dict[str, Chunks],
     limits: tuple[int, float],
     test_columns: dict[str, list[str]],
 ) -> dict[str, Any]:
-    """Write the Parquet files of train, valid and test, and `vocabulary.json`. Returns the counts for dataset.json.
+    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`. Returns the counts for dataset.json.
 
-    read_chunks: returns a split in chunks of pairs of tokenised lines; each becomes a row group. limits: (longest,
-    ratio) of `mask_lengths`; pairs of the test set are never removed. test_columns: further columns of the test set.
+    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits: (longest, ratio) of
+    `mask_lengths`; pairs of the test set are never removed. test_columns: further columns of the test set.
 
     Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties alphabetically. It
-    must be known before the first row is written, so the training text is encoded twice.
+    is known only after all text is encoded, so the ids of the joint encoding are first written to files in `scratch`.
     """
+    joint = {split: scratch / f"{split}.arrows" for split in texts}
+    dropped = {
+        split: encode_pairs(tokenizer, chunks, joint[split], None if split == "test" else limits, split != "train")
+        for split, chunks in texts.items()
+    }
     pieces = format_pieces(tokenizer)
-    counts = {side: np.zeros(len(pieces), np.int64) for side in SIDES}
-    for pairs in read_chunks("train"):
-        batch = encode_pairs(tokenizer, pairs, limits)
-        for side, times in counts.items():
-            times += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
     vocabulary, new_ids = {}, {}
-    for side, times in counts.items():
-        found = (i for i in np.flatnonzero(times).tolist() if pieces[i] != UNKNOWN)
-        order = sorted(found, key=lambda i: (-times[i], pieces[i], i))
+    for side in SIDES:
+        counts = np.zeros(len(pieces), np.int64)
+        for batch in iterate_batches(joint["train"]):
+            counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
+        found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != UNKNOWN)
+        order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
         vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
         new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
         new_ids[side][order] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
     write_json(folder / "vocabulary.json", vocabulary)
     splits = {}
-    for split in ("train", "valid", "test"):
-        chunks = read_chunks(split)
-        batches = (
-            (len(pairs), encode_pairs(tokenizer, pairs, None if split == "test" else limits)) for pairs in chunks
-        )
+    for split, path in joint.items():
         columns = test_columns if split == "test" else {}
-        splits[split] = write_pieces(
-            folder / f"{split}.parquet", batches, vocabulary, new_ids, split != "train", columns
-        )
+        splits[split] = remap_ids(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
+        splits[split]["left_out"] = dropped[split]
+        path.unlink()
     return {"splits": splits, "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()}}
 
 
-def encode_pairs(tokenizer: "Tokenizer", pairs: Pairs, limits: tuple[int, float] | None) -> "pyarrow.RecordBatch":
-    """Return the joint ids of the pairs within the limits, and the text of their targets as `target_words`."""
+def encode_pairs(
+    tokenizer: "Tokenizer", chunks: Chunks, path: Path, limits: tuple[int, float] | None, words: bool
+) -> int:
+    """Write joint ids to an Arrow file, and, if `words`, `target_words`. Returns the number of pairs left out."""
     import pyarrow
 
-    texts = [list(side) for side in zip(*pairs, strict=True)]
-    ids = [encode_texts(tokenizer, side) for side in texts]
-    arrays = [*ids, pyarrow.array(texts[1], pyarrow.string())]
-    batch = pyarrow.RecordBatch.from_arrays(arrays, ["source_ids", "target_ids", "target_words"])
-    if limits:
-        lengths = (side.value_lengths().to_numpy() for side in ids)
-        batch = batch.filter(pyarrow.array(mask_lengths(*lengths, *limits)))
-    return batch
+    ids = pyarrow.list_(pyarrow.int32())
+    columns = {f"{side}_ids": ids for side in SIDES} | ({"target_words": pyarrow.string()} if words else {})
+    dropped = 0
+    with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
+        for chunk in chunks:
+            texts = [list(side) for side in zip(*chunk, strict=True)]
+            arrays = [encode_texts(tokenizer, side) for side in texts]
+            lengths = [array.value_lengths().to_numpy() for array in arrays]
+            arrays += [pyarrow.array(texts[1], pyarrow.string())] if words else []
+            batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
+            if limits:
+                kept = mask_lengths(*lengths, *limits)
+                batch, dropped = batch.filter(pyarrow.array(kept)), dropped + int((~kept).sum())
+            writer.write_batch(batch)
+    return dropped
 
 
 def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
@@ -125,35 +134,39 @@ def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: fl
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
 
 
-def write_pieces(
+def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
+    """Yield the non-empty batches of a file of `encode_pairs`."""
+    import pyarrow
+
+    with pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_stream(file) as reader:
+        yield from (batch for batch in reader if len(batch))
+
+
+def remap_ids(
     path: Path,
-    batches: Iterable[tuple[int, "pyarrow.RecordBatch"]],
-    vocabulary: dict[str, list[str]],
+    out: Path,
     new_ids: dict[str, np.ndarray],
-    words: bool,
+    vocabulary: dict[str, list[str]],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
-    """Write (number of pairs, those within the limits) with each side's own ids and pieces. Returns the counts.
-
-    words: whether to write `target_words`, too. columns: further columns of all pairs.
-    """
+    """Write a split with each side's own ids, its text as pieces, and `columns`. Returns the split's counts."""
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet
 
     text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
     types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
-    types |= dict.fromkeys([*(["target_words"] if words else []), *columns], text)
+    with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
+        kept = [name for name in reader.schema.names if name not in types]
+    types |= dict.fromkeys([*kept, *columns], text)
     tokens = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
-    counts = {"rows": 0, "left_out": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
-    with pyarrow.parquet.ParquetWriter(path, pyarrow.schema(types), compression="zstd") as writer:
-        for pairs, batch in batches:
-            counts["left_out"] += pairs - len(batch)
-            if not len(batch):
-                continue
-            rows = slice(counts["rows"], counts["rows"] + len(batch))
-            made = {"subset": [""] * len(batch), "target_words": batch["target_words"]}
-            made |= {name: values[rows] for name, values in columns.items()}
+    counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
+    with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
+        for batch in iterate_batches(path):
+            made = {name: batch[name] for name in kept}
+            made["subset"] = pyarrow.array([""] * len(batch), text)
+            for name, values in columns.items():
+                made[name] = pyarrow.array(values[counts["rows"] : counts["rows"] + len(batch)], text)
             for side in SIDES:
                 lengths = batch[f"{side}_ids"].value_lengths().to_numpy()
                 ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
@@ -164,5 +177,5 @@ def write_pieces(
                 counts["out_of_vocabulary_tokens"] += int((ids == UNKNOWN_ID).sum())
                 counts[f"longest_{side}"] = max(counts[f"longest_{side}"], int(lengths.max()))
             writer.write_batch(pyarrow.RecordBatch.from_pydict({name: made[name] for name in types}))
-            counts["rows"] = rows.stop
+            counts["rows"] += len(batch)
     return counts

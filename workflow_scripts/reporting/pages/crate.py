@@ -57,7 +57,7 @@ def list_requested_files(results: Path, catalogue: Catalogue, config: Config) ->
     """List the files of the scale that belong to the configuration, in addition to it."""
     expected = {results / name for name in (*list_expected_results(catalogue, config), "report.html")}
     for analysis in [file for file in expected if file.name == "analysis.json"]:
-        expected |= set(analysis.parent.glob("*"))  # with tables of its own names
+        expected |= set(analysis.parent.glob("*"))  # its tables may have any name
     return sorted(file for file in expected - {results / "config.json"} if file.is_file())
 
 

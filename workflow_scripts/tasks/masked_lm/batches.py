@@ -145,7 +145,10 @@ def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int |
 
 
 def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
-    """Return the ends of the batches that `bucket_by_length` makes of sorted rows, from the counts of lengths."""
+    """Return the ends of the batches that `bucket_by_length` would make of the sorted rows, without reading them.
+
+    counts[n]: number of rows of n tokens without special ones.
+    """
     last = counts.cumsum()  # the end of the rows of each length
     width = np.minimum(np.arange(len(counts)) + 3, limit)
     fitting = max(batch_tokens, limit) // width

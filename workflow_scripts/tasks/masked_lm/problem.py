@@ -54,7 +54,11 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
-    """Read a split's pairs and, if `problem` asks, sememes. Raises UserError if last_codes is not their number."""
+    """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
+
+    Raises UserError if the last codebook has another number of codes than the data have sememes, or if an id is outside
+    the vocabulary.
+    """
     tokenizer = load_tokenizer(data)
     settings = parse_as(Settings, spec["problem"], "problem")
     options: dict = {"next_sentence": settings.next_sentence}

@@ -168,7 +168,10 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
 
 
 def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (mean over windows of the mean -log p of first and last token, else of [CLS] twice, in nats; parts)."""
+    """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
+
+    In a window without the answer both tokens are [CLS].
+    """
     scores = model(batch).float()  # [B, 2, S]
     loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
     return loss, {"span": loss.detach()}

@@ -173,7 +173,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     frozen encoder are computed once. Raises UserError if a file is missing or broken.
     """
     names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
-    model = SentenceModel(load_initial_encoder(spec, settings, init), spec, len(names or [""])).to(device)
+    model = SentenceModel(load_initial_encoder(spec, settings, init), spec, len(names) if names else 1).to(device)
     if not (data / "train.parquet").exists():
         raise UserError(f"{spec['task']} has no training set; score on it what was trained on another task (`weights`)")
 

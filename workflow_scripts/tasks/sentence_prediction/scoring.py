@@ -28,7 +28,7 @@ from workflow_scripts.tasks.sentence_prediction.problem import (
 
 def load_model(checkpoint: Checkpoint) -> SentenceModel:
     """Load encoder and head. Raises UserError if a file is missing or broken."""
-    outputs = len(checkpoint.labels or [""])
+    outputs = len(checkpoint.labels) if checkpoint.labels else 1
     return load_fine_tuned(checkpoint, lambda encoder: SentenceModel(encoder, checkpoint.spec, outputs))
 
 
@@ -99,7 +99,10 @@ def predict_items(
 def score_subsets(
     predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray, subsets: np.ndarray, classes: bool
 ) -> list[dict[str, Any]]:
-    """Return a row per metric and subset, of arrays [N]; likelihood: of class 1. An undefined metric has a `reason`."""
+    """Return one row per metric and subset. An undefined metric has a `reason` instead of a value.
+
+    predicted, label, subsets [N]. likelihood [N]: the probability of class 1, or None.
+    """
     rows = []
     for subset, chosen in find_subset_rows(subsets).items():
         if classes:
