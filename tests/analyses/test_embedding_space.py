@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+import torch
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score, v_measure_score
 
 from workflow_scripts.analyses import embedding_space
@@ -75,6 +76,14 @@ def test_a_table_has_every_word_but_those_that_no_sentence_holds(sal) -> None:
     codebook = model.source_quantiser.codebook.detach().numpy()[: model.source_quantiser.codes]
     distance = ((weight * len(weight) ** 0.5 - codebook) ** 2).sum(-1)
     assert words.loc[row, "code"] == distance.argmin()
+
+
+def test_target_codes_are_the_nearest_of_the_embeddings(sal) -> None:
+    model, _ = sal.load()
+    vectors, codebook = model.target_embedding.weight.detach(), model.target_quantiser.codebook.detach()
+    nearest = torch.cdist(vectors * vectors.size(1) ** 0.5, codebook).argmin(-1).tolist()
+    codes = embedding_space.assign_codes(model, "target", range(len(vectors)))
+    assert codes[1:] == nearest[1:] and len(set(codes)) > 1  # padding is never embedded
 
 
 def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.analyses.small_runs import add_answers
 from workflow_scripts.analyses.item_sets import analyse
@@ -80,8 +81,8 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             for draw, value in zip((7, 42), values, strict=True):
                 expected[*of, prefix + "consistency", rate, draw] = value
             expected[*of, prefix + "cv", rate, None] = np.std(values, ddof=1) / np.mean(values)
-            share = np.mean(values) / 100
-            expected[*of, prefix + "cv_noise", rate, None] = ((1 - share) / (share * len(common))) ** 0.5
+            kept = stats.binom(len(common), np.mean(values) / 100)  # where each item is kept independently
+            expected[*of, prefix + "cv_noise", rate, None] = kept.std() / kept.mean()
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
     found = {tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores}
     found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def here(copy_here: Path) -> Path:
-    """An empty list of papers."""
+    """The working directory: a copy of the project without papers."""
     shutil.rmtree(copy_here / "papers")
     return copy_here
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def project(copy_here: Path) -> Path:
-    """Without recorded step times."""
+    """The working directory: a copy of the project without recorded step times."""
     (copy_here / "catalogue/step_times.csv").unlink(missing_ok=True)
     return copy_here
 

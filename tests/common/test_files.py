@@ -95,7 +95,7 @@ OURS = (("*.csv", "analysis.json"), "scores.csv")
         (("scores.csv", "thesis.tex"), "thesis.tex"),
     ],
 )
-def test_a_folder_of_the_command_or_none(tmp_path: Path, names, foreign) -> None:
+def test_out_may_be_a_folder_of_the_command_or_an_empty_one(tmp_path: Path, names, foreign) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     for name in names:
@@ -108,12 +108,12 @@ def test_a_folder_of_the_command_or_none(tmp_path: Path, names, foreign) -> None
     assert {path.name for path in folder.iterdir()} == set(names)
 
 
-def test_the_parent_is_made(tmp_path: Path) -> None:
+def test_the_parent_of_out_is_made(tmp_path: Path) -> None:
     check_replaceable(tmp_path / "new/out", *OURS)
     assert (tmp_path / "new").is_dir() and not (tmp_path / "new/out").exists()
 
 
-def test_a_file(tmp_path: Path) -> None:
+def test_out_may_not_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("scale: demo\n")
     with pytest.raises(UserError, match=r"config.yaml is a file; choose another --out"):
         check_replaceable(tmp_path / "config.yaml", *OURS)

@@ -108,7 +108,7 @@ def test_groups_of_one_token_go_through_the_suffix_unchanged(family, attention):
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @pytest.mark.parametrize("bos", [False, True])
 def test_equals_the_naive_oracle(family, attention, bos):
-    """Which runs items alone, without padding."""
+    """The oracle runs each item alone, without padding."""
     model = make(family, attention)
     ids, words = items(SIZES, bos)
     for pooling in POOLINGS:

@@ -89,6 +89,8 @@ def test_shares_are_those_of_the_answers(scores, answers):
             chosen = chosen[chosen["correct_before"]]
         assert row["n"] == len(chosen)
         assert row["value"] == pytest.approx(100 * chosen["correct"].mean())
+    changed = answers.query("intervention == 'synonyms' and correct != correct_before")
+    assert set(changed["intervention_seed"]) == set(SETTINGS["seeds"])
 
 
 @pytest.mark.parametrize("prefix", ["", "constrained_"])

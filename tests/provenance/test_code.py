@@ -7,7 +7,7 @@ from workflow_scripts.provenance.code import code_digest, find_closure
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
-    "b.py": "import math\n\n\ndef g(x):\n    return math.sqrt(x)\n",
+    "b.py": "import math\n\nUNIT = 'nats'\n\n\ndef g(x):\n    return math.sqrt(x)\n",
     "c.py": "VALUE = 3\n",
 }
 
@@ -62,7 +62,7 @@ def test_what_cannot_change_a_result_does_not_change_the_digest(tmp_path: Path, 
         {"b": FILES["b.py"].replace("sqrt", "exp")},
         {"a": FILES["a.py"] + "\nimport workflow_scripts.c\n"},
         {"b": FILES["b.py"].replace("import math", "import cmath as math")},
-        {"b": FILES["b.py"] + 'VALUE = "x"\n'},
+        {"b": FILES["b.py"].replace("nats", "bits")},
     ],
     ids=["constant", "in an imported module", "a new import", "what a name means", "a string that is no docstring"],
 )

@@ -121,6 +121,7 @@ def test_a_table_of_all_formats_says_how_data_were_made_that_are_not_the_papers_
     for suffix in ("md", "tex", "html"):
         text = (results / f"tables/table1.{suffix}").read_text().replace("\u00a0", " ")
         parts = ("99.42", "40.04", "not run at small", "CGPS-RNN", "3 seeds", said, "scale small, protocol reduced")
+        assert "Trained in fp32." in text
         assert [part for part in parts if part not in text] == [], suffix
         assert text.count("12 of 20 lines") == 1 and "at scale small" in text
 

@@ -19,7 +19,8 @@ def test_upstream_archives(tmp_path):
     assert {split: columns["item"][3] for split, columns in made.tables.items()} == {
         "train": "train-3", "valid": "valid-3", "in_distribution": "in_distribution-3", "test": "swap-3"
     }  # fmt: skip
-    assert made.tables["test"]["first"] == [one for _, one, _, _ in upstream_files.texts(0)]
+    found = zip(made.tables["test"]["first"], made.tables["test"]["label"], strict=True)
+    assert list(found) == [(one, y) for _, one, _, y in upstream_files.texts(0)]
     assert set(made.tables["test"]["subset"]) == {"swap"}
     assert made.described["labels"] == ["different", "paraphrase"]
     with pytest.raises(UserError, match=r"needs the source paws/paws_wiki_labeled_final.tar.gz"):

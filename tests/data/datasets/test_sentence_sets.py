@@ -103,8 +103,7 @@ def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, part
         columns = (
             [x for split in splits.split() for x in made.tables[split][name]] for name in ("first", "second", "label")
         )
-        rows = upstream_files.texts(seed)
-        next(rows) if options.get("task") == "qqp" else None  # its line is broken
+        rows = list(upstream_files.texts(seed))[options.get("task") == "qqp" :]  # the first line of QQP is broken
         assert Counter(zip(*columns, strict=True)) == Counter(
             (one, two if n_texts == 2 else None, label(i, y)) for i, one, two, y in rows
         )
@@ -149,7 +148,7 @@ def test_mrpc_has_its_own_dev_set(upstream, tmp_path):
             prepare_data(glue, {"task": "mrpc"}, upstream | {glue.DEV_IDS: tmp_path / "ids.tsv"})
 
 
-def test_reviews_that_are_none_are_named(tmp_path):
+def test_an_archive_without_reviews_and_bad_reviews_are_named(tmp_path):
     with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):
         imdb.read_imdb(pack(tmp_path / "empty.tar.gz", {}))
     broken = pack(tmp_path / "broken.tar.gz", {"aclImdb/train/neg/7_2.txt": b"caf\xe9"})

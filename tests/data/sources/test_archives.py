@@ -17,7 +17,7 @@ from tests.data.packing import pack
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
-from workflow_scripts.data.sources.archives import read_members, unpack_stream, unpack_zip
+from workflow_scripts.data.sources.archives import read_lines, read_members, unpack_stream, unpack_zip
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz"])
@@ -157,5 +157,7 @@ def test_any_damage_is_one_line(kind, damage, place):
         path.write_bytes(content)
         with suppress(UserError):
             read_members(path, {"x", "n" * 150})
+        with suppress(UserError):
+            list(read_lines(path, "x"))
         with suppress(UserError):
             unpack_zip(path, Path(folder))

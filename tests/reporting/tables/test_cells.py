@@ -212,17 +212,17 @@ def test_a_depth_is_the_nearest_measured_layer():
 
 def test_a_table_says_which_blocks_its_depths_are():
     found = evidence([new(1, 10 * number, layer=number, **CAP) for number in (1, 2, 3)])
-    shown = table(intervention="cap")
+    whole = table(intervention="cap")
     columns = [(name, {"layer": layer}) for name, layer in (("first", 1), ("25%", "25%"), ("last", "100%"))]
-    columns = [shown.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
+    columns = [whole.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
     for chosen, alike in ((columns, True), (columns[1:], False)):
         chosen = [Column.model_validate(column.model_dump(exclude_unset=True)) for column in chosen]
-        display = shown.model_copy(update={"columns": chosen})
+        display = whole.model_copy(update={"columns": chosen})
         cells = make_cells("d", display, found)
         said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
         assert make_table_row(cells[-1], None, None)["note"] == "block 3"
-    assert "block" not in " ".join(explain_table(shown, make_cells("d", table(), found), {}, "small"))
+    assert "block" not in " ".join(explain_table(whole, make_cells("d", table(), found), {}, "small"))
 
 
 def test_a_depth_in_words_is_refused():

@@ -102,6 +102,16 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
             assert found["nsp_accuracy"] == pytest.approx(100 * np.mean(follows[name]))
 
 
+def test_settings_of_the_sememes_reach_the_batches(data):
+    """A spec that leaves them out has their defaults."""
+    spec, shares = spec_of("cat"), []
+    problem = {key: value for key, value in spec["problem"].items() if key not in ("masked_words", "several_pieces")}
+    for changes in ({}, {"masked_words": False}, {"sememes": False}):
+        pairs = read_sentence_pairs(spec | {"problem": problem | changes}, data, "valid")
+        shares.append(int(pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.count_nonzero()))
+    assert shares[0] > shares[1] > shares[2] == 0
+
+
 def test_validation_is_the_score_of_the_first_readout(trained, data, tmp_path):
     spec = json.loads((trained / "spec.json").read_text())
     settings = EVALUATION | {"batch_tokens": spec["training"]["batch_tokens"]}

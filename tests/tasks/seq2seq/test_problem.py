@@ -69,11 +69,15 @@ def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) ->
     return output
 
 
-@torch.no_grad()
-def test_it_equals_decoding_every_sentence_alone(trained):
-    torch.set_num_threads(1)
+def read_trained(trained, split, batch_tokens):
+    """The trained model, and the batches of a split."""
     model, _, _ = load_run(trained / "out", trained / "data")
-    batches = make_bucketed_batches(read_pairs(trained / "data", "test"), 100)
+    return model, make_bucketed_batches(read_pairs(trained / "data", split), batch_tokens)
+
+
+@torch.no_grad()
+def test_exact_match_equals_decoding_every_sentence_alone(trained):
+    model, batches = read_trained(trained, "test", 100)
     right = []
     for batch in batches:
         forced = find_exact_matches(model(batch.source, batch.target_in).logits, batch.target_out)
@@ -89,9 +93,7 @@ def test_it_equals_decoding_every_sentence_alone(trained):
 
 @torch.no_grad()
 def test_cross_entropy_is_the_mean_over_the_tokens_of_all_batches(trained):
-    torch.set_num_threads(1)
-    model, _, _ = load_run(trained / "out", trained / "data")
-    batches = make_bucketed_batches(read_pairs(trained / "data", "valid"), 64)
+    model, batches = read_trained(trained, "valid", 64)
     nats = []
     for batch in batches:
         for source, target_in, target_out in zip(batch.source, batch.target_in, batch.target_out, strict=True):
