@@ -30,7 +30,7 @@ def differences(run: str, other: str) -> dict:
 
 # By data: SCAN, COGS, CoGnition, WMT (no script: as CoGnition, with the paper's codes and updates).
 DATA = (JUMP, "scan-around-right", "cogs", "cognition", "wmt17-en-de", "wmt14-fr-en")
-# Where they differ.
+# Settings that differ between the data, in the order of DATA.
 BOTH = {
     "layers": (3, 3, 3, 6, 6, 6),
     "heads": (4, 4, 4, 8, 8, 8),

@@ -151,6 +151,6 @@ def test_the_largest_models_have_it_at_the_papers_scale_and_no_other():
 
 
 def test_pre_training_on_text_cannot_have_it():
-    """That of such a model at `full` would take the same settings."""
+    """Only its fine-tuning may: pre-training refuses the setting at every scale."""
     with pytest.raises(UserError, match=r"kind language_modelling, which does not read .*gradient_checkpointing"):
         resolve_run(load_catalogue(), "text-bpe-4k/gemma/pretrain/seed-1", "full")

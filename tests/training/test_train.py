@@ -148,7 +148,7 @@ def test_further_checkpoints_are_of_sequence_to_sequence_tasks_and_of_splits_tha
 
 
 def test_the_same_command_gives_the_same_bytes(toy, tmp_path):
-    """Those of the fixture were written by another process."""
+    """Another process wrote the files that these are compared with."""
     assert train_here(toy, tmp_path, toy / "spec.json") == 0
     for name in ("training.csv", "checkpoint/model.safetensors"):
         assert (tmp_path / "out" / name).read_bytes() == (toy / "out" / name).read_bytes()
