@@ -79,6 +79,8 @@ def broken(**changes):
         ({"items": [*ITEMS, 5]}, "dataset.json, item 4: no text under"),
         ({"items": broken(sparqlPatternModEntities="SELECT ?x0")}, "dataset.json, item 1: not a query of the form"),
         ({"items": json.dumps(ITEMS)[:700].encode()}, "dataset.json: not JSON after 3 items"),
+        ({"items": b"[" * 10**5}, "dataset.json: nested more than 1000 levels deep"),
+        ({"split": b"[" * 10**5}, "mcd2.json: not JSON"),
         ({"split": SPLIT | {"devIdxs": [4]}}, "devIdxs of splits/mcd2.json names item 4, but dataset.json has 4"),
         ({"split": SPLIT | {"devIdxs": [-1]}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),
         ({"split": {"trainIdxs": []}}, "mcd2.json: 'devIdxs' is not a list of item numbers"),

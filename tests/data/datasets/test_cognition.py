@@ -122,6 +122,8 @@ def replace_line(file: Path, number: int, line: str | None) -> None:
             "cg-test_cg-test.compound:12: the compound 'the cat': 'cat' is not in",
         ),
         ("cg-test_cg-test.en", 5, "someone came .", "cg-test_cg-test.compound:5: the compound '"),
+        ("processed_code", 1, "#version: 0.1", "processed_code:1: expected #version: 0.2"),
+        ("processed_code", 3, "a b c", "processed_code:3: expected two subwords with a space between them"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused_in_one_line(made, file, number, line, message):

@@ -6,7 +6,7 @@ Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`
 import json
 import string
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats import sparql
@@ -18,6 +18,7 @@ from workflow_scripts.data.stand_ins import cfq as stand_in
 
 ARCHIVE = "cfq/cfq.tar.gz"
 SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}  # our name -> upstream's key
+MAX_DEPTH = 1000  # open brackets of dataset.json, and bytes that are counted at once
 SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 
@@ -62,7 +63,7 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
                 pairs = []
                 try:
                     # One by one, because upstream's list has gigabytes, mostly rule trees, which are unused.
-                    for item in ijson.items(content, "item", use_float=True):
+                    for item in ijson.items(ShallowStream(content, where), "item", use_float=True):
                         pairs.append(_pair(item, settings, f"{where}, item {len(pairs)}"))
                 except ijson.JSONError as error:
                     reason = f"not JSON after {len(pairs)} items ({' '.join(str(error).split())[:80]})"
@@ -77,6 +78,21 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
             what = f"{key} of splits/{settings.split}.json names item {beyond[0]}"
             raise UserError(f"{archive}: {what}, but dataset.json has {len(pairs)}; fetch it again")
     return {split: [pairs[i] for i in indices[key]] for split, key in SPLITS.items()}
+
+
+class ShallowStream:
+    """A JSON file whose brackets may not be deeply nested: ijson's memory grows with the square of the depth."""
+
+    def __init__(self, stream: IO[bytes], where: str) -> None:
+        self.stream, self.where, self.depth = stream, where, 0
+
+    def read(self, size: int) -> bytes:
+        """Read up to `size` bytes. Raises UserError if more than MAX_DEPTH brackets are open after them."""
+        piece = self.stream.read(min(size, MAX_DEPTH))
+        self.depth += sum(map(piece.count, (b"[", b"{"))) - sum(map(piece.count, (b"]", b"}")))
+        if self.depth > MAX_DEPTH:
+            raise UserError(f"{self.where}: nested more than {MAX_DEPTH} levels deep; fetch the archive again")
+        return piece
 
 
 def _pair(item: Any, settings: Options, where: str) -> Example:
@@ -104,7 +120,7 @@ def _indices(content: bytes, where: str) -> dict[str, list[int]]:
     """Parse a split file: trainIdxs, devIdxs and testIdxs. Raises UserError if it is malformed."""
     try:
         found = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: not JSON ({error}); fetch the archive again") from error
     for key in SPLITS.values():
         numbers = found.get(key) if isinstance(found, dict) else None

@@ -5,7 +5,9 @@
 into words. Other targets are subwords of upstream's byte-pair encoding (`@@` joins a subword to the next one).
 """
 
+import io
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +24,7 @@ from workflow_scripts.evaluation.compounds import PART_OF, Lexicon, find_phrase_
 
 NEW_COMPOUNDS = ["cg-test_cg-test.en", "cg-test_cg-test.zh", "cg-test_cg-test.compound"]
 LEXICON, CODE = "eval_lexicon", "processed_code"
+VERSION = "#version: 0.2"  # of the merges in processed_code
 
 Pair = tuple[str, str]
 
@@ -58,8 +61,6 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
 def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Build the data set from upstream's files."""
-    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
-
     reduced = settings.training == "valid_and_test"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
     names = [f"{split}.{side}" for split in splits for side in ("en", "zh")] + [*NEW_COMPOUNDS, LEXICON, CODE]
@@ -82,13 +83,24 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
     notes = []
     if reduced:
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
-    with open(files[CODE], encoding="utf-8") as stream:
-        divide = BPE(stream).process_line  # splits words into subwords: `幼@@ 儿@@ 园`
+    divide = load_subwords(files[CODE])
     made = {split: [Example(source, divide(target)) for source, target in pairs[split]] for split in pairs}
     made["cg_test"] = [Example(text, target.replace(" ", ""), find_phrase_type(found)) for text, target, found in new]
     columns, extra = {"cg_test": {"compound": compounds}}, {"lexicon.json": lexicon}
     protocol = "reduced" if reduced else "paper"
     return Seq2SeqDataset(made, notes, protocol, columns=columns, files=extra, whole_targets=["cg_test"])
+
+
+def load_subwords(path: Path) -> Callable[[str], str]:
+    """Return the function that splits words into subwords: `幼@@ 儿@@ 园`. Raises UserError for a malformed merge."""
+    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
+
+    lines = read_text_lines(path)
+    for number, line in enumerate(lines, start=1):  # BPE would end the process
+        if len(line.strip(" ").split(" ")) != 2 or (number == 1 and line != VERSION):
+            expected = VERSION if number == 1 else "two subwords with a space between them"
+            raise UserError(f"{path}:{number}: expected {expected}; fetch it again")
+    return BPE(io.StringIO("\n".join(lines))).process_line
 
 
 def reduce_spaces(line: str) -> str:
