@@ -4,7 +4,7 @@ import torch
 from scipy.stats import entropy as scipy_entropy
 
 from workflow_scripts.analyses import attention_over_layers
-from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy, make_weight_table
+from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -13,13 +13,6 @@ def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(4), (3, 2))
     np.testing.assert_allclose(compute_entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12)
     assert compute_entropy(np.array([1.0, 0.0])) == 0
-
-
-def test_mean_weights_worked_by_hand() -> None:
-    # Two positions, one head, two layers.
-    table = make_weight_table(np.array([[[0.9, 0.1]], [[0.5, 0.5]]]), [0, 1])
-    assert table[["head", "fused_layer"]].to_numpy().tolist() == [[1, 0], [1, 1]]
-    assert table["weight"].tolist() == pytest.approx([0.7, 0.3])
 
 
 def test_no_padding_is_counted_and_each_pair_weighs_by_itself(trained) -> None:
@@ -68,14 +61,11 @@ def test_scores_of_the_variants(trained) -> None:
     assert scores["default", "all", "fusion_entropy"] == pytest.approx(np.mean(sides))
     assert ("encoder", "decoder", "fused_layers") not in scores
     assert 2 < scores["with-current", "encoder", "fused_layers"] < 3
-    weights = found.files["mean_weights"]
-    sums = weights.groupby(["variant", "side", "layer", "head"])["weight"].sum()
-    np.testing.assert_allclose(sums, 1, atol=1e-6)
-    previous = weights[(weights["variant"] == "previous") & (weights["layer"] == 2)]
-    assert previous["fused_layer"].unique().tolist() == [1]
-    # The score from the table: the mean weights of a layer, head by head.
-    default = weights[(weights["variant"] == "default") & (weights["layer"] == 2)]
-    by_head = default.groupby(["side", "head"])["weight"].apply(lambda w: np.exp(scipy_entropy(w)))
+    # The mean weights of the second layer, head by head.
+    weights = collect_fusion_weights(runs[0].load()[0], runs[0], "test", 10, 0)
+    means = [weights[side, 2].mean(0) for side in ("encoder", "decoder")]
+    np.testing.assert_allclose(np.sum(means, axis=-1), 1, atol=1e-6)
+    by_head = np.exp(scipy_entropy(means, axis=-1))
     assert by_head.mean() == pytest.approx(scores["default", "all", "fused_layers"])
 
 
@@ -83,8 +73,3 @@ def test_a_run_without_fuse_attention_is_refused(trained) -> None:
     run = trained("scan-jump-x2/lrf/matched")
     with pytest.raises(UserError, match="seed-1 has no fuse-attention to analyse"):
         attention_over_layers.analyse([run], {})
-
-
-def test_no_runs_give_empty_tables_with_their_columns() -> None:
-    found = attention_over_layers.analyse([], {})
-    assert found.scores == [] and list(found.files["mean_weights"])[-1] == "weight"

@@ -26,12 +26,6 @@ def test_the_null_range_is_that_of_the_tables_of_f(runs: int, critical: float) -
     assert low == pytest.approx(1 / high)
 
 
-def test_a_ratio_at_the_end_of_the_range_has_p_005() -> None:
-    for end in audit.compute_null_interval(6):
-        assert audit.compute_ratio_p_value(end, 6) == pytest.approx(0.05)
-    assert audit.compute_ratio_p_value(1, 6) == pytest.approx(1)
-
-
 def test_the_t_of_a_mean() -> None:
     # Mean 7/3, variance 7/3, so that t = (7/3) / sqrt(7/9).
     assert audit.compute_t_value(np.array([1.0, 2.0, 4.0])) == pytest.approx(math.sqrt(7))
@@ -128,7 +122,6 @@ def test_means_over_cells() -> None:
     assert found["cv_ratio_mean", 0.25, "idm"] == pytest.approx(math.sqrt(2))
     assert found["difference_mean", None, "all"] == 1
     assert found["cv_ratio_inside", None, "all"] == found["cv_ratio_count", None, "all"] == 2
-    assert analysis.files["cv_ratios"]["ratio"].tolist() == pytest.approx([1, 2])
 
 
 def test_a_misprinted_cv_leaves_its_score() -> None:

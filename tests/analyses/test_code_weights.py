@@ -41,21 +41,17 @@ def run(data, tmp_path_factory):
 
 
 def test_a_real_model(run):
-    analysis = code_weights.analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40, "parts": 40})
+    analysis = code_weights.analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40})
     scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
     # Random weights know nothing of sememes.
     assert abs(scores["gold_weight", None] - scores["gold_weight_mean_word", None]) < 5
-    words, gold, usage = (analysis.files[name] for name in ("words", "gold", "usage"))
+    words, gold = (analysis.files[name] for name in ("words", "gold"))
     assert set(gold.loc[gold["word"] == "goat", "sememe"]) == {"animal", "mountain"}
     assert set(gold["word"]) == {"goat", "run"} and set(words["word"]) == {"goat", "run", "zyx"}
     assert (words.groupby("word")["rank"].max() <= 3).all()
     own = gold.groupby("word")["sememe"].agg(set).to_dict()
     assert all(row.gold == (row.sememe in own.get(row.word, ())) for row in words.itertuples())
-    # The first layer has 8 codes.
-    assert usage.groupby("layer").size().to_dict() == {1: 8, 2: 8}
-    assert usage["share"].notna().all()
-    assert usage.groupby("layer")["share"].apply(lambda share: share.is_monotonic_decreasing).all()
 
 
 def test_weights_of_a_text_do_not_hang_on_its_neighbours(run):

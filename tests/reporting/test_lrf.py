@@ -93,11 +93,6 @@ def test_a_column_shows_what_its_name_says():
                 assert column["split"] == (inside if "in distribution" in name else outside), where
 
 
-def test_panels_show_lrf_on_the_data_of_their_names():
-    for run in displays()["figure-layers"]["runs"]:
-        assert (run["task"], run["method"], run["variant"]) == (TASKS[run["panel"].split()[0]], "lrf", "default")
-
-
 def values(display: str, row: str) -> dict[str, float]:
     return {key[2]: number.value for key, number in published().items() if key[:2] == (display, row)}
 

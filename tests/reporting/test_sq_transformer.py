@@ -162,10 +162,10 @@ def test_a_panel_shows_the_data_and_the_model_of_its_name():
         for run in display.get("runs", []):
             task = task_of(name, run["panel"])
             series = run.get("series", run["panel"])
-            if name in ("figure1", "figure5", "figure8", "figure8-divergence"):
+            if name in ("figure1", "figure5", "figure8"):
                 model = PLAIN
             else:
-                model = model_of(name, "SoVQ" if name in ("figure4", "figure4-accuracy") else series, task)
+                model = model_of(name, "SoVQ" if name == "figure4" else series, task)
             assert (run["task"], run["method"], run["variant"]) == (task, *model), (name, run["panel"])
 
 

@@ -1,15 +1,14 @@
-"""Which earlier layers fuse-attention reads: mean weights and their entropy (LRF)."""
+"""How many earlier layers fuse-attention reads: the entropy of its weights (LRF)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas
 import torch
 from torch import Tensor
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -46,15 +45,8 @@ def compute_entropy(weights: np.ndarray) -> np.ndarray:
     return -(weights * np.log(np.maximum(weights, np.finfo(float).tiny))).sum(-1)
 
 
-def make_weight_table(weights: np.ndarray, fused: Sequence[int]) -> pandas.DataFrame:
-    """Make a table of the mean weights by head of a layer: [positions, heads, K] for the earlier layers `fused` [K]."""
-    head, place = (index.ravel() for index in np.indices(weights.shape[1:]))
-    means = {"head": head + 1, "fused_layer": np.asarray(fused)[place], "weight": weights.mean(0).ravel()}
-    return pandas.DataFrame(means)
-
-
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Give the mean weights of each run (mean_weights.csv), and two scores for `encoder`, `decoder` and `all`.
+    """Give two scores of each run for `encoder`, `decoder` and `all`.
 
     options: split, sentences, seed: the data are at most `sentences` random pairs of the split.
     Scores are means over heads, and over the layers after the first (the first can read only one layer):
@@ -64,7 +56,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     A variant that fuses only the previous layer has no choice: its scores are 1 and 0.
     """
     given = merge_options(options, split="test", sentences=500, seed=0)
-    scores, tables = [], []
+    scores = []
     for run in runs:
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
@@ -73,8 +65,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         by_side: dict[str, list[tuple[float, float]]] = {"encoder": [], "decoder": [], "all": []}
         for (side, layer), weights in weights_of.items():
             K = weights.shape[-1]
-            fused = [layer - 1] if model.settings.fuse_over == "previous" else list(range(K))
-            tables.append(make_weight_table(weights, fused).assign(**run.columns, side=side, layer=layer))
             if layer > 1:
                 layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
                 entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
@@ -86,5 +76,4 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 n = len(pairs)
                 found = {"fused_layers": (layers, "layers", n), "fusion_entropy": (entropy, "percent", n)}
                 scores += run.make_scores(found, subset=side, split=given["split"])
-    files = {"mean_weights": stack_tables(tables, ["side", "layer", "head", "fused_layer", "weight"])}
-    return AnalysisResult(scores, files)
+    return AnalysisResult(scores)

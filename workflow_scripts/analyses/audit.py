@@ -26,11 +26,10 @@ from workflow_scripts.evaluation.scores import make_scores
 NEEDED = ("runs_needed_score", "runs_needed_cv")
 LEVEL, POWER = 0.05, 0.8  # two-sided
 PROTOCOL = "paper"  # the numbers are the paper's own at every scale
-COLUMNS = ["model", "task", "rate", "ratio", "difference", "low", "high", "p_value", *NEEDED]
 
 
 def analyse(published: dict[Key, Published], options: dict[str, Any]) -> AnalysisResult:
-    """Return the scores `cv_ratio_*`, `difference_*`, `runs_needed_*` and `pairs_*`; tables cv_ratios, printed_twice.
+    """Return the scores `cv_ratio_*`, `difference_*`, `runs_needed_*` and `pairs_*`; table printed_twice.
 
     options:
         displays: task -> the table with its numbers.
@@ -57,9 +56,7 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
         values = {metric: (count, "pairs", len(rows)) for metric, count in counts.items()}
         scores += make_scores({"task": "all", "subset": name, "protocol": PROTOCOL}, values)
         repeated += [{"where": name, **row} for row in rows]
-    ratios = pandas.DataFrame(pairs)
-    ratios["low"], ratios["high"] = compute_null_interval(given["runs"])
-    return AnalysisResult(scores, {"cv_ratios": ratios[COLUMNS], "printed_twice": pandas.DataFrame(repeated)})
+    return AnalysisResult(scores, {"printed_twice": pandas.DataFrame(repeated)})
 
 
 def list_compared_models(published: dict[Key, Published], given: dict[str, Any]) -> list[dict[str, Any]]:
@@ -74,10 +71,9 @@ def list_compared_models(published: dict[Key, Published], given: dict[str, Any])
             continue
         score, other_score, cv, other_cv = (cell.value for cell in cells)
         pair = {"model": model, "task": task, "rate": rate, "difference": score - other_score}
-        pair |= dict.fromkeys(["ratio", "p_value", *NEEDED])
+        pair |= dict.fromkeys(["ratio", *NEEDED])
         if [display, model, prefix] not in given["misprinted"]:
             pair["ratio"] = cv / other_cv
-            pair["p_value"] = compute_ratio_p_value(pair["ratio"], given["runs"])
             deviations = (cv * score, other_cv * other_score)  # over runs, in points
             pair["runs_needed_score"] = count_runs_for_difference(pair["difference"], *deviations)
             pair["runs_needed_cv"] = count_runs_for_ratio(pair["ratio"])
@@ -89,12 +85,6 @@ def compute_null_interval(runs: int) -> tuple[float, float]:
     """Compute the 95% interval of the ratio of two standard deviations over `runs` runs each if the true ratio is 1."""
     low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1)
     return math.sqrt(low), math.sqrt(high)
-
-
-def compute_ratio_p_value(ratio: float, runs: int) -> float:
-    """Compute the two-sided p of the F test for equal standard deviations over `runs` runs each."""
-    tail = stats.f.cdf(ratio**2, runs - 1, runs - 1)
-    return float(2 * min(tail, 1 - tail))
 
 
 def score_spreads(pairs: list[dict[str, Any]], runs: int) -> list[dict]:

@@ -23,7 +23,6 @@ BATCH = 64  # sentences
 COLUMNS = {
     "words": ["word", "rank", "sememe", "share", "gold"],
     "gold": ["word", "sememe"],
-    "usage": ["layer", "part", "share"],
 }
 
 
@@ -42,14 +41,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
             share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
         split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
-        parts: usage.csv has for each layer the share (percent) of tokens that use a code: means over `parts` equal
-            parts (fewer if a layer has fewer codes) of the codes sorted by use.
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
     Scores of the last layer, over words with gold sememes, in percent: `gold_weight` on gold sememes;
     `gold_weight_mean_word`, if every word had the mean weights of all; `gold_first`, words whose largest weight is on a
     gold sememe; `zero_words`, words without any code.
     """
-    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, parts=40)
+    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
@@ -78,14 +75,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             for layer, weights in enumerate(batch.codes):
                 uses[layer] += (weights[batch.words] > 0).sum(0)
             words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
-        parts = min(given["parts"], *map(len, uses))
         for layer, used in enumerate(uses, start=1):
             codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
             codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
             scores += run.make_scores(codes, split=given["split"], layer=layer)
-            share = [100 * part.mean() / tokens for part in np.array_split(np.sort(used)[::-1], parts)]
-            table = pandas.DataFrame({"layer": layer, "part": np.arange(parts) + 1, "share": share})
-            tables["usage"].append(table.assign(**run.columns))
         gold_scores = compute_gold_scores(*map(np.concatenate, zip(*words, strict=True)))
         scores += run.make_scores(gold_scores, split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})

@@ -89,9 +89,6 @@ class VariantRuns(StrictModel):
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
     series: str | None = Field(None, description="Name of these runs in a legend, or of a model in an analysis.")
     readout: str | None = Field(None, description="Readout of the scores that are shown.")
-    published: str | dict[str, str] | None = Field(
-        None, description="Cell `<display>/<row>/<column>/<metric>` drawn next to these runs."
-    )
 
 
 class Runs(VariantRuns):

@@ -1,21 +1,17 @@
 import numpy as np
 import pandas
 import pytest
-from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from tests.reporting.figures.drawn import Results, numbers, overlapping, texts
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.figures import (
-    accuracy_by_repetitions,
     attention_maps,
     embedding_maps,
-    kl_against_accuracy,
     learning_curves,
     neighbours,
     sentence_pairs,
 )
-from workflow_scripts.reporting.figures.style import LOOKS
 
 JUMP = "scan-jump-x2/sq-transformer/sal/seed-1"
 
@@ -94,46 +90,6 @@ def test_panels_of_runs_that_the_scale_does_not_have_say_so(results: Results) ->
     assert texts(figure).count("not run at demo") == 3 * 2
 
 
-def test_bars_are_means_and_dots_are_seeds(results: Results) -> None:
-    results.add(JUMP, accuracy=20)
-    results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
-    figure, plotted = accuracy_by_repetitions.draw(results.inputs("figure4-accuracy"))
-    (bar,) = figure.axes[0].patches
-    assert bar.get_height() == 40
-    ours = plotted[~plotted["published"].astype(bool)]
-    assert numbers(ours, "value") == [20, 60]
-    dots = next(line for line in figure.axes[0].lines if line.get_label() == accuracy_by_repetitions.SEEDS)
-    assert list(dots.get_ydata()) == [20, 60]
-    published = plotted[plotted["published"].astype(bool)].dropna(subset="value")
-    assert published[["panel", "value"]].values.tolist() == [["1000", 99.42]]
-    bounds = [
-        line.get_ydata().item() for line in figure.axes[0].lines if line.get_label() == accuracy_by_repetitions.BOUND
-    ]
-    assert bounds == [5, 5]
-    assert texts(figure).count("not run at demo") == 3
-
-
-def test_divergence_and_accuracy_of_one_seed_are_one_point(results: Results) -> None:
-    results.add("scan-complexity-1x/transformer/default/seed-1", accuracy=10)
-    results.add("scan-complexity-1x/transformer/default/seed-2", accuracy=30)
-    results.analyse("figure8-divergence")
-    inputs = results.inputs("figure8-divergence")
-    figure, plotted = kl_against_accuracy.draw(inputs)
-    ours = plotted[~plotted["published"].astype(bool)]
-    scores = [row for row in inputs.evidence.analyses["attention-complexity"] if row["metric"] == "attention_kl"]
-    expected = {row["seed"]: row["value"] for row in scores}
-    assert dict(zip(ours["seed"], ours["divergence"], strict=True)) == pytest.approx(expected)
-    assert numbers(ours, "accuracy") == [10, 30]
-    right = figure.axes[1]
-    points = [line for line in right.lines if to_rgba(line.get_color()) == to_rgba(LOOKS[0].colour)]
-    assert list(points[0].get_xdata()) == pytest.approx(numbers(ours, "divergence"))
-    hollow = [line for line in right.lines if line not in points and len(line.get_xdata())]
-    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in hollow] == [(0.001, 100)]
-    (legend,) = figure.legends
-    shapes = {text.get_text(): line.get_marker() for text, line in zip(legend.texts, legend.get_lines(), strict=True)}
-    assert shapes["20x primitives"] == hollow[0].get_marker() != "o" and shapes["hollow: published"] == "None"
-
-
 def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     results.add(JUMP, accuracy=20)
     results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
@@ -155,37 +111,6 @@ def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results
     first, second, mean = learning_curves.draw(inputs)[0].axes[0].lines
     assert (len(first.get_xdata()), len(second.get_xdata())) == (5, 3)
     assert list(mean.get_xdata()) == [20, 40, 60] and list(mean.get_ydata()) == [8, 16, 24]
-
-
-def test_lines_of_seeds_alone_and_the_falling_rate(results: Results) -> None:
-    rates = {"seed-1": [2, 2, 2, 1, 0], "seed-2": [2, 2, 2, 1, 0]}
-    changed = "scan-jump-x2/sq-transformer/sal-entropy-3"
-    for seed, accuracy in (("seed-1", 20), ("seed-2", 60)):
-        results.add(f"{changed}/{seed}", accuracy=accuracy)
-        with open(results.folder / f"runs/{changed}/{seed}/training.csv", "a") as stream:
-            stream.writelines(f"{20 * (i + 1)},learning_rate,{rate}\n" for i, rate in enumerate(rates[seed]))
-    results.add("scan-jump-x2/transformer/default/seed-1", accuracy=10)
-    figure, plotted = learning_curves.draw(results.inputs("figure-updates"))
-    left, right = figure.axes
-    assert [list(line.get_ydata())[-1] for line in left.lines] == [10, 20, 60]
-    (shade,) = left.patches
-    assert (shade.get_x(), shade.get_width()) == (60, 40)
-    colours = {line.get_label(): line.get_color() for line in left.lines}
-    assert len(colours) == 2 and len(set(colours.values())) == 2
-    (legend,) = figure.legends
-    named = [text.get_text() for text in legend.texts]
-    assert named == ["Transformer", "SQ-Transformer SAL, changed", "learning rate falls"]
-    assert "not run at demo" in texts(figure) and not right.patches
-    assert numbers(plotted, "value")[-5:] == [12, 24, 36, 48, 60]
-
-
-@pytest.mark.parametrize(
-    ("rates", "span"), [([1, 2, 2, 2, 1, 0], (40, 60)), ([1, 2, 1.5, 1, 0.5], None), ([1, 2, 2, 2], None), ([], None)]
-)
-def test_a_rate_falls_where_it_was_constant_before(rates, span) -> None:
-    steps = [10 * (number + 1) for number in range(len(rates))]
-    table = pandas.DataFrame({"seed": [3] * len(rates), "step": steps, "value": rates})
-    assert learning_curves.find_falling_rate(table) == span
 
 
 @pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])

@@ -4,8 +4,8 @@ import pandas
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from workflow_scripts.reporting.figures.consistency import select_panel_scores
 from workflow_scripts.reporting.figures.figure import Inputs
+from workflow_scripts.reporting.figures.score_bars import select_panel_scores
 from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
 
 STEP = 0.07  # between the models, side by side at one share
