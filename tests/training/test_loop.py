@@ -16,9 +16,9 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.loop import SAVE_SHARE, StopRequested, build_optimiser, compute_learning_rate, train
-from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 CPU = torch.device("cpu")
 SEED = 11

@@ -22,7 +22,7 @@ from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import find_search_run
 from workflow_scripts.provenance.fingerprints import fingerprint_search
-from workflow_scripts.tasks.settings import Search, Training
+from workflow_scripts.tasks.settings import CHOSEN, Search, Training
 
 if TYPE_CHECKING:
     import torch
@@ -84,7 +84,7 @@ def resume_candidate(
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
-    from workflow_scripts.training.state import CHOSEN, StateFolder
+    from workflow_scripts.training.state import StateFolder
 
     name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)

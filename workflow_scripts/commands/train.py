@@ -26,7 +26,7 @@ from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.specs import parse_training, read_precision, resolve_run
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.settings import Chosen, Spec, Training
+from workflow_scripts.tasks.settings import CHOSEN, Chosen, Spec, Training
 
 if TYPE_CHECKING:
     import torch
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.history import write_history
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run, write_checkpoint
-    from workflow_scripts.training.state import CHOSEN, StateFolder
+    from workflow_scripts.training.state import StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
     # Read before the first step: a plan that changes during the training is not the plan of this run.

@@ -10,6 +10,7 @@ from workflow_scripts.evaluation.protocol import Protocol
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Beta = Annotated[float, Field(ge=0, lt=1)]
+CHOSEN = "model"  # the weights that `validation` chooses
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
 
@@ -107,6 +108,8 @@ class Training(StrictModel):
         for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
             if not isinstance(self.selection.get(key, kind()), kind):
                 raise ValueError(f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}")
+        if CHOSEN in self.also_keep:
+            raise ValueError(f"also_keep names '{CHOSEN}', as the weights that validation chooses; rename the split")
         if self.kept_splits and not self.selection:
             raise ValueError("also_keep names a split, and validation none computes no metric on it")
         return self

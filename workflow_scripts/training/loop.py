@@ -15,9 +15,9 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.machine import describe_attempt, measure_usage
-from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 SAVE_SHARE = 1 / 20  # of the time, at most: the state of a large model is saved less often
 

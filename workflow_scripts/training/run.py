@@ -12,10 +12,10 @@ from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
 from workflow_scripts.tasks.base import Loss, MakeProblem, Problem
-from workflow_scripts.tasks.settings import LAST, Training
+from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_seed_and_threads
-from workflow_scripts.training.state import CHOSEN, StateFolder, TrainingState
+from workflow_scripts.training.state import StateFolder, TrainingState
 
 
 def train_run(

@@ -35,7 +35,6 @@ from workflow_scripts.training.history import read_history, write_history
 from workflow_scripts.training.machine import get_random_states, set_random_states
 
 TENSORS, STATE, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
-CHOSEN = "model"  # the weights that `validation` chooses; names of others are further splits
 
 
 @dataclass
@@ -89,7 +88,7 @@ class StateFolder:
             stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
 
     def locate_best(self, name: str, step: int) -> Path:
-        """Return the file of the best weights of a name (CHOSEN, or a further split), validated at `step`."""
+        """Return the file of the best weights of a name (`model`, or a further split), validated at `step`."""
         return self.folder / f"best-{name}-{step}.safetensors"
 
     def list_saved_states(self) -> list[Path]:
