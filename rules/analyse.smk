@@ -15,8 +15,8 @@ rule analyse:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_fixed_resource("analyse", "mem_mb"),
-        runtime=WORKFLOW.get_fixed_resource("analyse", "runtime"),
+        mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
+        runtime=60,
     params:
         fingerprint=WORKFLOW.fingerprint("analyse"),
         runs=REPORT.list_analysis_runs,

@@ -66,11 +66,11 @@ rule prepare:
 use rule prepare as prepare_large with:
     wildcard_constraints:
         **match_large_data(WORKFLOW.catalogue),
-    threads: WORKFLOW.get_fixed_resource("prepare_large", "threads")
+    threads: 8  # processes of about a GB each, in addition to the data
     resources:
         nodes=1,
-        mem_mb=WORKFLOW.get_fixed_resource("prepare_large", "mem_mb"),
-        runtime=WORKFLOW.get_fixed_resource("prepare_large", "runtime"),
+        mem_mb=lambda _, attempt: 32_000 * 2 ** (attempt - 1),
+        runtime=24 * 60,
 
 
 ruleorder: prepare_large > prepare

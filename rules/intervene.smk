@@ -14,8 +14,8 @@ rule candidates:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_fixed_resource("candidates", "mem_mb"),
-        runtime=WORKFLOW.get_fixed_resource("candidates", "runtime"),
+        mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
+        runtime=60,
     params:
         fingerprint=WORKFLOW.fingerprint("candidates"),
     shell:

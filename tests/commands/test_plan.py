@@ -196,4 +196,3 @@ def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_tw
     assert resources.estimate_run_resources(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
     assert (first.gpu, resources.estimate_run_resources(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
     assert resources.estimate_run_resources(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory
-    assert resources.get_fixed_resources("analyse", 2).mem_mb == 2 * resources.get_fixed_resources("analyse").mem_mb

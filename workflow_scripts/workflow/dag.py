@@ -191,10 +191,6 @@ class Workflow:
 
         return _store_signature(resource)
 
-    def get_fixed_resource(self, rule: str, name: str) -> Callable[[Wildcards, int], Any]:
-        """Return a function that gives a resource of a rule whose jobs all request the same."""
-        return lambda wildcards, attempt: getattr(resources.get_fixed_resources(rule, attempt), name)
-
 
 def _store_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     """Store the signature of a function. Snakemake asks `inspect` for it at each call, which is slow without."""

@@ -1,4 +1,4 @@
-"""Resources of a job: memory, time, cores, a GPU.
+"""Resources of a job on a run: memory, time, cores, a GPU.
 
 Memory and time are set in catalogue/scales.yaml. Snakemake counts `attempt` from 1. Each further attempt asks for twice
 the memory, because the one before may have run out of it.
@@ -18,19 +18,10 @@ class Resources:
 
     mem_mb: int
     runtime: int
-    threads: int = 1
-    gpu: int = 0
-    gres: str = ""
-    slurm_extra: str = ""
-
-
-# First attempt of rules that do not work on a run; all other such rules run where Snakemake runs. `prepare_large` has
-# eight processes of about a GB each, in addition to the data that it holds.
-FIXED = {
-    "candidates": Resources(4000, 60),
-    "analyse": Resources(4000, 60),
-    "prepare_large": Resources(32_000, 24 * 60, threads=8),
-}
+    threads: int
+    gpu: int
+    gres: str
+    slurm_extra: str
 
 
 @cache
@@ -41,20 +32,10 @@ def estimate_run_resources(run: Run, scale: str, device: str, attempt: int = 1, 
     """
     asked, on_gpu = load_catalogue().scales[scale].jobs, device == "cuda"
     return Resources(
-        _doubled(asked.memory_of.get(run.method, asked.memory), attempt),
+        asked.memory_of.get(run.method, asked.memory) * 2 ** (attempt - 1),
         60 * asked.hours,
         resolve_run(load_catalogue(), run, scale)["training"]["torch_threads"],
         gpu=int(on_gpu and gpu_option == "gpus"),
         gres="gpu:1" if on_gpu and gpu_option == "gres" else "",
         slurm_extra=f"--signal=TERM@{asked.save_seconds}" if asked.save_seconds else "",
     )
-
-
-def get_fixed_resources(rule: str, attempt: int = 1) -> Resources:
-    """Return the resources of a rule of FIXED."""
-    first = FIXED[rule]
-    return Resources(_doubled(first.mem_mb, attempt), first.runtime, first.threads)
-
-
-def _doubled(megabytes: int, attempt: int) -> int:
-    return megabytes * 2 ** (attempt - 1)
