@@ -1,14 +1,11 @@
-"""Compound translation error rate: upstream's own numbers, an oracle written from its description, and bad input."""
+"""Compound translation error rate: upstream's own numbers, and an oracle written from its description."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.training.toy import assert_one_error
-from workflow_scripts.__main__ import main
 from workflow_scripts.data.datasets.cognition import read_cognition_lexicon
 from workflow_scripts.data.sources.archives import read_text_lines
 from workflow_scripts.evaluation.compounds import (
@@ -140,67 +137,3 @@ def test_words_and_phrases():
     assert split_compound("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
     found = [find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")]
     assert found == ["NP", "VP", "PP"]
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
-    """A test set of two compounds with five sentences each, all translated well but for one."""
-    compounds = ["every dog"] * 5 + ["under the car"] * 5
-    content = {
-        "source": [f"{compound} sleeps ." for compound in compounds],
-        "compound": compounds,
-        "lexicon": ["the\t/", "every\t每", "dog\t狗/犬", "car\t车", "under\t下"],
-        "hypothesis": ["每 只 狗 睡 。"] * 4 + ["狗 睡 。"] + ["在 车 下 睡 。"] * 5,
-    }
-    for name, lines in content.items():
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return {name: tmp_path / name for name in content}
-
-
-def call(files: dict[str, Path]) -> int:
-    return main(["cter", *(str(text) for name, file in files.items() for text in (f"--{name}", file))])
-
-
-def test_the_command_prints_a_table(files, capsys):
-    assert call(files) == 0
-    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["all", "10.000", "50.000", "10"],
-        ["NP", "20.000", "100.000", "5"],
-        ["PP", "0.000", "0.000", "5"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "number", "line", "parts"),
-    [
-        ("hypothesis", 3, "", ["hypothesis:3: an empty line"]),
-        ("hypothesis", 3, "@@ @@ ", ["hypothesis:3: no words in '@@ @@ '; for a sentence without"]),
-        ("hypothesis", 10, None, ["hypothesis has 9 lines", "source has 10"]),
-        ("source", 2, "every cat sleeps .", ["compound:2: the compound 'every dog' is not in its sentence"]),
-        ("lexicon", 3, "dot\t狗", ["lexicon:3: 'dot' is no word of CoGnition's compounds"]),
-        ("lexicon", 3, "hat\t帽", ["compound:1: 'dog' of 'every dog' is not in", "lexicon; known: car"]),
-        ("lexicon", 2, "every 每", ["lexicon:2: not a word and its translations"]),
-    ],
-)
-def test_bad_input_is_one_line(files, capsys, name, number, line, parts):
-    lines = files[name].read_text(encoding="utf-8").splitlines()
-    lines[number - 1 : number] = [] if line is None else [line]
-    files[name].write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert call(files) == 1
-    assert_one_error(capsys.readouterr().err, *parts)
-
-
-def test_text_in_another_encoding_is_named_with_its_line_and_what_to_do(files, capsys):
-    lines = files["hypothesis"].read_text(encoding="utf-8").splitlines()
-    files["hypothesis"].write_bytes("\n".join(["-", "-", *lines[2:]]).encode("gb18030"))
-    number = next(number for number, line in enumerate(lines[2:], start=3) if not line.isascii())
-    assert call(files) == 1
-    assert_one_error(capsys.readouterr().err, f"hypothesis:{number}: not UTF-8 text; convert it", "iconv")
-
-
-@pytest.mark.parametrize("name", ["source", "compound", "lexicon", "hypothesis"])
-def test_a_folder_and_a_file_that_is_not_there(files, capsys, name):
-    assert call(files | {name: files[name].parent}) == 1
-    assert_one_error(capsys.readouterr().err, "is a folder; name a text file")
-    assert call(files | {name: files[name].with_name("other")}) == 1
-    assert_one_error(capsys.readouterr().err, "other does not exist")

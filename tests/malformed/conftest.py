@@ -202,7 +202,7 @@ def make_results(root: Path) -> None:
 
 
 def make_brought_files(root: Path) -> None:
-    """A crate, a mirror with the list of trusted files, a data spec, and translations to score."""
+    """A crate, a mirror with the list of trusted files, and a data spec."""
     write_json(root / "crate/results/demo/config.json", {"scale": "demo", "papers": ["sq_transformer"]})
     (root / "crate/README.md").write_text("x")
     files = {name: sha256((root / "crate" / name).read_bytes()).hexdigest() for name in hash_files(root / "crate")}
@@ -215,10 +215,6 @@ def make_brought_files(root: Path) -> None:
         "mirror/wordnet/COPYRIGHT": "x" * 2105,
         "mirror/amazon/reviews_Digital_Music_5.json.gz": "x",
         "trusted.csv": f"source,sha256,bytes,date\nsst/x,{'0' * 64},1,2026-01-01\n",
-        "cter/source": "he liked the dog\n" * 5,
-        "cter/compound": "the dog\n" * 5,
-        "cter/hypothesis": "狗\n" * 5,
-        "cter/lexicon": "the\t/\ndog\t狗/犬\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")

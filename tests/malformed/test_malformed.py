@@ -94,10 +94,8 @@ REAL = [
     *(("toy.json", "train", "json", name) for name in ("empty", "a folder", "latin-1", "half", "twice", "deep lists")),
     *(("data.json", "prepare", "json", name) for name in ("noise", "zeros", "utf-16", "many digits", "null")),
     *(("crate.zip", "verify-zip", "zip", name) for name in ("encrypted", "outside")),
-    *(("cter/lexicon", "cter", "text", name) for name in ("empty", "latin-1", "zeros", "a folder")),
     *(("config.yaml", "check", "yaml", name) for name in ("a date", "odd keys", "aliases", "a tag", "deep by indent")),
     *(("trusted.csv", "trusted", "csv", name) for name in ("no header", "a cell more", "a NUL", "a large cell")),
-    *(("cter/source", "cter", "text", name) for name in ("empty", "latin-1", "zeros", "a folder")),
 ]
 
 
@@ -108,7 +106,7 @@ def test_a_real_command_refuses_a_damaged_file(place: Place, file: str, command:
         done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=120)
         return done.returncode, done.stderr
 
-    assert len(REAL) == 30
+    assert len(REAL) == 22
     place.write(file, FORMATS[kind][damage](place.content[file]))
     assert_refused(place, words(command), file, run)
 

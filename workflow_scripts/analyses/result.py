@@ -1,4 +1,4 @@
-"""What an analysis returns. Without torch: the checks of published numbers need none."""
+"""What an analysis returns. Without torch: the audit of published numbers needs none."""
 
 from dataclasses import dataclass, field
 from typing import Any

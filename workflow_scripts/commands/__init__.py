@@ -18,7 +18,6 @@ COMMANDS = {
     "analyse": "compute one analysis from trained runs",
     "table": "write one table, published next to reproduced",
     "figure": "draw one figure",
-    "checks": "compare SCAN's grammar with the official files, and the papers' numbers",
     "claims": "give a verdict on every claim",
     "readme": "print README's tables of claims, or write them into it",
     "site": "build the public site of exported results, or README's pictures",
@@ -27,7 +26,6 @@ COMMANDS = {
     "check": "list the results that differ from the current configuration",
     "crate": "pack results and provenance as a Workflow Run RO-Crate",
     "verify": "check a crate's files, and its numbers against its scores",
-    "cter": "score any translations of CoGnition's new compounds",
     "new-paper": "write the folder of a new paper, which runs at once",
     "plan": "print the runs of a configuration and their cost",
 }

@@ -130,13 +130,11 @@ def fingerprint_analysis(
 def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
     """Fingerprint a table or a figure. The scores that it shows are input files."""
     entry = catalogue.papers[paper].displays[display]
-    # A figure may plot published numbers of other displays next to its runs.
-    named = [run["published"] for run in entry.get("runs", ()) if run.get("published")]
-    named += filter(None, [entry.get("options", {}).get("published")])
-    cells = [cell for found in named for cell in (found.values() if isinstance(found, dict) else [found])]
+    # A figure may show the published numbers of another display.
+    named = entry.get("options", {}).get("published", display).split("/")[0]
     given = {
         "entry": entry,
-        "published": select_published_rows(catalogue, paper, {display, *(cell.split("/")[0] for cell in cells)}),
+        "published": select_published_rows(catalogue, paper, {display, named}),
         "caption": read_caption(catalogue, paper, display),
     }
     if kind == "table":

@@ -122,6 +122,8 @@ def replace_line(file: Path, number: int, line: str | None) -> None:
             "cg-test_cg-test.compound:12: the compound 'the cat': 'cat' is not in",
         ),
         ("cg-test_cg-test.en", 5, "someone came .", "cg-test_cg-test.compound:5: the compound '"),
+        ("eval_lexicon", 3, "dot\t狗", "eval_lexicon:3: 'dot' is no word of CoGnition's compounds"),
+        ("eval_lexicon", 2, "every 每", "eval_lexicon:2: not a word and its translations"),
         ("processed_code", 1, "#version: 0.1", "processed_code:1: expected #version: 0.2"),
         ("processed_code", 3, "a b c", "processed_code:3: expected two subwords with a space between them"),
     ],
