@@ -50,11 +50,16 @@ def make_claim_cells(paper: Paper, evidence: Evidence, tables: Iterable[str]) ->
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
     """Write claims.csv, and next to it claim_sides.csv with the compared values of each claim and seed."""
-    rows = [make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged]
-    texts = {path.with_name("claim_sides.csv"): format_claim_sides(outcomes), path: format_csv(CLAIM_COLUMNS, rows)}
-    for file, text in texts.items():
+    claims, sides = format_claims(outcomes)
+    for file, text in ((path.with_name("claim_sides.csv"), sides), (path, claims)):
         with write_atomically(file) as temporary:
             temporary.write_text(text, encoding="utf-8")
+
+
+def format_claims(outcomes: dict[str, list[Outcome]]) -> tuple[str, str]:
+    """Return the content of claims.csv and of claim_sides.csv."""
+    rows = [make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged]
+    return format_csv(CLAIM_COLUMNS, rows), format_claim_sides(outcomes)
 
 
 def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:

@@ -27,7 +27,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         letter = f"({chr(ord('a') + number)}) " if len(grid) > 1 else ""
         axes.set_title(letter + panel["title"], loc="left")
         values = select_panel_scores(inputs, panel, entries)
-        rows.append(values.assign(published=False, title=panel["title"]))
+        rows.append(values.assign(title=panel["title"]))
         if values.empty:
             style.mark_not_run(axes, inputs.scale)
             continue

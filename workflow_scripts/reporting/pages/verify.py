@@ -1,6 +1,5 @@
 """Find faults of a crate: files against their checksums, numbers against its scores."""
 
-import csv
 from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -17,7 +16,7 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.statistics import Effect
-from workflow_scripts.reporting.claims.judging import format_claim_sides, judge_paper, make_claim_row
+from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
 from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.table import make_table
@@ -115,9 +114,8 @@ def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> t
             shown = f"{counts['cells']} cells of tables, {counts['figures']} figures"
             said.append(f"{shown} and {len(judged[paper])} verdicts of {paper}")
     if len(judged) == len(config.papers):
-        rows = [make_claim_row(paper, outcome) for paper, outcomes in judged.items() for outcome in outcomes]
-        faults += find_row_faults(results / "claims.csv", ("paper", "claim"), rows)
-        faults += find_text_faults(results / "claim_sides.csv", format_claim_sides(judged))
+        for name, text in zip(("claims.csv", "claim_sides.csv"), format_claims(judged), strict=True):
+            faults += find_text_faults(results / name, text)
     return said, faults
 
 
@@ -138,38 +136,19 @@ def find_display_faults(
         tests = {cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])}) for cell, test in stored}
         table = make_table(catalogue, paper, name, scale, shown, results, tests)
         counts["cells"] += len(table.rows)
-        found = find_row_faults(file, ("row", "column", "metric"), table.rows)
         for ending, text in table.files.items():
-            if ending != "csv" or not found:
-                found += find_text_faults(file.with_suffix(f".{ending}"), text)
-        faults += found
+            faults += find_text_faults(file.with_suffix(f".{ending}"), text)
     return counts, faults
 
 
-def find_row_faults(file: Path, keys: tuple[str, ...], rows: list[dict[str, str]]) -> list[str]:
-    """List the values of a CSV that differ from `rows`, in which the columns `keys` name a row."""
-    with open(file, newline="", encoding="utf-8", errors="replace") as stream:
-        printed = [("/".join(str(row.get(name)) for name in keys), row) for row in csv.DictReader(stream)]
-    by_key, faults = dict(printed), []
-    for row in rows:
-        key = "/".join(row[name] for name in keys)
-        if (found := by_key.pop(key, None)) is None:
-            faults.append(f"{file.name}: {key}: missing")
-            continue
-        for name, value in row.items():
-            if found.get(name) != str(value):
-                faults.append(f"{file.name}: {key}: {name} is {found.get(name)}, by the scores {value}")
-    faults += [f"{file.name}: {key}: not expected" for key in by_key]
-    counts = Counter(key for key, _ in printed)
-    return faults + [f"{file.name}: {key}: listed {count} times" for key, count in counts.items() if count > 1]
-
-
 def find_text_faults(file: Path, again: str) -> list[str]:
-    """Return the first line of a file that differs from the recomputed text, if any."""
+    """Return the first line of a file that differs from the recomputed text, if any, from shortly before the change."""
     printed = file.read_bytes().decode(errors="replace")
     if printed == again:
         return []
     pairs = enumerate(zip_longest(printed.split("\n"), again.split("\n"), fillvalue="missing"), 1)
     number, lines = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
-    line, now = (text if len(text) <= 80 else f"{text[:80]}…" for text in lines)
+    change = next(place for place, (one, other) in enumerate(zip_longest(*lines)) if one != other)
+    start = max(0, change - 60)
+    line, now = (f"{'…' * (start > 0)}{text[start : start + 100]}{'…' * (len(text) > start + 100)}" for text in lines)
     return [f"{file.name}:{number}: is {line}, by the scores {now}"]
