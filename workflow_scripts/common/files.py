@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -104,10 +105,17 @@ def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, 
 
 def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows as CSV, atomically. A column that a row lacks is empty."""
-    with write_atomically(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as stream:
-        writer: csv.DictWriter[str] = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    with write_atomically(path) as temporary:
+        temporary.write_text(format_csv(columns, rows), encoding="utf-8", newline="")
+
+
+def format_csv(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Format rows as CSV. A column that a row lacks is empty."""
+    stream = io.StringIO()
+    writer: csv.DictWriter[str] = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
 
 
 def format_canonical_json(content: Any) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.files import format_csv, write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
@@ -14,7 +14,6 @@ from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.tables.cells import Cell, make_cells
-from workflow_scripts.reporting.tables.layout import format_csv
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 

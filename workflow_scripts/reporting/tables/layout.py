@@ -1,7 +1,5 @@
 """Layout and wording of tables, for all formats."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -210,12 +208,3 @@ def explain_table(
         )
         found += sorted({f"Over seeds: {test.over_seeds.method}." for test in tests.values()})
     return found
-
-
-def format_csv(columns: tuple[str, ...], rows: list[dict[str, str]]) -> str:
-    """Format a CSV with these columns."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from workflow_scripts.common.files import format_csv
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import TableDisplay
@@ -12,7 +13,7 @@ from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, ma
 from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
 from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
-from workflow_scripts.reporting.tables.layout import build_grid, explain_table, format_csv
+from workflow_scripts.reporting.tables.layout import build_grid, explain_table
 from workflow_scripts.reporting.tables.trainings import describe_precision, describe_reduced_data, summarise_trainings
 
 TABLE_COLUMNS = (
