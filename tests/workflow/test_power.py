@@ -2,8 +2,6 @@
 
 import csv
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -84,12 +82,3 @@ def test_shares_have_power_too_and_another_scale_is_said(project: Path, capsys: 
     assert "shares" in line and "(5% to 5%)" in line and "(90% to 10%)" in line
     assert main(["plan", "--power", "--papers", "sq_transformer", "--scale", "demo"]) == 0
     assert capsys.readouterr().out == "sq_transformer: its analysis plan is of the scale small\n"
-
-
-def test_it_loads_no_torch(project: Path):
-    plan(project)
-    code = (
-        "import sys; from workflow_scripts.__main__ import main; status = main(['plan', '--power', '--papers', "
-        "'sq_transformer']); assert not {'torch', 'pandas', 'transformers'} & set(sys.modules); sys.exit(status)"
-    )
-    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)}, check=True, capture_output=True)

@@ -89,8 +89,3 @@ def test_readme_has_the_tables_of_the_committed_claims():
     tables = format_tables(read_claim_table(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert replace_tables(readme, tables, "README.md") == readme
-
-
-def test_the_first_table_of_readme_is_that_of_the_primary_claims():
-    tables = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    assert tables[0].startswith("| paper | primary claim |")

@@ -1,6 +1,5 @@
 """A headless Chromium, driven over the pipe of its DevTools protocol: no driver and no package is needed."""
 
-import base64
 import json
 import os
 import shutil
@@ -67,11 +66,6 @@ class Page:
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
-
-    def photograph(self, file: Path, whole: bool = True) -> None:
-        """Write a PNG of the page."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        file.write_bytes(base64.b64decode(picture["data"]))
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_csv, write_atomically
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs, select_shown_displays
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.verdicts import judge_claims
-from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
+from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.tables.cells import Cell, make_cells
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
@@ -21,7 +21,7 @@ SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
-    claims = parse_claims(paper, key)
+    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
     names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
     for name in names:
         if paper.displays.get(name, {}).get("kind") != "table":
@@ -29,22 +29,11 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
     displays = [entry for name, entry in select_shown_displays(paper, asked).items() if name in names]
     runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
     evidence = read_evidence(catalogue, key, scale, runs, displays, results)
-    cells = make_claim_cells(paper, evidence, names)
+    cells: dict[str, Cell] = {}
+    for name in names:
+        table = parse_as(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
+        cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
     return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
-
-
-def parse_claims(paper: Paper, key: str) -> list[Claim]:
-    """Return the claims of papers/<key>/claims.yaml."""
-    return [parse_as(Claim, entry, f"papers/{key}/claims.yaml", str(i)) for i, entry in enumerate(paper.claims)]
-
-
-def make_claim_cells(paper: Paper, evidence: Evidence, tables: Iterable[str]) -> dict[str, Cell]:
-    """Make the cells of `tables`, by key."""
-    cells = {}
-    for name in tables:
-        display = parse_as(TableDisplay, paper.displays[name], f"papers/{evidence.paper}/displays.yaml", name)
-        cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
-    return cells
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:

@@ -21,6 +21,7 @@ END = "</s>"
 DIRECTIONS = 16
 RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
 HALO = [withStroke(linewidth=1.5, foreground="white")]  # keeps a label readable where a line crosses it
+DOT = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}  # in the legend
 AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line joins the label to its point
 
@@ -55,7 +56,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         unused.set_axis_off()
     if shown:
         present = {name for _, table in shown for name in table["class"]}
-        handles = style.make_markers({name: look for name, look in looks.items() if name in present}, **style.DOTS)
+        handles = [
+            Line2D([], [], marker=look.marker, color=look.colour, label=name, **DOT)
+            for name, look in looks.items()
+            if name in present
+        ]
         if options["codes"]:
             handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
         if len(axes) > len(entries):

@@ -13,14 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from workflow_scripts.common.files import write_atomically
 
-COLUMN, PAGE = 3.3, 6.9  # widths in inches
+PAGE = 6.9  # width in inches
 GREY = "0.45"
 DOTS_PER_INCH = 200
-DOTS = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}
 
 
 @dataclass(frozen=True)
@@ -78,12 +76,6 @@ def make_figure(width: float, height: float, layout: str | None = "constrained")
     figure = Figure(figsize=(width, height), layout=layout)
     FigureCanvasAgg(figure)
     return figure
-
-
-def make_markers(looks: dict[str, Look], **style: Any) -> list[Line2D]:
-    """Make the markers of named series for a legend."""
-    style = {"linestyle": ""} | style
-    return [Line2D([], [], marker=look.marker, color=look.colour, label=name, **style) for name, look in looks.items()]
 
 
 def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
