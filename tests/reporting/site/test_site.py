@@ -138,9 +138,13 @@ def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
 
 
 def test_a_papers_page_has_its_tables_figures_and_notes(small):
-    for paper in ("carma", "cat", "recompose"):
+    for paper, kinds in {
+        "carma": ("tables", "figures"),
+        "cat": ("tables", "figures"),
+        "recompose": ("tables",),
+    }.items():
         page = read(small / f"papers/{paper}.html")
-        for kind in ("tables", "figures"):
+        for kind in kinds:
             names = [file.stem for file in (RESULTS / kind / paper).glob("*.csv")]
             assert names and all(make_slug(f"{paper}-{name}") in page.ids for name in names)
         assert "findings-and-decisions" in page.ids

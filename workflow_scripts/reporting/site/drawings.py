@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
 from workflow_scripts.reporting.tables.layout import format_effect
@@ -99,10 +98,10 @@ def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
     return rings + draw_text(x + 13 * planned + 6 * (planned > 0), y + 4, text, "tick")
 
 
-def make_svg(width: float, height: float, body: str, title: str, kind: str = "") -> str:
+def make_svg(width: float, height: float, body: str, title: str) -> str:
     """Make the drawing with its title for screen readers."""
     return (
-        f'<svg class="drawing {kind}" viewBox="0 0 {width:g} {height:g}" role="img" style="max-width:{width:g}px">'
+        f'<svg class="drawing" viewBox="0 0 {width:g} {height:g}" role="img" style="max-width:{width:g}px">'
         f"<title>{escape(title)}</title>{body}</svg>"
     )
 
@@ -192,49 +191,8 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
     return make_svg(width, top + 18, body + draw_text(width - 12, top + 12, "step", "tick", "end"), "learning curves")
 
 
-def shorten_statement(text: str, length: int) -> str:
-    """Shorten before the last comma, because the words after it tell claims apart."""
-    if len(text) <= length:
-        return text
-    head, comma, tail = text.rpartition(", ")
-    if comma and len(tail) < length / 2:
-        return f"{head[: length - len(tail) - 3]}…, {tail}"
-    return f"{text[: length - 1]}…"
-
-
-def draw_forest(claims: Sequence[MeasuredClaim], titles: dict[str, str], width: int = 1080) -> str:
-    """Draw the effects of claims of one unit by table: what is claimed is right of a row's mark."""
-    ends = [value for claim in claims for value in (claim.low, claim.high, claim.effect, claim.margin)]
-    ends += [claim.published for claim in claims if claim.is_primary]
-    axis, pitch, y, body = make_axis(ends, 600, width - 110, 0.02), 22, 26, ""
-    groups = groupby(claims, lambda claim: "Primary claims" if claim.is_primary else titles[claim.table])
-    for title, group in groups:
-        y += 26
-        body += draw_text(4, y + 4, title, "label strong")
-        for claim in group:
-            y += pitch
-            row = f'<rect x="0" y="{y - 11}" width="{width}" height="{pitch}" class="row"/>'
-            row += draw_text(20, y + 4, shorten_statement(claim.row["statement"], 78), "label")
-            mark = axis.place(claim.margin)
-            row += draw_line(mark, y - 8, mark, y + 8, "margin")
-            if claim.effect is not None:
-                row += draw_interval(axis, y, claim, 4.5)
-            elif claim.row["n_planned"]:
-                row += draw_text(width, y + 4, f"{claim.seeds} seeds", "tick", "end")
-            if claim.published is not None:
-                row += draw_diamond(axis.place(claim.published), y, 5)
-                if not axis.low <= claim.published <= axis.high:
-                    beyond, anchor = (axis.right + 8, "") if claim.published > 0 else (axis.left - 8, "end")
-                    row += draw_text(beyond, y + 4, f"{claim.published:+.0f}".replace("-", "−"), "beyond", anchor)
-            title = f"{claim.row['statement']}: {describe_numbers(claim)}"
-            body += f'<a href="../claims/{claim.slug}.html"><title>{escape(title)}</title>{row}</a>'
-    head = draw_text(axis.right, 18, "as claimed →", "tick", "end") + draw_text(axis.left, 18, "← otherwise", "tick")
-    frame = draw_frame(axis, 28, y + 18, claims[0].row["unit"])
-    return make_svg(width, y + 52, frame + head + body, "effects of all claims", "forest")
-
-
 def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
-    """Draw the effect of a row of the table of all claims; empty without numbers."""
+    """Draw the effect of a row of a table of claims; empty without numbers."""
     if claim.effect is None and claim.published is None:
         return ""
     zero, mark = axis.place(0), axis.place(claim.margin)

@@ -49,7 +49,7 @@ def make_environment() -> Environment:
         "short": lambda value: drawings.format_tick(float(f"{value:.4g}")),
         "markdown": lambda text: re.sub(r"([\\*_`\[\]<|$])", r"\\\1", text),
     }
-    for name in ("draw_effect", "draw_curves", "draw_forest", "draw_strip"):
+    for name in ("draw_effect", "draw_curves", "draw_strip"):
         draw = getattr(drawings, name)
         environment.globals[name] = lambda *values, draw=draw: Markup(draw(*values))
     environment.globals |= {"draw_sides": draw_sides, "format_effect": format_effect, "count": count_by_verdict}
@@ -61,9 +61,11 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     claims = read_measured_claims(catalogue, results)
     rewriter = LinkRewriter(catalogue.root, results, out)
     by_paper = {paper: [claim for claim in claims if claim.row["paper"] == paper] for paper in catalogue.papers}
+    points = [end for one in claims if one.row["unit"] == "points" for end in (one.low, one.high, one.published)]
     common = {
         "scale": scale, "scales": catalogue.scales, "meanings": verdicts.MEANINGS, "papers": catalogue.papers,
         "names": {key: name_paper(catalogue, key) for key in catalogue.papers}, "claims": claims, "by_paper": by_paper,
+        "strip_axis": drawings.make_axis(points, 6, 144, 0.12),
     }  # fmt: skip
     environment = make_environment()
 
@@ -82,9 +84,8 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
         exploratory=[claim for claim in others if claim.row["kind"] == "paper"],
         own=[claim for claim in others if claim.row["kind"] == "control"],
     )
-    points = [end for one in claims if one.row["unit"] == "points" for end in (one.low, one.high, one.published)]
     ordered = sorted(claims, key=lambda one: (not one.is_primary, verdicts.VERDICTS.index(one.row["verdict"])))
-    write("claims/index.md", "claims", claims=ordered, strip_axis=drawings.make_axis(points, 6, 144, 0.12))
+    write("claims/index.md", "claims", claims=ordered)
     for claim in claims:
         near = [one for one in by_paper[claim.row["paper"]] if one is not claim and one.table == claim.table]
         write(f"claims/{claim.slug}.md", "claim", c=claim, near=near[:NEIGHBOURS], format_cell=rewriter.format_cell)
@@ -105,7 +106,7 @@ def _describe_paper(
     """Return the values of a paper's page."""
     entry = catalogue.papers[paper]
     shown = [claim for claim in claims if claim.is_primary or claim.effect is not None]
-    tables, order = list(entry.displays), dict.fromkeys(claim.row["unit"] for claim in shown)
+    tables = list(entry.displays)
     shown.sort(key=lambda claim: (not claim.is_primary, tables.index(claim.table)))
     found, figures = [], []
     for name, display in entry.displays.items():
@@ -123,9 +124,7 @@ def _describe_paper(
         "entry": entry,
         "ours": claims,
         "link": Markup(f" · [arXiv](https://arxiv.org/abs/{identifier[1]})") if identifier else "",
-        "units": {unit: [claim for claim in shown if claim.row["unit"] == unit] for unit in order},
-        "absent": [claim for claim in claims if claim not in shown],
-        "titles": {name: display["title"] for name, display in entry.displays.items()},
+        "shown": shown,
         "tables": found,
         "figures": figures,
         # One level down, because the page has a heading for them.
