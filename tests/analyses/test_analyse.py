@@ -47,12 +47,11 @@ def test_the_command_writes_scores_tables_and_facts(results: Path) -> None:
         assert {row["word"] for row in csv.DictReader(stream)} >= {"jump", "left", "</s>"}
 
 
-@pytest.mark.parametrize("analysis", ["embeddings-addjump", "head-agreement"])
-def test_the_same_runs_give_the_same_bytes(results: Path, analysis: str) -> None:
+def test_the_same_runs_give_the_same_bytes(results: Path) -> None:
     contents = []
     for _ in range(2):
-        assert call(results, analysis, "--runs", *RUNS) == 0
-        contents.append({path.name: path.read_bytes() for path in results.glob(f"analyses/*/{analysis}/*")})
+        assert call(results, "embeddings-addjump", "--runs", *RUNS) == 0
+        contents.append({path.name: path.read_bytes() for path in results.glob("analyses/*/embeddings-addjump/*")})
         del contents[-1]["record.json"]
     assert contents[0] == contents[1] and len(contents[0]) == 3
 

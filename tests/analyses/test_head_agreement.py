@@ -1,15 +1,12 @@
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import assign_codes
-from workflow_scripts.analyses.head_agreement import compute_agreement, sample_pairs
+from workflow_scripts.analyses.head_agreement import compute_agreement
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import read_text_lines
 from workflow_scripts.evaluation.published import read_published
@@ -26,70 +23,19 @@ def test_agreement_worked_by_hand() -> None:
     assert compute_agreement(first, np.array([[[[0.33, 0.34, 0.33]]]])) == 0
 
 
-@given(st.lists(st.integers(0, 5), max_size=40), st.integers(0, 50), st.integers(0, 3))
-def test_pairs_have_one_structure_and_share_no_sentence(structures: list[int], count: int, seed: int) -> None:
-    pairs = sample_pairs(structures, count, seed)
-    assert all(structures[first] == structures[second] for first, second in pairs)
-    used = [position for pair in pairs for position in pair]
-    assert len(used) == len(set(used))
-    possible = sum(size // 2 for size in Counter(structures).values())
-    assert len(pairs) == min(count, possible)
-    assert pairs == sample_pairs(structures, count, seed)
-
-
-def test_structures_take_turns() -> None:
-    pairs = sample_pairs(["common"] * 100 + ["rare"] * 2 + ["alone"], 3, 0)
-    assert [sorted(pair) == [100, 101] for pair in pairs].count(True) == 1 and len(pairs) == 3
-
-
-OPTIONS = {
-    "codes_from": {"scan-jump-x2": {"method": "sq-transformer", "variant": "sal"}},
-    "classes": {"scan-jump-x2": "scan"},
-    "pairs": 8,
-}
-
-
-def test_every_run_is_asked_the_same_pairs_and_sal_agrees_wholly(plain, sal) -> None:
-    runs = [plain, sal]
-    found = head_agreement.analyse(runs, OPTIONS)
-    scores = {(row["method"], row["metric"]): row["value"] for row in found.scores}
-    assert len(scores) == 4
-    assert scores["sq-transformer", "head_agreement"] == 100
-    assert 0 < scores["transformer", "head_agreement"] < 100
-    pairs = found.files["pairs"]
-    of_run = [pairs.loc[pairs["method"] == run.method, ["item_set", "first", "second"]].values.tolist() for run in runs]
-    assert of_run[0] == of_run[1]
-    mean = pairs.groupby(["method", "item_set"])["agreement"].mean()
-    assert mean["transformer", "codes"] == pytest.approx(scores["transformer", "head_agreement"])
-    classed = pairs[pairs["item_set"] == "classes"]
-    assert (classed["first"].str.split().str.len() == classed["second"].str.split().str.len()).all()
-
-
-def test_without_the_run_that_gives_the_codes_there_is_a_note(plain) -> None:
-    found = head_agreement.analyse([plain], OPTIONS | {"pairs": 1000})
-    assert [row["metric"] for row in found.scores] == ["head_agreement_classes"]
-    assert found.notes == [
-        f"{plain}: no pairs of one code sequence, for scan-jump-x2/sq-transformer/sal/seed-1 was not run"
-    ]
-    # Sentences with words that training never showed are left out.
-    assert plain.read_pairs("test")["source"].str.contains("jump9").sum() == 2
-    shown = found.files["pairs"][["first", "second"]]
-    assert len(shown) and not shown.stack().str.contains("jump9").any()
-
-
 def test_pairs_that_are_given_by_their_rows(trained) -> None:
     run = trained("cognition/transformer/default")
     sources = run.read_pairs("cg_test")["source"].tolist()
     lengths = [len(source.split()) for source in sources]
     same = next(row for row in range(1, len(sources)) if lengths[row] == lengths[0])
     other = next(row for row in range(1, len(sources)) if lengths[row] != lengths[0])
-    rows = {"cognition": [[0, same], [0, other], [0, 0], [3, len(sources)]]}
+    rows = [[0, same], [0, other], [0, 0], [3, len(sources)]]
     found = head_agreement.analyse([run], {"rows": rows, "split": "cg_test"})
     pairs = found.files["pairs"]
     assert pairs[["first", "second"]].to_numpy().tolist() == [[sources[0], sources[same]], [sources[0]] * 2]
     assert pairs["agreement"].tolist()[1] == 100
     (scored,) = found.scores
-    assert (scored["metric"], scored["item_set"], scored["n"]) == ("head_agreement_printed", "printed", 2)
+    assert (scored["metric"], scored["n"]) == ("head_agreement_printed", 2)
     assert scored["value"] == pytest.approx(pairs["agreement"].mean())
     assert pairs["pair"].tolist() == [1, 3]
     assert "2 of 4 pairs" in found.notes[0]
@@ -102,13 +48,13 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
     code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
     sources = runs[0].read_pairs("cg_test")["source"].tolist()
     rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
-    coder = {"cognition": {"method": "sq-transformer", "variant": "srl"}}
-    found = head_agreement.analyse(runs, {"rows": {"cognition": rows}, "codes_from": coder, "split": "cg_test"})
+    coder = {"method": "sq-transformer", "variant": "srl"}
+    found = head_agreement.analyse(runs, {"rows": rows, "codes_from": coder, "split": "cg_test"})
     expected = [[code[w] for w in sources[0].split()] == [code[w] for w in sources[row].split()] for _, row in rows]
     assert len(rows) > 2 and expected[0] and not all(expected)
-    printed = found.files["pairs"].query("item_set == 'printed'")
+    pairs = found.files["pairs"]
     for run in runs:
-        assert printed.loc[printed["method"] == run.method, "same_codes"].tolist() == expected
+        assert pairs.loc[pairs["method"] == run.method, "same_codes"].tolist() == expected
     shares = [row for row in found.scores if row["metric"] == "printed_same_codes"]
     assert [(row["method"], row["n"]) for row in shares] == [("sq-transformer", len(rows))]
     assert shares[0]["value"] == pytest.approx(100 * sum(expected) / len(rows))
@@ -117,7 +63,7 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
     lines = [" ".join(line.split()) for line in read_text_lines(mirror / "cognition/cg-test_cg-test.en")]
     options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"]["options"]
-    rows = options["rows"]["cognition"]
+    rows = options["rows"]
     assert len(rows) == 48
     first, second = (lines[row] for row in rows[0])
     assert (first, second) == ("she chose another child he liked .", "she chose another clown he liked .")
@@ -126,4 +72,4 @@ def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
         for side, row in enumerate(pair, start=1):
             assert published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower() == lines[row]
     words = {word for line in lines for word in line.split()}
-    assert len(head_agreement.select_printed_pairs(lines, rows, words)) == 46
+    assert len(head_agreement.select_pairs(lines, rows, words)) == 46

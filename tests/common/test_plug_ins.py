@@ -19,7 +19,7 @@ def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (copy_here / "hostile.py").write_text(f"open({str(copy_here / 'it-ran')!r}, 'w')\nanalyse = draw = print\n")
 
     def name_module(content: dict) -> None:
-        content["analyses"]["head-agreement"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+        content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
 
     edit(copy_here / "papers/sq_transformer/displays.yaml", name_module)
     monkeypatch.syspath_prepend(copy_here)
@@ -28,7 +28,7 @@ def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_analysis_of_a_hostile_configuration_names_no_code(hostile, capsys):
     where = ["--scale", "demo", "--results", "results", "--out", "results/out", "--runs"]
-    assert main(["analyse", "--paper", "sq_transformer", "--analysis", "head-agreement", *where]) == 1
+    assert main(["analyse", "--paper", "sq_transformer", "--analysis", "head-agreement-cognition", *where]) == 1
     assert_one_error(capsys.readouterr().err, "no module 'hostile' in workflow_scripts.analyses")
     assert not (hostile / "it-ran").exists()
 

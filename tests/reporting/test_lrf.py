@@ -24,8 +24,7 @@ VARIANTS |= {
 VARIANTS |= {"relative positions": "relative", "relative positions, matched": "relative-matched"}
 ROBERTA = {"": "plain", "LRF": "lrf", "LRF in the encoder": "encoder", "LRF in the decoder": "decoder"}
 ROBERTA |= {"layer before alone": "previous"}
-TASKS = {"CoGnition": "cognition", "COGS": "cogs", "JUMP": "scan-jump-x2", "ADDJUMP": "scan-jump-x2"}
-TASKS |= {"AROUNDR": "scan-around-right", "AROUNDRIGHT": "scan-around-right"}
+TASKS = {"CoGnition": "cognition", "COGS": "cogs", "JUMP": "scan-jump-x2", "AROUNDR": "scan-around-right"}
 OF_DISPLAY = {"table-cognition": "cognition", "table-phrases": "cognition", "table-seeds": "cognition"}
 OF_DISPLAY |= {"text-1": "cognition", "table-cogs": "cogs"}
 

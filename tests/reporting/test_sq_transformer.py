@@ -94,8 +94,6 @@ def model_of(display: str, name: str, task: str) -> tuple[str, str]:
 def test_a_column_is_of_the_data_and_the_metric_of_its_name():
     for name, display in displays().items():
         for column in display.get("columns", []):
-            if name == "table-attention":  # its rows are the data
-                continue
             words = column["column"]
             assert column["task"] == task_of(name, words), (name, words)
             if "metric" not in column or "analysis" in column:
@@ -111,9 +109,6 @@ def test_a_column_is_of_the_data_and_the_metric_of_its_name():
             assert shown == (metric, subset[0] if subset else "all", split), (name, words)
 
 
-SPACES = (("plane", "tsne"), ("space", "embedding"))
-CHOICES = (("mean", "validation_mean"), ("best of all", "validation_best"), ("last", "validation_last"))
-CHOICES += (("gain of 2", "gain_best_of_2"), ("gain of all", "gain_best_of_all"))
 AGREEMENTS = (("V-measure", "v_measure"), ("adjusted Rand", "adjusted_rand"))
 # What columns of analyses show.
 ANALYSED = {
@@ -124,15 +119,11 @@ ANALYSED = {
         "from the word": "pos_accuracy_words",
     },
     "table-codes": {"codes against classes": "v_measure", "jump alone": "jump_alone"},
-    "table-attention": {"one pair": "attention_kl", "test set": "attention_kl_test"},
-    "table-embeddings": {f"COGS neighbours in the {name}": f"neighbours_same_class_{space}" for name, space in SPACES},
-    "table-choice": {f"{data} {name}": metric for data in ("JUMP", "AROUNDR") for name, metric in CHOICES},
+    "table-embeddings": {"COGS neighbours in the plane": "neighbours_same_class_tsne"},
     "table-clusters": {f"{of}{name}": metric for of in ("", "COGS ") for name, metric in AGREEMENTS},
-    "table-agreement": {f"{data} codes": "head_agreement" for data in ("COGS", "ADDJUMP")},
 }
 ANALYSED["table-embeddings"] |= {f"{data} silhouette": "silhouette" for data in ("ADDJUMP", "COGS")}
 ANALYSED["table-clusters"]["jump with verbs"] = "jump_with_verbs"
-ANALYSED["table-agreement"] |= {f"{data} classes": "head_agreement_classes" for data in ("COGS", "ADDJUMP")}
 
 
 @pytest.mark.parametrize("display", ANALYSED)
@@ -145,9 +136,7 @@ def test_a_row_shows_the_model_of_its_name():
     for name, display in displays().items():
         tasks = {column["task"] for column in display.get("columns", []) if "task" in column}
         for row in display.get("rows", []):
-            if name == "table-attention":
-                assert row["task"] == task_of(name, row["row"])
-            if "method" not in row or name in ("text-fig8", "table-attention"):
+            if "method" not in row or name == "text-fig8":
                 assert (row.get("method", PLAIN[0]), row.get("variant", PLAIN[1])) == PLAIN
                 continue
             variants = row["variant"]

@@ -226,7 +226,7 @@ def test_a_folder_of_one_paper_agrees(of_one_paper: Path, capsys: pytest.Capture
         "results/demo/claims.json",
         "results/demo/data/cogs/dataset.json",
         "results/demo/runs/cogs/transformer/default/seed-1/eval/evaluation.json",
-        "results/demo/analyses/sq_transformer/head-agreement/analysis.json",
+        "results/demo/analyses/sq_transformer/head-agreement-cognition/analysis.json",
         "results/demo/candidates/idm/candidates.json",
         "results/demo/runs/idm/gpt2-small/ft/seed-1/interventions/intervention.json",
     ],
@@ -250,7 +250,7 @@ def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(finished
     """A figure and an analysis name a module, which is in the crate at each place where Python might look for it."""
     ran, paper = of_one_paper / "it-ran", "papers/sq_transformer/displays.yaml"
     content = yaml.safe_load((of_one_paper / paper).read_text())
-    content["analyses"]["head-agreement"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+    content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
     (of_one_paper / paper).write_text(yaml.safe_dump(content, sort_keys=False))
     correct_checksum(of_one_paper, paper)
     metadata = json.loads((of_one_paper / METADATA).read_text())

@@ -53,14 +53,6 @@ def make_map_table(
     return pandas.DataFrame({**run.columns, "sentence": sentence, **index, column: values.ravel()})
 
 
-def make_word_swaps(sources: Sequence[str], replace: dict[str, str], count: int, seed: int) -> list[tuple[str, str]]:
-    """Return (sentence with words replaced, sentence) for at most `count` random `sources` that have such a word."""
-    swapped = {source: " ".join(replace.get(word, word) for word in source.split()) for source in sources}
-    pairs = sorted((twin, source) for source, twin in swapped.items() if twin != source)
-    drawn = np.random.default_rng(seed).permutation(len(pairs))[:count]
-    return [pairs[index] for index in sorted(drawn)]
-
-
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Compute maps of `sentences`, and the KL divergence from the map of the first to those of the others.
 
@@ -69,11 +61,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             maps, kl_by_head.csv the divergences KL(first || other) by layer and head (the paper does not name the
             direction). Score `attention_kl` (nats): that of the last, averaged over layers, heads and queries
             (including EOS).
-        test: {split, replace, count, seed}: the score `attention_kl_test` is the same mean over sentences of a split,
-            each against itself with words replaced.
     """
-    given = merge_options(options, sentences=[], test=None)
-    sentences = given["sentences"]
+    sentences = merge_options(options, sentences=[])["sentences"]
     if len(sentences) < 2:
         raise UserError("displays.yaml: option sentences must name at least two, to compare the last with the first")
     maps, by_head, scores = [], [], []
@@ -85,22 +74,6 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             maps.append(make_map_table(run, sentence, ("layer", "head", "query", "key"), "weight", attention))
             by_head.append(make_map_table(run, sentence, ("layer", "head"), "attention_kl", divergence.mean(-1)))
         scores += run.make_scores({"attention_kl": (divergence.mean(), "nats", divergence.size)})
-        if given["test"]:
-            scores += score_word_swaps(run, model, words, given["test"])
     files = {"attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"])}
     files["kl_by_head"] = stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"])
     return AnalysisResult(scores, files)
-
-
-def score_word_swaps(
-    run: TrainedRun, model: nn.Module, words: list[str], options: dict[str, Any]
-) -> list[dict[str, Any]]:
-    """Compute the score `attention_kl_test`. Raises UserError if no sentence has a word to replace."""
-    given = merge_options(options, split="test", replace={}, count=500, seed=0)
-    pairs = make_word_swaps(run.list_sentences(given["split"], words), given["replace"], given["count"], given["seed"])
-    if not pairs:
-        raise UserError(f"{run.data}: no sentence of {given['split']} has the word {' or '.join(given['replace'])}")
-    sides = [encode_sentences(side, words, run) for side in zip(*pairs, strict=True)]
-    known, new = (compute_encoder_attention(model, side) for side in sides)
-    means = [compute_kl_divergence(p, q).mean() for p, q in zip(known, new, strict=True)]
-    return run.make_scores({"attention_kl_test": (np.mean(means), "nats", len(means))}, split=given["split"])

@@ -51,20 +51,20 @@ def assign_codes(model: nn.Module, side: str, ids: Sequence[int]) -> list[int] |
         return model.assign_codes(side, torch.tensor(ids)).tolist()
 
 
-def find_word_classes(run: TrainedRun, words: Sequence[str], classes: str) -> dict[str, str]:
-    """Find the class of each source word; `classes` is `scan` (by the grammar) or `cogs` (by the training data)."""
-    if classes == "scan":
-        return find_scan_classes(words)
-    if classes == "cogs":
-        return find_cogs_classes(run.read_pairs("train").itertuples(index=False))
-    raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
-
-
 def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
-    """Return (word, class and code of each source word, embeddings [N, d]); `</s>` is a class; codes may be empty."""
+    """Return (word, class and code of each source word, embeddings [N, d]); `</s>` is a class; codes may be empty.
+
+    `classes` is `scan` (by the grammar) or `cogs` (by the training data).
+    """
     model, words = run.load()
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
-    by_word = {**find_word_classes(run, words, classes), END: END}
+    if classes == "scan":
+        by_word = find_scan_classes(words)
+    elif classes == "cogs":
+        by_word = find_cogs_classes(run.read_pairs("train").itertuples(index=False))
+    else:
+        raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
+    by_word |= {END: END}
     table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [by_word[words[id_]] for id_ in ids]})
     codes = assign_codes(model, "source", ids)
     table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
@@ -79,8 +79,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         focus: {word, peers, name}: also compare the code of a source word with its peers, e.g. jump with the verbs.
         output: {word, peers, name}: the same for a target word, e.g. I_JUMP.
     Scores of the embeddings, without `</s>`: `silhouette`, the mean by class (Euclidean; -1 to 1; 0 for a class of one
-    word), and `<word>_silhouette` of the focus. Scores of models with codes; `</s>` counts in the first only:
-        codes_in_use: how many codes the words have.
+    word), and `<word>_silhouette` of the focus. Scores of models with codes:
         v_measure, adjusted_rand: agreement of codes with classes (1: the same partition).
         <word>_with_<name>: 1 if the focus and all of its peers have one code, else 0.
         <word>_alone: 1 if no other word has its code, else 0. Words that differ only in a number (jump, jump1) are one.
@@ -93,11 +92,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         table[["x", "y"]] = project_tsne(vectors, given["seed"])
         tables.append(pandas.DataFrame({**run.columns, **table}))
         has_codes = table["code"].notna().all()
-        values = {"codes_in_use": (table["code"].nunique(), "codes", len(table))} if has_codes else {}
         real = (table["word"] != END).to_numpy()
         table, vectors = table[real].reset_index(drop=True), vectors[real]
         silhouettes = pandas.Series(silhouette_samples(vectors, table["class"]), table["word"])
-        values["silhouette"] = silhouettes.mean(), "index", len(table)
+        values = {"silhouette": (silhouettes.mean(), "index", len(table))}
         if has_codes:
             labels = (table["class"], table["code"].astype(int))
             values["v_measure"] = v_measure_score(*labels), "index", len(table)

@@ -57,12 +57,6 @@ class TrainedRun:
         """Read the `source` and `target` strings of a split. Raises UserError if there is no such split."""
         return read_table(self.data, split, ["source", "target"]).to_pandas()
 
-    def list_sentences(self, split: str, words: Sequence[str]) -> list[str]:
-        """List the distinct source sentences of a split that contain only `words`, in the order of the split."""
-        known = set(words)
-        sources = dict.fromkeys(self.read_pairs(split)["source"])
-        return [source for source in sources if known.issuperset(source.split())]
-
 
 def group_runs(runs: Sequence[TrainedRun], *names: str) -> Iterator[tuple[tuple, list[TrainedRun]]]:
     """Yield (values of the fields `names`, the runs that have them), in the order of the values."""

@@ -142,17 +142,28 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     assert "not in the training data" in texts(figure)
 
 
+def test_an_analysis_without_runs_beside_another_leaves_numbers_numbers(results: Results) -> None:
+    results.add("scan-jump-x2/transformer/default/seed-1")
+    results.analyse("figure3")
+    inputs = results.inputs("figure3")
+    first = results.folder / "analyses/sq_transformer/embeddings-addjump/words.csv"
+    second = first.parents[1] / "empty/words.csv"
+    second.parent.mkdir()
+    second.write_text(first.read_text().splitlines(keepends=True)[0])
+    inputs.evidence.analyses["empty"] = []
+    assert inputs.read_table("words").equals(pandas.read_csv(first))
+
+
 def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Results) -> None:
     results.add("cognition/transformer/default/seed-1", "cognition/sq-transformer/srl/seed-1")
     results.analyse("table6")
     file = results.folder / "analyses/sq_transformer/head-agreement-cognition/pairs.csv"
     columns = pandas.read_csv(file).columns  # generated data have none of the paper's sentences
-    names = {"task": "cognition", "item_set": "printed", "pair": 2, "first": "a", "second": "b"}
+    names = {"task": "cognition", "pair": 2, "first": "a", "second": "b"}
     made = []
     for method, variant, shares in (("transformer", "default", (50, 70)), ("sq-transformer", "srl", (80, 90))):
         of = names | {"method": method, "variant": variant}
         made += [of | {"seed": s, "agreement": share, "same_codes": s == 1} for s, share in enumerate(shares, start=1)]
-    made.append(made[0] | {"item_set": "codes", "agreement": 0})
     pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
     file.with_name("analysis.json").unlink()  # else the file would be known to be changed
     figure, plotted = sentence_pairs.draw(results.inputs("table6"))

@@ -12,15 +12,14 @@ MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw, for each word, the paper's neighbours and those of each entry of `runs` (its seed of median test accuracy).
 
-    A neighbour of another class (known for words of the training data) is grey and struck through. options: space: tsne
-    or embedding; published: the cell of the published neighbours, with {word} for the word.
+    A neighbour of another class (known for words of the training data) is grey and struck through. options:
+    published: the cell of the published neighbours, with {word} for the word.
     """
-    options, table = inputs.read_options(space="tsne", published=""), inputs.read_table("neighbours")
-    table = table[table["space"] == options["space"]]
+    cell, table = inputs.read_options(published="")["published"], inputs.read_table("neighbours")
     of_class = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows, lines = [], []
-    for word in list_published_words(inputs, options["published"]):
-        printed = inputs.get_published(options["published"].format(word=word)).printed.split(", ")
+    for word in list_published_words(inputs, cell):
+        printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display["runs"]:
             seed = inputs.find_median_seed(entry)

@@ -20,7 +20,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """
     display, entries = inputs.read_options(published="")["published"], inputs.display["runs"]
     table = inputs.read_table("pairs")
-    table = table[table["item_set"] == "printed"]
     pairs, plotted = {}, []
     for number in dict.fromkeys(key[1] for key in inputs.evidence.published if key[0] == display):
         sides = [inputs.get_published(f"{display}/{number}/Sentence {side}/sentence").printed for side in (1, 2)]
