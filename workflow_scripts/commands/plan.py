@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, parse_run
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
 from workflow_scripts.config.layers import drop_places, merge_settings
@@ -202,22 +202,14 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
     console = Console(highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = WIDTH
-    everything: dict[str, list[Run]] = {}
     for key in config.papers:
-        paper = catalogue.papers[key]
-        if paper.plan is None:
+        plan = catalogue.papers[key].plan
+        if plan is None:
             console.print(f"{key}: no analysis_plan.yaml")
-        elif scale and paper.plan.scale != scale:
-            console.print(f"{key}: its analysis plan is of the scale {paper.plan.scale}")
+        elif scale and plan.scale != scale:
+            console.print(f"{key}: its analysis plan is of the scale {plan.scale}")
         else:
-            runs = _show_paper(console, catalogue, config, key, paper, paper.plan)
-            everything.setdefault(paper.plan.scale, []).extend(runs)
-    if not everything:
-        return
-    if len(config.papers) > 1:
-        for name, runs in everything.items():
-            own = list(dict.fromkeys(runs))
-            console.print(f"all papers at {name}: {len(own)} runs, {_hours(catalogue, config, own, name)} core-hours")
+            _show_plan(console, catalogue, config, key, plan)
     for line in (
         "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom.",
         "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
@@ -227,10 +219,8 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
         console.print(line, style="dim")
 
 
-def _show_paper(
-    console: Console, catalogue: Catalogue, config: Config, key: str, paper: Paper, plan: AnalysisPlan
-) -> list[Run]:
-    """Print the table of one paper and return the runs of its primary claims."""
+def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str, plan: AnalysisPlan) -> None:
+    """Print the table of the primary claims of one paper."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
     for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
@@ -239,22 +229,20 @@ def _show_paper(
     settings = config.model_copy(update={"scale": plan.scale})
     for entry in plan.primary:
         # The runs that decide the claim, after the runs that they start from.
-        planned = list_planned_runs(paper, entry)
+        planned = list_planned_runs(catalogue.papers[key], entry)
         runs = list(dict.fromkeys(run for each in planned for run in list_lineage(catalogue, each, settings)))
         everything |= dict.fromkeys(runs)
         seeds = len(plan.select_seeds(entry))
         spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
         chances = map(_percent, compute_power(entry, seeds, plan.quantile))
-        cost = _hours(catalogue, config, runs, plan.scale)
-        table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), cost)
-    runs = list(everything)
-    table.add_row("sum", "", "", "", "", str(len(runs)), _hours(catalogue, config, runs, plan.scale), style="bold")
-    count = len(plan.primary)
+        table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), _hours(catalogue, settings, runs))
+    hours = _hours(catalogue, settings, list(everything))
+    table.add_row("sum", "", "", "", "", str(len(everything)), hours, style="bold")
     level = f"{100 * (2 * plan.quantile - 1):.4g}%"
-    console.print(f"{key} at {plan.scale}: {count} primary claims, intervals of {level}, written {plan.written}")
+    claims = f"{len(plan.primary)} primary claims, intervals of {level}"
+    console.print(f"{key} at {plan.scale}: {claims}, written {plan.written}")
     console.print(table, soft_wrap=False)
     console.print()
-    return runs
 
 
 def _percent(power: Power) -> str:
@@ -262,5 +250,5 @@ def _percent(power: Power) -> str:
     return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
 
 
-def _hours(catalogue: Catalogue, config: Config, runs: list[Run], scale: str) -> str:
-    return format_hours(*estimate_hours(catalogue, runs, scale, config.precision, "cpu"))
+def _hours(catalogue: Catalogue, config: Config, runs: list[Run]) -> str:
+    return format_hours(*estimate_hours(catalogue, runs, config.scale, config.precision, "cpu"))
