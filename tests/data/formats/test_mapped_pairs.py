@@ -47,7 +47,7 @@ def test_they_are_the_pairs_of_the_file_and_their_orders(tmp_path_factory, count
     write_pairs(folder, count, longest)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(mapped_pairs, "ROWS", rows)
-        mapped_pairs.write_mapped_pairs(folder, "train", count)
+        mapped_pairs.write_mapped_pairs(folder, "train")
     first, second, orders = read_ordered_sentences(folder, "train")
     for mapped, plain in zip((first, second), read_sentence_ids(folder, "train"), strict=True):
         for name in ("ids", "start", "length"):
@@ -74,7 +74,7 @@ def test_batches_have_as_many_rows_as_those_that_are_made_from_the_lengths(lengt
 
 def test_a_batch_is_that_of_the_pairs_in_memory(tmp_path):
     write_pairs(tmp_path, 500)
-    mapped_pairs.write_mapped_pairs(tmp_path, "train", 500)
+    mapped_pairs.write_mapped_pairs(tmp_path, "train")
     first, second, orders = read_ordered_sentences(tmp_path, "train")
     mapped = SentencePairs(first, second, VOCABULARY, 16, True, orders=orders)
     # The same order of equal lengths, which the draw of false pairs depends on.
@@ -99,7 +99,7 @@ def test_a_split_without_the_files_is_read_into_memory(tmp_path):
 @pytest.mark.parametrize("broken", ["missing", "cut", "no array"])
 def test_a_broken_file_is_one_line(tmp_path, broken):
     write_pairs(tmp_path, 50)
-    mapped_pairs.write_mapped_pairs(tmp_path, "train", 50)
+    mapped_pairs.write_mapped_pairs(tmp_path, "train")
     file = tmp_path / "train.mapped/second_start.npy"
     content = file.read_bytes()
     file.unlink()
@@ -119,7 +119,7 @@ def kilobytes(what):
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith(what))
 
-mapped_pairs.write_mapped_pairs(pathlib.Path(sys.argv[1]), "train", int(sys.argv[2]))
+mapped_pairs.write_mapped_pairs(pathlib.Path(sys.argv[1]), "train")
 written = kilobytes("VmHWM")  # the peak, unlike getrusage's not that of the process that started this one
 
 import torch
@@ -147,7 +147,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         folder = tmp_path / str(count)
         folder.mkdir()
         write_pairs(folder, count, 20)
-        line = [sys.executable, str(tmp_path / "measure.py"), str(folder), str(count)]
+        line = [sys.executable, str(tmp_path / "measure.py"), str(folder)]
         done = subprocess.run(line, capture_output=True, text=True, env={"PYTHONPATH": ".", "PATH": "/usr/bin:/bin"})
         assert done.returncode == 0, done.stderr
         found[count] = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Sentence pairs of Wikipedia and BookCorpus for pre-training, in memory that does not grow with the corpora.
+"""Sentence pairs of Wikipedia and BookCorpus for pre-training. Texts are read in parts; 30 bytes per pair are in memory.
 
 Punkt splits each paragraph of Wikipedia into sentences; BookCorpus has one sentence per line and no marks between
 paragraphs or books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence
@@ -92,7 +92,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
         for writer in writers.values():
             writer.close()
     if counts["train"]["rows"]:
-        mapped_pairs.write_mapped_pairs(folder, "train", counts["train"]["rows"])
+        mapped_pairs.write_mapped_pairs(folder, "train")
     hownet.write_sememe_files(folder, *hownet.read_sememes(sources[hownet.SOURCES[0]].parent))
     (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(found) for split, found in counts.items()}}
