@@ -28,13 +28,13 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
     assert last == "2 jobs would run, 1 of them for a reason of their own"
 
 
-def test_a_function_of_the_code(made: Project):
+def test_a_module_of_the_code(made: Project):
     file = made.root / "workflow_scripts/tasks/seq2seq/decoding.py"
     file.write_text(file.read_text() + "\n\ndef added():\n    return 1\n")
-    own = f"evaluate {RUN}: workflow_scripts/tasks/seq2seq/decoding.py changed: added"
+    own = f"evaluate {RUN}: workflow_scripts/tasks/seq2seq/decoding.py changed"
     (sentence,) = [sentence for sentence in why(made, SCORES) if sentence.startswith("evaluate")]
     assert sentence == own
-    # Without the stored definitions, as after a copy of the results alone.
+    # Without the stored digests, as after a copy of the results alone.
     shutil.rmtree(made.root / "results/code")
     assert f"evaluate {RUN}: its code has changed" in why(made, SCORES)
 
@@ -43,7 +43,7 @@ def test_code_of_the_data_reruns_the_training_as_well(made: Project):
     """The name of the state folder, a parameter of the training, changes with the code of its data."""
     made.change_code("data/datasets/scan.py")
     prepare, train, evaluate, last = why(made, SCORES)
-    assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed: module level"
+    assert prepare == "prepare scan-jump-x2: workflow_scripts/data/datasets/scan.py changed"
     assert train == f"train {RUN}: reads {DATA}/dataset.json, which is rerun too"
     assert evaluate.startswith(f"evaluate {RUN}: reads ")
     assert last == "3 jobs would run, 1 of them for a reason of their own"

@@ -19,29 +19,22 @@ WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display
 
 @cache
 def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the sha256 of a module's syntax tree, and the modules of the package that it imports."""
-    tree = _tree(root, name)
-    imports: set[str] = set()
-    for node in _statements(tree.body):
-        if isinstance(node, ast.Import):
-            imports |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    ours = sorted(name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists())
-    return _sha256(tree), tuple(ours)
-
-
-def _tree(root: Path, name: str) -> ast.Module:
-    """Parse a module, without its docstrings."""
+    """Return the sha256 of a module's code without docstrings, and the modules of the package that it imports."""
     try:
         tree = ast.parse(_path(root, name).read_bytes())
     except FileNotFoundError as error:
         raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
+    imports: set[str] = set()
     for node in [tree, *_statements(tree.body)]:
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-    return tree
+    ours = sorted(name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists())
+    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest(), tuple(ours)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -54,10 +47,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(node, inner, []))
         for part in [*getattr(node, "handlers", []), *getattr(node, "cases", [])]:
             yield from _statements(part.body)
-
-
-def _sha256(tree: ast.AST) -> str:
-    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest()
 
 
 def _plain(node: object) -> object:
@@ -90,22 +79,3 @@ def code_digest(modules: tuple[str, ...], root: Path = PROJECT) -> str:
     """16 hex digits over the closure. A comment, a docstring or a moved line does not change it."""
     lines = "\n".join(f"{name} {digest}" for name, digest in find_closure(modules, root).items())
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
-
-
-def hash_definitions(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, dict[str, str]]:
-    """Return module name -> name of each function, class and method -> digest; "" is the code outside of them."""
-    return {name: _definitions(_tree(root, name).body) for name in find_closure(modules, root)}
-
-
-def _definitions(body: list[ast.stmt], prefix: str = "") -> dict[str, str]:
-    found, rest = {}, []
-    for node in body:
-        if isinstance(node, ast.ClassDef):
-            found |= _definitions(node.body, f"{prefix}{node.name}.")
-            node.body = []
-            rest.append(node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            found[f"{prefix}{node.name}"] = _sha256(node)[:8]
-        else:
-            rest.append(node)
-    return found | {prefix.removesuffix("."): _sha256(ast.Module(body=rest, type_ignores=[]))[:8]}

@@ -30,9 +30,9 @@ from workflow_scripts.config.specs import (
 )
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
-from workflow_scripts.provenance.code import PACKAGE, code_digest, hash_definitions
+from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
 
-# Digests of the functions and classes of each code digest, in which `why` finds the changed ones.
+# Digests of the modules of each code digest, in which `why` finds the changed ones.
 STORE = Path("results/code")
 FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
@@ -244,15 +244,15 @@ def _asked(config: str) -> dict[Run, list[str]]:
     return {run: runs[run] for run in sorted(runs, key=astuple)}
 
 
-def store_definitions(found: Iterable[Fingerprint], store: Path = STORE) -> None:
-    """Store the definitions of the code digests of jobs, so that a later `why` can name changed functions."""
+def store_modules(found: Iterable[Fingerprint], store: Path = STORE) -> None:
+    """Store the digests of the modules of jobs, so that a later `why` can name changed modules."""
     for fingerprint in found:
         if not (path := store / f"{fingerprint.code}.json").exists():
-            write_json(path, hash_definitions(fingerprint.modules))
+            write_json(path, find_closure(fingerprint.modules))
 
 
-def load_definitions(code: str, store: Path = STORE) -> dict[str, dict[str, str]] | None:
-    """Return the definitions that `store_definitions` stored for a code digest; None if there are none."""
+def load_modules(code: str, store: Path = STORE) -> dict[str, str] | None:
+    """Return module -> digest as `store_modules` stored it for a code digest; None if it did not."""
     try:
         return read_json(store / f"{code}.json")
     except UserError:

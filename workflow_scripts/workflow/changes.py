@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import digest, format_canonical_json, read_json
-from workflow_scripts.provenance.code import hash_definitions
-from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_definitions
+from workflow_scripts.provenance.code import find_closure
+from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_modules
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
@@ -42,8 +42,8 @@ def compare_fingerprints(
         sentences = [f"{key} was {old} and is {new}{origin(key)}" for key, old, new in values]
         yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
-        old = load_definitions(digests["code"])
-        yield join_first(compare_code(old, hash_definitions(now.modules)), "; ") if old else "its code has changed"
+        old = load_modules(digests["code"])
+        yield join_first(compare_code(old, find_closure(now.modules)), "; ") if old else "its code has changed"
 
 
 def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -61,17 +61,15 @@ def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, A
         yield key, old, new
 
 
-def compare_code(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> list[str]:
-    """Return a sentence such as `workflow_scripts/training/loop.py changed: train, update` for each changed module."""
+def compare_code(old: dict[str, str], new: dict[str, str]) -> list[str]:
+    """Return a sentence such as `workflow_scripts/training/loop.py changed` for each changed module, by digests."""
     found = []
     for module in sorted(old.keys() | new.keys()):
-        before, after = old.get(module), new.get(module)
         file = f"{module.replace('.', '/')}.py"
-        if before is None or after is None:
-            found.append(f"{file} is {'now imported' if before is None else 'no longer imported'}")
-        elif before != after:
-            names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
-            found.append(f"{file} changed: {join_first([name or 'module level' for name in names], ', ')}")
+        if module not in old or module not in new:
+            found.append(f"{file} is {'now imported' if module in new else 'no longer imported'}")
+        elif old[module] != new[module]:
+            found.append(f"{file} changed")
     return found
 
 

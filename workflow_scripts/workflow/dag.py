@@ -21,7 +21,7 @@ from workflow_scripts.config.specs import (
     resolve_data,
     resolve_run,
 )
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_definitions
+from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_modules
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
@@ -57,8 +57,8 @@ class Workflow:
         return str(found)
 
     def store_fingerprints(self) -> None:
-        """Store the definitions of this invocation's code digests, so that a later `why` can name the changed ones."""
-        store_definitions(self.fingerprints.values())
+        """Store the modules of this invocation's code digests, so that a later `why` can name the changed ones."""
+        store_modules(self.fingerprints.values())
 
     # fetch, prepare, candidates
 

@@ -1,4 +1,4 @@
-"""Sentence pairs of Wikipedia and BookCorpus for pre-training. Texts are read in parts; 30 bytes per pair are in memory.
+"""Sentence pairs of Wikipedia and BookCorpus for pre-training, read in parts: 30 bytes per pair are in memory.
 
 Punkt splits each paragraph of Wikipedia into sentences; BookCorpus has one sentence per line and no marks between
 paragraphs or books. A pair is two consecutive sentences. Each sentence is in one pair only, as each is in one sequence
