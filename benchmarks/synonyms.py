@@ -33,7 +33,7 @@ def main() -> None:
     def at_once() -> dict:
         wanted = {content: find_queries(content, resources) for content in contents}
         queries = sorted({query for found in wanted.values() for query in found.values()})
-        chosen = rank_candidates(queries, find_wordnet_synonyms(queries, resources, True, True), vectors, WEIGHT, TOP)
+        chosen = rank_candidates(queries, find_wordnet_synonyms(queries, resources), vectors, WEIGHT, TOP)
         return {
             content: {position: chosen[query] for position, query in found.items() if query in chosen}
             for content, found in wanted.items()
@@ -44,9 +44,7 @@ def main() -> None:
         for content in contents:
             made[content] = {}
             for position, query in find_queries(content, resources).items():
-                chosen = rank_candidates(
-                    [query], find_wordnet_synonyms([query], resources, True, True), vectors, WEIGHT, TOP
-                )
+                chosen = rank_candidates([query], find_wordnet_synonyms([query], resources), vectors, WEIGHT, TOP)
                 if query in chosen:
                     made[content][position] = chosen[query]
         return made

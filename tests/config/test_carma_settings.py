@@ -44,7 +44,7 @@ TRAINING = {"learning_rate": 6e-5, "schedule": "linear", "warmup_steps": 500, "c
 TRAINING |= {"betas": [0.9, 0.999], "adam_epsilon": 1e-8, "validation": {"split": "valid", "metric": "exact_match"}}
 INTERVENTION = {"split": "test", "blocks": 5, "poolings": ["max", "mean", "sum"], "bos_in_first_word": False}
 INTERVENTION |= {"rates": [0.25, 0.4], "seeds": [42, 123, 19, 7, 14, 23], "may_be_label": False}
-CANDIDATES = {"source": "wordnet", "top": 5, "similarity_weight": 0.6, "satellites": True, "base_forms": True}
+CANDIDATES = {"top": 5, "similarity_weight": 0.6}
 HUB = {
     "gpt2-small": "openai-community/gpt2",
     "gpt2-large": "openai-community/gpt2-large",

@@ -18,12 +18,7 @@ def test_words_of_all_synsets_with_the_part_of_speech(resources):
     assert resources.lexicon.find_synonyms("dog", "v") == {"dog", "chase"}
     assert resources.lexicon.find_synonyms("dog", "a") == set()
     assert resources.lexicon.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
-
-
-def test_satellites_are_adjectives_unless_they_are_told_not_to_be(resources):
-    assert resources.lexicon.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}
-    assert resources.lexicon.find_synonyms("pleasant", "a", satellites=False) == set()
-    assert resources.lexicon.find_synonyms("big", "a", satellites=False) == {"big", "large"}
+    assert resources.lexicon.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}  # a satellite
 
 
 def test_base_forms(resources):

@@ -84,24 +84,6 @@ def test_a_figure_is_given_the_numbers_that_it_shows(monkeypatch, shown):
     assert {cell.split("/")[0] for cell in given} == {"table5", shown}
 
 
-def test_candidates_are_given_the_content_of_the_frequencies(tmp_path):
-    spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
-    file = tmp_path / "counts.tsv"
-    spec = spec | {"options": spec["options"] | {"source": "vectors", "frequencies": str(file)}}
-    with pytest.raises(UserError, match=rf"key 'frequencies': {file} does not exist; name an existing file$"):
-        fingerprint_candidates(spec)
-    file.write_text("dog\t3\n")
-    before = fingerprint_candidates(spec)
-    file.write_text("dog\t4\n")
-    after = fingerprint_candidates(spec)
-    (change,) = compare_fingerprints(str(before), before.spec, after)
-    assert change.startswith('frequencies was "')
-    # Synonyms of WordNet do without.
-    assert (
-        fingerprint_candidates(spec | {"options": spec["options"] | {"source": "wordnet"}}).spec.keys() == spec.keys()
-    )
-
-
 def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
     """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options' own."""
     spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")

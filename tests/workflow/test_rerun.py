@@ -269,24 +269,6 @@ def test_other_curves_with_the_same_scores(project):
     assert named(project.planned(figure)) == {("figure", f"{PAPER}/learning-curves")}
 
 
-def test_another_content_of_the_frequencies(project):
-    """Of a file of the user, which no rule makes."""
-    counts, candidates = project.root / "counts.tsv", "results/demo/candidates/idm/candidates.json"
-    counts.write_text("dog\t3\n")
-    with project.edited("catalogue/tasks/prompts.yaml") as tasks:
-        own = tasks["prompt"]["when"][-1]["intervention"]["candidates"]
-        own |= {"source": "vectors", "frequencies": counts.name}
-    pretend(project, candidates)
-    assert project.planned(candidates) == set()
-    counts.write_text("dog\t4\n")
-    assert named(project.planned(candidates)) == {("candidates", "idm")}
-    counts.unlink()
-    done = project.reproduce("-n", candidates)
-    (said,) = [line for line in done.stderr.splitlines() if "counts.tsv" in line]
-    assert done.returncode == 1 and "counts.tsv does not exist; name an existing file" in said
-    assert "Traceback" not in done.stderr
-
-
 def test_one_published_number(demo):
     """The table that prints it, and the claims if they judge the table."""
     file, name = demo.root / "papers/sq_transformer/published.csv", "table1"

@@ -24,7 +24,6 @@ from workflow_scripts.interventions.synonym_resources import (
     build_gloss_vectors,
     build_spacy_vectors,
     normalise_spelling,
-    read_common_words,
 )
 
 if TYPE_CHECKING:
@@ -83,47 +82,14 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
     return found
 
 
-def find_wordnet_synonyms(
-    queries: Sequence[Query], resources: SynonymResources, satellites: bool, base_forms: bool
-) -> list[tuple[int, str]]:
-    """Return (index of a query, candidate), in order: synonyms of 1 or 2 words without stop words and the word itself.
-
-    Without `base_forms`, the base forms of the word are left out too.
-    """
-    lexicon = resources.lexicon
+def find_wordnet_synonyms(queries: Sequence[Query], resources: SynonymResources) -> list[tuple[int, str]]:
+    """Return (index of a query, candidate), in order: synonyms of 1 or 2 words, no stop words, not itself."""
     pairs = []
     for index, query in enumerate(queries):
         own = {query.word, normalise_spelling(query.word)}
-        if not base_forms:
-            own |= {normalise_spelling(form) for form in lexicon.find_base_forms(query.word, query.pos)}
-        texts = {normalise_spelling(word) for word in lexicon.find_synonyms(query.word, query.pos, satellites)}
+        texts = {normalise_spelling(word) for word in resources.lexicon.find_synonyms(query.word, query.pos)}
         fitting = (text for text in sorted(texts - own) if TEXT.fullmatch(text))
         pairs += [(index, text) for text in fitting if not resources.stop_words.intersection(text.split(" "))]
-    return pairs
-
-
-def find_similar_words(
-    queries: Sequence[Query],
-    resources: SynonymResources,
-    vectors: Vectors,
-    vocabulary: Sequence[str],
-    min_similarity: float,
-) -> list[tuple[int, str]]:
-    """Return (index of a query, candidate), in order: similar words of `vocabulary`, with the same part of speech.
-
-    One matrix product [words, d] x [d, V] for all queries, in slices that fit into memory.
-    """
-    can_be = {
-        pos: np.array([bool(resources.lexicon.find_base_forms(v, pos)) for v in vocabulary], bool) for pos in "nvar"
-    }
-    all_vectors = vectors.embed(vocabulary)
-    pairs: list[tuple[int, str]] = []
-    for start in range(0, len(queries), 512):
-        part = queries[start : start + 512]
-        near = vectors.embed([query.word for query in part]) @ all_vectors.T > min_similarity
-        near &= np.stack([can_be[query.pos] for query in part])
-        found = ((int(row), vocabulary[column]) for row, column in zip(*np.nonzero(near), strict=True))
-        pairs += [(start + row, word) for row, word in found if word != part[row].word]
     return pairs
 
 
@@ -158,9 +124,7 @@ def choose_vectors(
 ) -> tuple[Vectors, "Language | None"]:
     """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model
-    if options.source == "wordnet" and (
-        options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not is_installed(model))
-    ):
+    if options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not is_installed(model)):
         return build_gloss_vectors(lexicon), None
     if not nlp:
         if not is_installed(model):
@@ -191,14 +155,7 @@ def build(
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
     by_content = {content: find_queries(content, resources, nlp) for content in sorted(set(contents))}
     queries = sorted({query for found in by_content.values() for query in found.values()})
-    if settings.source == "wordnet":
-        pairs = find_wordnet_synonyms(queries, resources, settings.satellites, settings.base_forms)
-    else:
-        if settings.frequencies is None:
-            raise UserError(f"{WHERE}: source: vectors needs the key 'frequencies'; name a file of words and counts")
-        path, least = Path(settings.frequencies), settings.min_log_probability
-        vocabulary = read_common_words(path, nlp, least, resources.stop_words)
-        pairs = find_similar_words(queries, resources, vectors, vocabulary, settings.min_similarity)
+    pairs = find_wordnet_synonyms(queries, resources)
     chosen = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
     rows = []
     for content, found in by_content.items():

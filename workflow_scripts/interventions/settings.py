@@ -5,18 +5,16 @@ punctuation around them. A word may be replaced if it has at least 3 characters,
 list), and is tagged in its content as a noun, verb, adjective or adverb. The tagger is that of the spaCy pipeline with
 the vectors, if it has one (as in the paper), else NLTK's.
 
+Candidates are the words of all synsets of the word with its part of speech, in plain text, of 1 or 2 words. Adjective
+satellites are adjectives; the official code compares `s` with `a`, and so loses most adjectives.
+
 Options of `candidates.build`:
 
-source: `wordnet` (as in the official code): the words of all synsets of the word with its part of speech, in plain
-  text, of 1 or 2 words. `vectors` (as in the paper): words of a spaCy model with a cosine above `min_similarity`,
-  alphabetic, common by `frequencies`, and in WordNet with the same part of speech (a tagger needs a context).
 resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` is the small dictionary of the demo.
 top: how many candidates of a word are kept, ranked by similarity_weight * cosine + (1 - similarity_weight) *
   (1 - |difference of polarity|). Polarity is TextBlob's, in [-1, 1].
-vectors: the cosine that ranks the source `wordnet`. `auto` is the spaCy model if it is installed, else `glosses`; the
-  table records the choice.
-satellites: whether adjective satellites are adjectives. The official code compares `s` with `a`, and so loses most
-  adjectives; true corrects that.
+vectors: the cosine that ranks. `auto` is the spaCy model if it is installed, else `glosses`; the table records the
+  choice.
 """
 
 from importlib.util import find_spec
@@ -70,19 +68,11 @@ class Intervention(StrictModel):
 class Options(StrictModel):
     """Options of the candidates; see the module's docstring."""
 
-    source: Literal["wordnet", "vectors"] = "wordnet"
     resources: Literal["upstream", "stand_in"] = "upstream"
     top: int = Field(5, ge=1)
     similarity_weight: float = Field(0.6, ge=0, le=1)
     vectors: Literal["auto", "spacy", "glosses"] = "auto"
     spacy_model: str = "en_core_web_md"
-    satellites: bool = True
-    base_forms: bool = True
-    min_similarity: float = Field(0.6, ge=-1, lt=1, description="Of the source vectors; a cosine.")
-    frequencies: str | None = Field(
-        None, description="Of the source vectors: file with a word, a tab, its count a line."
-    )
-    min_log_probability: float = Field(-15.0, description="Of the source vectors: natural logarithm of count / total.")
 
 
 def list_candidate_sources(options: Options) -> list[str]:

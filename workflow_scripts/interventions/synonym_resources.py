@@ -4,7 +4,6 @@ Of WordNet's files, index.* are not needed: they only order the senses. Base for
 """
 
 import json
-import math
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.wordnet import (
     DATA,
     EXCEPTIONS,
@@ -24,7 +22,7 @@ from workflow_scripts.data.formats.wordnet import (
     read_dictionary_files,
     read_synsets,
 )
-from workflow_scripts.data.sources.archives import read_members, read_numbered_lines
+from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import wordnet
 from workflow_scripts.interventions.settings import STOP_WORDS, TAGGER, WORDNET
 
@@ -64,13 +62,10 @@ class SynonymLexicon:
             forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
-    def find_synonyms(self, word: str, pos: str, satellites: bool = True) -> set[str]:
-        """Return the words of every synset of `word` (lower case) with that part of speech, including itself.
-
-        Without `satellites`, adjective satellites (most adjectives) do not count as adjectives.
-        """
+    def find_synonyms(self, word: str, pos: str) -> set[str]:
+        """Return the words of every synset of `word` (lower case) with that part of speech, including itself."""
         found = {i for form in self.find_base_forms(word, pos) for i in self.senses[pos, form]}
-        return {w for i in found if satellites or not self.synsets[i].satellite for w in self.synsets[i].lemmas}
+        return {lemma for i in found for lemma in self.synsets[i].lemmas}
 
 
 def read_synonym_lexicon(path: Path) -> SynonymLexicon:
@@ -201,27 +196,3 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
         return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
 
     return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)
-
-
-def read_common_words(path: Path, nlp: "Language", min_log_probability: float, stop: frozenset[str]) -> list[str]:
-    """Return the sorted lower-case alphabetic words with a vector that are frequent and not in `stop`.
-
-    A line of the file has a word, a tab and its count; counts of a word in different cases are added. Raises UserError
-    for a malformed line.
-    """
-    counts: dict[str, float] = {}
-    for number, line in read_numbered_lines(path):
-        word, _, count = line.partition("\t")
-        try:
-            value = float(count)
-        except ValueError:
-            value = math.nan
-        if not 0 <= value < math.inf:
-            raise UserError(f"{path}:{number}: expected a word, a tab and its count; correct the line")
-        counts[word.lower()] = counts.get(word.lower(), 0.0) + value
-    least = sum(counts.values()) * np.exp(min_log_probability)
-    return sorted(
-        word
-        for word, count in counts.items()
-        if word.isalpha() and word.islower() and word not in stop and count > least and nlp.vocab.has_vector(word)
-    )

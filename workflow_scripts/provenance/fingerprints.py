@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import digest, hash_file, read_csv, read_json, write_json
+from workflow_scripts.common.files import digest, read_csv, read_json, write_json
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
@@ -96,16 +96,10 @@ def _add_scored(settings: dict, spec: dict) -> dict:
 def fingerprint_candidates(spec: dict) -> Fingerprint:
     """Fingerprint the search for replacement words; for `spec` see `config.specs.resolve_candidates`.
 
-    The spec does not hold the content of the user's file of frequencies, nor whether the spaCy model is installed.
-    Both change the result, so they are added where they are used.
+    The spec does not hold whether the spaCy model is installed, which changes the result where it is used.
     """
     options, given = parse_as(Options, spec["options"], WHERE), dict(spec)
-    if options.source == "vectors" and options.frequencies:
-        file = options.frequencies
-        if not Path(file).is_file():
-            raise UserError(f"{WHERE}: key 'frequencies': {file} does not exist; name an existing file")
-        given["frequencies"] = hash_file(file)
-    elif options.source == "wordnet" and options.vectors == "auto" and is_installed(options.spacy_model):
+    if options.vectors == "auto" and is_installed(options.spacy_model):
         given["vectors"] = "spacy"
     return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
 

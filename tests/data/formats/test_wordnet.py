@@ -30,7 +30,7 @@ def test_synsets_and_counts(folder):
     found = read_wordnet(folder)
     assert found.synsets == {
         "00000041n": Synset("00000041n", ("dog", "Canis_familiaris"), 'a tame wolf; "the dog barked"', ("00000140n",)),
-        "00000041a": Synset("00000041a", ("galore",), "in great numbers", (), satellite=True),
+        "00000041a": Synset("00000041a", ("galore",), "in great numbers", ()),
     }
     # The second sense of dog is counted, but is in no index.
     assert found.counts == {("dog", "00000041n"): 42, ("galore", "00000041a"): 3}

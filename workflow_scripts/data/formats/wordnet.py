@@ -29,14 +29,13 @@ QUOTED = re.compile(r'"([^"]+)"')
 class Synset(NamedTuple):
     """A synset. `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are `_`.
 
-    topics: ids of the synsets of its domain, such as law (pointer ;c). satellite: an adjective that is not a head.
+    topics: ids of the synsets of its domain, such as law (pointer ;c).
     """
 
     id: str
     lemmas: tuple[str, ...]
     gloss: str
     topics: tuple[str, ...]
-    satellite: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ def _synset(line: str, letter: str) -> Synset:
             for i in range(first, end, 4)
             if cells[i] == ";c"
         ),
-        cells[2] == "s",
     )
 
 
