@@ -10,7 +10,6 @@ from scipy import stats
 
 from workflow_scripts.evaluation.statistics import (
     SuccessRates,
-    average_over_seeds_and_items,
     bootstrap_over_examples,
     compare_independent,
     compare_paired,
@@ -145,25 +144,6 @@ def test_success_rates_are_scipys_tests(left_n, right_n, data, quantile):
 def test_q_values_are_scipys(p_values):
     expected = stats.false_discovery_control(p_values) if p_values else []
     assert compute_q_values(p_values) == pytest.approx(list(expected))
-
-
-def test_seeds_and_items_by_hand():
-    # Rows 1, 3 and 2, 6: mean 3. MS of seeds 2 * 2 = 4, of items 2 * 4.5 = 9, rest 1: error^2 = max(4, 9, 12) / 4.
-    effect = average_over_seeds_and_items(np.array([[1.0, 3.0], [2.0, 6.0]]))
-    assert effect.value == 3 and effect.error == pytest.approx(math.sqrt(3.0))
-    assert effect.freedom == pytest.approx(12**2 / (4**2 + 9**2 + 1))
-
-
-@pytest.mark.parametrize(("seeds", "items"), [(5, 15), (5, 100), (9, 40)])
-@pytest.mark.parametrize("parts", [(1.0, 1.0, 3.0), (0.2, 1.0, 1.0), (1.0, 0.1, 1.0)])
-def test_the_interval_over_seeds_and_items_covers_the_truth(seeds, items, parts):
-    generator, covered, trials = np.random.default_rng(8), 0, 600
-    for _ in range(trials):
-        table = parts[0] * generator.normal(size=(seeds, 1)) + parts[1] * generator.normal(size=items)
-        table += parts[2] * generator.normal(size=(seeds, items))
-        low, high = average_over_seeds_and_items(table).compute_interval()
-        covered += low <= 0 <= high
-    assert 0.92 <= covered / trials <= 1
 
 
 def test_bootstrap_agrees_with_a_slow_loop():

@@ -139,26 +139,6 @@ def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_mode
     assert found == Counter(product(("idm", "sst"), MODELS.values(), ("ft", "carma"), ("synonyms",)))
 
 
-def test_intervals_over_items_are_of_the_models_and_measures_of_their_rows():
-    content = load_catalogue(ROOT).papers["carma"]
-    entry, table = content.analyses["items-and-seeds"], content.displays["table-items"]
-    found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
-    assert found == Counter(product(("idm",), MODELS.values(), ("ft", "carma"), ("synonyms",)))
-    assert entry["options"]["means"] == {"six models": [METHODS[model] for model in SIX]}
-    own = {"item_set": "own_correct"}
-    measures = {f"CS {rate:.0%}": own | {"intervention": "synonyms", "rate": rate} for rate in (0.25, 0.4)}
-    measures["CAP first"] = own | {"intervention": "cap", "layer": entry["options"]["layer"]}
-    measures["accuracy"] = {"item_set": "all"}
-    subsets = MODELS | {"six models": "six models"}
-    rows = {
-        f"{name} {measure}": {"subset": subsets[name]} | measures[measure] for name in subsets for measure in measures
-    }
-    shown = {row["row"]: {key: row[key] for key in row if key not in ("row", "group")} for row in table["rows"]}
-    assert shown == rows
-    metrics = ["difference", "seeds_low", "seeds_high", "both_low", "both_high", "items"]
-    assert [column["metric"] for column in table["columns"]] == metrics
-
-
 # Statement, and below it relation, least effect, and the cells: <left|right>.
 CLAIMS = """
 CARMA is more accurate than fine-tuning alone on {task}, {model}

@@ -206,28 +206,6 @@ def compute_q_values(p_values: Sequence[float]) -> list[float]:
     return q.tolist()
 
 
-def average_over_seeds_and_items(differences: np.ndarray) -> Effect:
-    """Return the mean of the paired `differences` [seeds, items], as an effect that generalises to both.
-
-    Two-way analysis of variance with random seeds and items: error^2 = max(MS_S, MS_I, MS_S + MS_I - MS_SI) / (n I),
-    with Satterthwaite's degrees of freedom of MS_S + MS_I - MS_SI, at least 1.
-    """
-    table = np.asarray(differences, dtype=float)
-    n, items = table.shape
-    mean, method = float(table.mean()), "Student's t over seeds and items"
-    if n < 2 or items < 2:
-        return Effect(mean, None, None, n, method)
-    by_seed, by_item = table.mean(axis=1), table.mean(axis=0)
-    seeds_part, items_part = items * by_seed.var(ddof=1), n * by_item.var(ddof=1)
-    rest = table - by_seed[:, None] - by_item[None] + mean
-    rest_part = float((rest**2).sum()) / ((n - 1) * (items - 1))
-    together = seeds_part + items_part - rest_part
-    below = seeds_part**2 / (n - 1) + items_part**2 / (items - 1) + rest_part**2 / ((n - 1) * (items - 1))
-    error = math.sqrt(max(seeds_part, items_part, together) / (n * items))
-    freedom = float(together**2 / below) if below > 0 else n - 1.0
-    return Effect(mean, error, max(1.0, freedom), n, method)
-
-
 def bootstrap_over_examples(
     left: np.ndarray, right: np.ndarray, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> tuple[float, float]:
