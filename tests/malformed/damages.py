@@ -58,6 +58,7 @@ YAML: dict[str, Damage] = TEXT | {
     "an unknown key": lambda old: old + b"\nno_such_key: 1\n",
     "a binary": lambda old: b"scale: !!binary aGVsbG8=",
     "a set": lambda old: b"scale: !!set {a, b}",
+    "nothing for lists and mappings": lambda old: re.sub(rb"(?m)^( +[a-z]+:) [\[{].*$", rb"\1", old),
 }
 CSV: dict[str, Damage] = TEXT | {
     "no header": lambda old: b"".join(old.splitlines(keepends=True)[1:]) or b"x",

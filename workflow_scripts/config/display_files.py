@@ -21,7 +21,7 @@ from workflow_scripts.config.display_schema import (
 )
 
 EACH = Field(None, description="Axes whose members this entry combines; `{key: axis}` also sets the key to the label.")
-Each = Annotated[list[str | dict[str, Any]] | dict[str, str | dict[str, Any]] | None, EACH]
+Each = Annotated[list[str | dict[str, Any]] | dict[str, str | dict[str, Any]], EACH]
 AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
 
 
@@ -32,7 +32,7 @@ def make_entry_model(*models: type[BaseModel], **more: Any) -> Any:
         for name, field in model.model_fields.items():
             plain: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
             if name != "kind" or model is Claim:
-                fields[name] = (plain | None, Field(None, description=field.description))
+                fields[name] = (plain, Field(None, description=field.description))
     doc = models[0].__doc__
     return create_model(models[0].__name__, __base__=StrictModel, __doc__=doc, **(fields | more))
 
@@ -44,28 +44,28 @@ def _choose_display(entry: Any) -> str:
 
 _row, _column = make_entry_model(Row, each=(Each, None)), make_entry_model(Column, each=(Each, None))
 _runs, _analysed = make_entry_model(Runs, each=(Each, None)), make_entry_model(AnalysedRuns, each=(Each, None))
-_member = make_entry_model(AnalysedRuns, Selection, task=(str | list[str] | None, None))
-_extends = (str | None, Field(None, description="Entry of the same list that this one copies; its own keys win."))
+_member = make_entry_model(AnalysedRuns, Selection, task=(str | list[str], None))
+_extends = (str, Field(None, description="Entry of the same list that this one copies; its own keys win."))
 Table = make_entry_model(
     TableDisplay,
     extends=_extends,
-    rows=(_row | list[_row] | None, None),
-    columns=(_column | list[_column] | None, None),
-    cells=(make_entry_model(Selection) | None, Field(None, description="What all cells share.")),
+    rows=(_row | list[_row], None),
+    columns=(_column | list[_column], None),
+    cells=(make_entry_model(Selection), Field(None, description="What all cells share.")),
 )
-Figure = make_entry_model(FigureDisplay, extends=_extends, runs=(_runs | list[_runs] | None, None))
-AnalysisEntry = make_entry_model(Analysis, extends=_extends, runs=(_analysed | list[_analysed] | None, None))
+Figure = make_entry_model(FigureDisplay, extends=_extends, runs=(_runs | list[_runs], None))
+AnalysisEntry = make_entry_model(Analysis, extends=_extends, runs=(_analysed | list[_analysed], None))
 _cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
 ClaimEntry = make_entry_model(
     Claim,
     claim=(str, ...),
-    each=(list[Any] | None, None),
+    each=(list[Any], None),
     when=(
-        list[dict[str, Any]] | None,
+        list[dict[str, Any]],
         Field(None, description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."),
     ),
-    left=(str | list[str] | _cells | None, None),
-    right=(str | float | list[str] | _cells | None, None),
+    left=(str | list[str] | _cells, None),
+    right=(str | float | list[str] | _cells, None),
 )
 
 
