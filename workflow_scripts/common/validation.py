@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -133,26 +133,20 @@ def _place(error: Any, content: Any) -> list[str | int]:
 
 def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
     """Return the field names of the model, or of all members of the union of models, at `location` inside `model`."""
-    schema = model.model_json_schema()
-
-    def members(node: dict) -> list[dict]:
-        """List what the node refers to, or the members of a union."""
-        if "$ref" in node:
-            return members(schema["$defs"][node["$ref"].rsplit("/", 1)[1]])
-        union = [*node.get("anyOf", []), *node.get("oneOf", [])]
-        return [inner for one in union for inner in members(one)] if union else [node]
-
-    def inside(node: dict, key: str | int) -> Iterator[dict]:
-        """Yield what `node` may have at `key`."""
-        if isinstance(key, int):
-            yield from [node["items"]] if isinstance(node.get("items"), dict) else []
-        elif key in node.get("properties", {}):
-            yield node["properties"][key]
-        else:  # a dict's values; in patternProperties if its keys have a pattern
-            values = (node.get("additionalProperties"), *node.get("patternProperties", {}).values())
-            yield from (value for value in values if isinstance(value, dict))
-
-    nodes = members(schema)
+    models = [model]
     for key in location:
-        nodes = [inner for node in nodes for one in inside(node, key) for inner in members(one)]
-    return [name for node in nodes for name in node.get("properties", ())]
+        inside = [inner for one in models for inner in _models_in(_fields(one).get(key))]
+        models = inside or models  # an item of a list and a value of a dict are of the models that their type names
+    return [name for one in models for name in _fields(one)]
+
+
+def _fields(model: type[BaseModel]) -> dict[str | int, Any]:
+    """Return the types of a model's fields by their names in files."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that a type names: itself, or members of a union, a list or a dict."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models_in(part)]
