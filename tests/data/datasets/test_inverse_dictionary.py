@@ -7,7 +7,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.datasets.inverse_dictionary import (
-    SOURCES,
+    SOURCE,
     Item,
     clean_definition,
     find_items,
@@ -123,7 +123,7 @@ def test_the_stand_in_and_the_same_folder_as_a_source(tmp_path):
         "train": 248, "valid": 30, "test": 30
     }  # fmt: skip
     write_wordnet(tmp_path)
-    read = prepare_data(inverse_dictionary, {}, {SOURCES[0]: tmp_path})
+    read = prepare_data(inverse_dictionary, {}, {SOURCE: tmp_path})
     assert read.tables == made.tables and read.protocol == "reduced"
     keys = [key for table in made.tables.values() for key in table["item"]]
     assert len(set(keys)) == len(keys)
@@ -133,12 +133,12 @@ def test_a_dictionary_without_counts_is_one_line(tmp_path):
     write_wordnet(tmp_path)
     (tmp_path / "cntlist.rev").unlink()
     with pytest.raises(UserError, match=r"^\S+: cntlist\.rev, which counts [^\n]* is missing or empty; add it$"):
-        prepare_data(inverse_dictionary, {}, {SOURCES[0]: tmp_path})
+        prepare_data(inverse_dictionary, {}, {SOURCE: tmp_path})
 
 
 @pytest.mark.parametrize("by", ["item", "word"])
 def test_sizes_of_the_real_data(mirror, by):
-    prepared = prepare_data(inverse_dictionary, {"split_by": by}, {SOURCES[0]: mirror / SOURCES[0]})
+    prepared = prepare_data(inverse_dictionary, {"split_by": by}, {SOURCE: mirror / SOURCE})
     assert {split: len(table["item"]) for split, table in prepared.tables.items()} == {
         "train": 11_948, "valid": 1_493, "test": 1_493
     }  # fmt: skip

@@ -97,7 +97,7 @@ def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_pa
     }
     (tmp_path / "dict").mkdir()
     made_up_dictionary.write_wordnet(tmp_path / "dict")
-    sources = {inverse_dictionary.SOURCES[0]: tmp_path / "dict", sst.SOURCE: pack(tmp_path / "trees.zip", trees)}
+    sources = {inverse_dictionary.SOURCE: tmp_path / "dict", sst.SOURCE: pack(tmp_path / "trees.zip", trees)}
     prepared = prepare_data(pretraining_text, {"tokenizer": "bpe", "vocabulary_size": 400}, sources)
     texts = {text for split in texts_of(prepared).values() for text in split}
     assert "quite long" in texts and not texts & {"good fun", "dull stuff"}

@@ -5,7 +5,7 @@ import tarfile
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.inverse_dictionary import SOURCES
+from workflow_scripts.data.datasets.inverse_dictionary import SOURCE
 from workflow_scripts.data.formats.wordnet import NEEDED, Synset, read_wordnet
 from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
@@ -85,7 +85,7 @@ def test_missing_files(folder):
 
 
 def test_the_real_dictionary(mirror):
-    found = read_wordnet(mirror / SOURCES[0])
+    found = read_wordnet(mirror / SOURCE)
     assert len(found.synsets) == 117_659
     parts = [sum(key.endswith(letter) for key in found.synsets) for letter in "nvar"]
     assert parts == [82_115, 13_767, 18_156, 3_621]  # as wnstats(7WN) has them

@@ -18,7 +18,7 @@ from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_col
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wordnet as stand_in
 
-SOURCES = ("wordnet/wordnet-3.0-dict.tar.xz", "wordnet/wordnet.zip", "wordnet/WNdb-3.0.tar.gz")
+SOURCE = "wordnet/wordnet-3.0-dict.tar.xz"
 SPLIT_SEED = 42
 ONE_WORD = re.compile(r"[A-Za-z]{2,}")
 TOPIC = re.compile(r"^\(([^()]*)\)\s*")
@@ -68,7 +68,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
     """Read the dictionary of the options. Raises UserError if it is missing, malformed or has no word counts."""
     with settings.open_sources(sources, stand_in.write_wordnet) as files:
-        path = settings.find_source(files, *SOURCES)
+        path = settings.find_source(files, SOURCE)
         wordnet = read_wordnet(path)
     if not wordnet.counts:  # needed to select words
         raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.datasets.contamination import normalise_words, read_evaluation_texts
 from workflow_scripts.data.formats import hownet, wikitext
 from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
@@ -25,8 +26,6 @@ from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
 class Options(DataOptions):
@@ -52,7 +51,7 @@ class TextPair(NamedTuple):
 def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for missing or malformed sources."""
     with settings.open_sources(sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
-        pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, WORDNET))))
+        pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, inverse_dictionary.SOURCE))))
         folder, _ = (settings.find_source(files, name).parent for name in hownet.SOURCES)
         known, names = hownet.read_sememes(folder)
     notes = []
