@@ -37,7 +37,7 @@ from workflow_scripts.tasks.seq2seq.problem import WordLoss
         (cat, {"codes": 0}, "key 'codes' is 0"),
         (cat, {"score": "euclidean"}, "input should be 'dot' or 'cosine'"),
         (cat, {"readout": "last"}, "readout is last; this model has mix, cont, comp"),
-        (cat, {"code_droput": 0.1}, "did you mean 'code_dropout'"),
+        (cat, {"droput": 0.1}, "did you mean 'dropout'"),
     ],
 )
 def test_wrong_settings_of_the_models(model, settings, message):

@@ -7,12 +7,10 @@ from workflow_scripts.models.sq_transformer.quantisation import Quantiser, apply
 from workflow_scripts.models.sq_transformer.settings import Settings
 
 
-def quantiser(
-    codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, count_padding=False, gradient=True, seed=0
-):
+def quantiser(codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, gradient=True, seed=0):
     torch.manual_seed(seed)
     options = {"similarity": "cosine" if cosine else "euclidean", "ema_decay": ema_decay, "width": width}
-    options |= {"padding_moves_codes": count_padding, "codebook_gradient": gradient}
+    options |= {"codebook_gradient": gradient}
     return Quantiser(codes, Settings.model_construct(**options), mask_code)
 
 
@@ -72,14 +70,14 @@ def test_straight_through_has_the_value_of_the_code_and_the_gradient_of_the_word
     assert torch.equal(embedded.grad, weights)
 
 
-def moved_by_loop(codebook, batches, decay, count_padding):
+def moved_by_loop(codebook, batches, decay):
     """The new codebook: for each code, the mean direction of its members in all batches, one word at a time."""
     result = []
     for k, code in enumerate(codebook):
         directions = []
         for embedded, codes, real in batches:
             for word, own, counts in zip(embedded.flatten(0, 1), codes.flatten(), real.flatten(), strict=True):
-                if own == k and (counts or count_padding):
+                if own == k and counts:
                     length = word.norm()
                     directions.append(word / length if length > 0 else word)
         towards = torch.stack(directions).mean(dim=0) if directions else code
@@ -91,13 +89,12 @@ def moved_by_loop(codebook, batches, decay, count_padding):
 @settings(max_examples=30, deadline=None)
 @given(
     decay=st.floats(0.5, 0.999),
-    count_padding=st.booleans(),
     batches=st.integers(1, 2),
     mask_code=st.booleans(),
     seed=st.integers(0, 999),
 )
-def test_after_step_equals_the_loop(decay, count_padding, batches, mask_code, seed):
-    model = quantiser(mask_code=mask_code, ema_decay=decay, count_padding=count_padding, seed=seed)
+def test_after_step_equals_the_loop(decay, batches, mask_code, seed):
+    model = quantiser(mask_code=mask_code, ema_decay=decay, seed=seed)
     before, seen = model.codebook.detach().clone(), []
     for _ in range(batches):
         real = torch.rand(3, 2) < 0.7
@@ -106,20 +103,10 @@ def test_after_step_equals_the_loop(decay, count_padding, batches, mask_code, se
         model.observe(embedded, codes, real)
         seen.append((embedded, codes, real))
     model.finish_step()
-    torch.testing.assert_close(model.codebook.detach(), moved_by_loop(before, seen, decay, count_padding))
+    torch.testing.assert_close(model.codebook.detach(), moved_by_loop(before, seen, decay))
     again = model.codebook.detach().clone()
     model.finish_step()
     assert torch.equal(model.codebook, again)
-
-
-def test_a_code_that_holds_only_padding_shrinks_only_if_padding_counts():
-    for count_padding, factor in ((True, 0.9), (False, 1.0)):
-        model = quantiser(count_padding=count_padding)
-        before = model.codebook.detach().clone()
-        zeros, real = torch.zeros(2, 1, 8), torch.zeros(2, 1, dtype=torch.bool)
-        model.observe(zeros, torch.full((2, 1), 3), real)
-        model.finish_step()
-        torch.testing.assert_close(model.codebook[3].detach(), factor * before[3])
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.5])

@@ -195,39 +195,6 @@ def test_more_padding_changes_no_part(name):
         torch.testing.assert_close(padded[part], value, atol=2e-5, rtol=1e-4, msg=part)
 
 
-def test_padding_may_count_as_in_the_official_code():
-    model = make("sal-code", dropout=0.0)
-    torch.manual_seed(0)
-    terms = model(batch().source, batch().target_in).terms
-    torch.manual_seed(0)
-    _, parts = build({"padding_counts": True}, WordLoss())(model, batch())
-    everywhere = torch.ones_like(terms["source_real"])
-    expected = compute_commitment(terms["source_embedded"], terms["source_vectors"], everywhere)
-    torch.testing.assert_close(parts["commitment_source"], expected.detach())
-    expected = compute_commitment(terms["source_output"], terms["source_output_vectors"], everywhere)
-    torch.testing.assert_close(parts["output_commitment_source"], expected.detach())
-    # Each real position but the last column predicts the next code, also that of padding.
-    losses = [
-        torch.nn.functional.cross_entropy(terms["source_output_scores"][s, b], terms["source_codes"][s + 1, b])
-        for b, length in enumerate((6, 3, 4, 2))
-        for s in range(min(length, 5))
-    ]
-    torch.testing.assert_close(parts["next_code_source"], torch.stack(losses).mean().detach())
-    _, usual = build({}, WordLoss())(model, batch())
-    torch.testing.assert_close(parts["commitment_target"], usual["commitment_target"])
-
-
-@pytest.mark.parametrize(("side", "default"), [("source", 3), ("target", 0)])
-def test_entropy_of_a_side_may_be_left_out_of_batches_of_single_words(side, default):
-    """Single words have two positions, with the end symbol. The official code counts them on the target."""
-    model, lengths = make("sal-code"), [(2, 2), (2, 3)] if side == "source" else [(2, 3), (2, 2)]
-    for least in (default, 2, 3):
-        options = {} if least == default else {f"entropy_min_length_{side}": least}
-        loss, parts = build(options, WordLoss())(model, batch(*lengths))
-        assert (f"entropy_{side}" in parts) == (least < 3) and f"cluster_{side}" in parts and loss.isfinite()
-        assert f"entropy_{side}" in build(options, WordLoss())(model, batch((2, 3), (2, 3)))[1]
-
-
 def test_evaluation_gives_the_word_cross_entropy_alone():
     loss, parts = build({}, WordLoss())(make("sal-code").eval(), batch())
     assert list(parts) == ["word"]

@@ -168,20 +168,14 @@ def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, fold
     assert found == [[1, 4], [1, 4], [2, 3], [5]]
 
 
-def test_masked_words_and_words_of_several_pieces_can_be_left_out(tokenizer, folder):
+def test_every_word_counts_once_however_many_pieces_it_has(tokenizer, folder):
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).ids) for word in ("goat", "runners", "on")}
     assert min(pieces.values()) == 1 < max(pieces.values())
     texts = [("goat runners on", "on runners goat")] * 50
     every = pairs_of(tokenizer, texts, lexicon=lexicon)
     rows = np.arange(50)
-    total = every.make_batch(rows, np.random.default_rng(0)).share.sum().item()
-    assert total == pytest.approx(300)
-    single = pairs_of(tokenizer, texts, lexicon=lexicon, several_pieces=False)
-    expected = 100 * sum(count == 1 for count in pieces.values())
-    assert single.make_batch(rows, np.random.default_rng(0)).share.sum().item() == pytest.approx(expected)
-    seen = pairs_of(tokenizer, texts, lexicon=lexicon, masked_words=False).make_batch(rows, np.random.default_rng(0))
-    assert not seen.share[seen.labels.ne(IGNORED)].any() and 150 < seen.share.sum() < 270
+    assert every.make_batch(rows, np.random.default_rng(0)).share.sum().item() == pytest.approx(300)
 
 
 def test_words_are_found_however_many_there_are(tokenizer, folder):

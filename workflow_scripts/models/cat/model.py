@@ -35,14 +35,10 @@ class CatConfig(BertConfig):
     attention: str = "relu"
     score: str = "dot"
     normalisation: str = "l2"
-    code_dropout: float = 0.0
     output_projection: bool = True
     value_bias: bool = False
-    detach_query: bool = False
     mixing: str = "shared"
-    mixing_masks_padding: bool = True
     mixing_residual: bool = False
-    next_input: str = "mix"
 
 
 def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
@@ -85,26 +81,23 @@ class CodebookAttention(GradientCheckpointingLayer):
         self.value = nn.Linear(width, width, bias=config.value_bias)
         self.output = nn.Linear(width, width, bias=False) if config.output_projection else nn.Identity()
         self.scale = nn.Parameter(torch.ones(1))
-        self.dropout = nn.Dropout(config.code_dropout)
         self.cosine, self.dense = config.score == "cosine", config.attention == "softmax"
-        self.detach_query = config.detach_query
         # The root mean square of K weights has the factor sqrt(K).
         self.factor = codes**0.5 if config.normalisation == "rms" else 1.0
 
     def forward(self, states: Tensor) -> tuple[Tensor, CodeWeights]:
         """Return (h_comp [B, S, d], weights of the codes) for h_cont [B, S, d]."""
-        query = self.query(states.detach() if self.detach_query else states)
-        key = self.key(self.codebook)
+        query, key = self.query(states), self.key(self.codebook)
         if self.cosine:
             query, key = normalize(query, dim=-1), normalize(key, dim=-1)
         else:
             key = key * key.size(-1) ** -0.5
         scores = query @ key.T
         if self.dense:
-            weights = self.dropout(scores.softmax(-1))
+            weights = scores.softmax(-1)
             scale = self.scale.expand(*weights.shape[:-1], 1)
         else:
-            weights = self.dropout(scores.relu())
+            weights = scores.relu()
             norm = torch.linalg.vector_norm(weights, dim=-1, keepdim=True)
             scale = self.factor * self.scale / (norm + EPSILON)
         # Scaling d features gives the same result as scaling K weights, with less work.
@@ -120,13 +113,13 @@ class StreamMixer(GradientCheckpointingLayer):
         width = config.hidden_size
         self.projections, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps) if config.mixing_residual else None
-        self.dropout, self.masks = config.attention_probs_dropout_prob, config.mixing_masks_padding
+        self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
         """Mix cont and comp [B, S, d] into [B, S, d]; real [B, S] bool, False on padding."""
         both = torch.cat([cont, comp], dim=1)
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
-        seen = None if real is None or not self.masks else torch.cat([real, real], dim=1)[:, None, None]
+        seen = None if real is None else torch.cat([real, real], dim=1)[:, None, None]
         dropout = self.dropout if self.training else 0.0
         mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[:, 0]
         # The mean of the projected halves is the projection of their mean.
@@ -199,11 +192,10 @@ class CatModel(BertPreTrainedModel):
         for i, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):
             cont = block(states, mask)
             comp, weights = codebook(cont)
-            mix = self.mixing[i % len(self.mixing)](cont, comp, real)
-            states = mix if self.config.next_input == "mix" else comp
+            states = self.mixing[i % len(self.mixing)](cont, comp, real)
             gaps.append(cont - comp)
             codes.append(weights)
-        return CatOutput(mix, cont, comp, tuple(gaps), tuple(codes))
+        return CatOutput(states, cont, comp, tuple(gaps), tuple(codes))
 
 
 def build(settings: dict, vocabulary: int) -> CatModel:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from workflow_scripts.common.validation import AtLeastOne, Dropout
+from workflow_scripts.common.validation import AtLeastOne
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 
@@ -21,15 +21,11 @@ class Settings(EncoderSettings):
     score: Literal["dot", "cosine"] = "dot"  # dot: scaled by the root of the width
     # Norm of the weights, times a learnable scalar. l2: norm 1 (official code). rms: root mean square 1.
     normalisation: Literal["l2", "rms"] = "l2"
-    code_dropout: Dropout = 0.0  # of the weights of the codes (official code: 0.1)
     output_projection: bool = True  # without bias, after the sum over codes (paper: none)
     value_bias: bool = False  # official code: yes
-    detach_query: bool = False  # whether h_comp has no gradient to the block's states (official code: yes)
     # h_mix: self-attention over both representations, with one module for all layers (official code) or one for each
     # layer; or their mean, as an ablation.
     mixing: Literal["shared", "per_layer", "mean"] = "shared"
-    mixing_masks_padding: bool = True  # official code: no
     # Residual of h_cont and LayerNorm around the attention. Without it (paper), a state keeps its own token and
     # position only once the attention is sharp, which takes long training.
     mixing_residual: bool = False
-    next_input: Literal["mix", "comp"] = "mix"  # input of the next layer

@@ -27,7 +27,7 @@ from workflow_scripts.models.hugging_face import (
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 # Names of dropout rates in the families' configurations. They come from the settings, not from a loaded folder.
-DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout", "code_dropout")
+DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
 def build_encoder_config(s: Settings, vocabulary: int) -> PretrainedConfig:

@@ -69,11 +69,8 @@ class Quantiser(nn.Module):
         if self.settings.ema_decay == 1:
             return
         embedded = embedded.float()
-        members = one_hot(codes, self.codebook.size(0)).float()
-        if not self.settings.padding_moves_codes:
-            members *= real[..., None]
-        # Padding has a zero embedding, so a code that has no other member gets the direction 0. The last column counts
-        # the members, to tell such a code from one without members.
+        members = one_hot(codes, self.codebook.size(0)).float() * real[..., None]
+        # The last column counts the members, to tell a code without any.
         directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
         with torch.autocast(embedded.device.type, enabled=False):
             sums = members.flatten(0, 1).t() @ directions.flatten(0, 1)

@@ -25,7 +25,6 @@ class Settings(TransformerSettings):
     straight_through: bool = True  # the code stream's gradient goes to the word embeddings, else to the codes
     ema_decay: Annotated[float, Field(ge=0, le=1)] = 0.999  # 1: codes move by their gradient alone
     codebook_gradient: bool = True  # false: codes move by the moving average alone (paper, 3.1)
-    padding_moves_codes: bool = False  # whether padding counts as a member of its nearest code (official code: yes)
     source_predictor: Literal["masked", "causal"] = "masked"
     source_predictor_layers: AtLeastOne = 3
     # cross: left context and the encoder's output (official code); causal: left context alone (paper).

@@ -23,28 +23,21 @@ def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:
     return (values * real).sum() / real.sum().clamp(min=1)
 
 
-def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor, wrong_codes: str = "mean") -> Tensor:
+def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor) -> Tensor:
     """Return the mean over words of sum_j (1 - s_j) |O_j| / sum_j (1 - s_j)   (Eqn 4), or 0 if no word has sememes.
 
     O of a word is the mean over its pieces: share [B, S] is 1 / number of pieces, or 0 on tokens that are not counted.
-    gold [B, S, M] has the numbers j of the word's sememes (s_j = 1), filled up with negative numbers. wrong_codes
-    "sum": the sum is not divided by the number of wrong codes.
+    gold [B, S, M] has the numbers j of the word's sememes (s_j = 1), filled up with negative numbers.
     """
     right = gold.ge(0)
     on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
-    wrong = codes.sum_over_codes() - on_right
-    if wrong_codes == "mean":
-        wrong = wrong / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
+    wrong = (codes.sum_over_codes() - on_right) / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
     return (wrong * share).sum() / share.sum().clamp(min=1)
 
 
-def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float, beta_on: str = "contextual") -> Tensor:
-    """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over tokens and features.
-
-    beta is the weight of the term that trains h_cont, or with `beta_on` "compositional" of the other term.
-    """
-    on_comp, on_cont = (1.0, beta) if beta_on == "contextual" else (beta, 1.0)
-    moved = on_comp * (comp - cont.detach()).square() + on_cont * (comp.detach() - cont).square()
+def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float) -> Tensor:
+    """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over tokens and features."""
+    moved = (comp - cont.detach()).square() + beta * (comp.detach() - cont).square()
     return average_over_tokens(moved.mean(-1), real)
 
 
@@ -75,7 +68,7 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             terms |= dict(zip((f"mlm_{name}", f"nsp_{name}"), losses, strict=True))
             weights |= dict.fromkeys((f"mlm_{name}", f"nsp_{name}"), getattr(s, name))
         if s.consistency:
-            terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta, s.beta_on)
+            terms["consistency"] = compute_consistency(cont, comp, batch.real, s.beta)
         if s.nuance:
             terms["nuance"] = compute_nuance_entropy(output.gaps, batch.real)
             words, follows = compute_task_losses(model, output.gaps[-1], batch, next_sentence)
@@ -87,8 +80,7 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
             if not batch.gold.size(-1):
                 problem = f"objective.decomposition is {s.decomposition}, but the batches have no sememes"
                 raise UserError(f"{problem}; set problem.sememes to true, or the weight to 0")
-            given = output.codes[-1], batch.share, batch.gold, s.wrong_codes
-            terms["decomposition"] = compute_guided_decomposition(*given)
+            terms["decomposition"] = compute_guided_decomposition(output.codes[-1], batch.share, batch.gold)
         if s.sparsity:
             # L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers.
             means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in output.codes]

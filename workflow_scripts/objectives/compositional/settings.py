@@ -22,8 +22,5 @@ class Settings(StrictModel):
     decomposition: NonNegative = 1.0
     sparsity: NonNegative = 1.0  # mean |O| over tokens, codes and layers
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    beta_on: Literal["contextual", "compositional"] = "contextual"  # compositional: official code
-    # Mean (paper) or sum (official code) of the weights of a word's wrong codes.
-    wrong_codes: Literal["mean", "sum"] = "mean"
     # exp(-NSP) + exp(-MLM) (Eqn 10 and official code), or exp(-(NSP + MLM)) (Eqn 7).
     nuance_task: Literal["two", "sum"] = "two"

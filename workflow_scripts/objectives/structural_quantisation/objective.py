@@ -1,6 +1,5 @@
 """Objective of SQ-Transformer: next word, predictive clustering, commitment, next code, distance of the streams."""
 
-import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.validation import parse_as
@@ -54,9 +53,6 @@ def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) 
         return terms[f"{side}_{name}"]
 
     counted, next_counted = term("real"), term("next_real")
-    if settings.padding_counts and side == "source":
-        next_counted = nn.functional.pad(counted[:-1], (0, 0, 0, 1))
-        counted = torch.ones_like(counted)
     parts = {
         "commitment": compute_commitment(term("embedded"), term("vectors"), counted),
         "next_code": compute_next_code_cross_entropy(term("output_scores"), term("next_codes"), next_counted),

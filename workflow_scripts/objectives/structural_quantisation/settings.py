@@ -30,4 +30,3 @@ class Settings(StrictModel):
     # with the end symbol. 3 excludes batches of single words (official code: for the source only).
     entropy_min_length_source: Annotated[int, Field(ge=0)] = 3
     entropy_min_length_target: Annotated[int, Field(ge=0)] = 0
-    padding_counts: bool = False  # whether the means over source positions include padding (official code: yes)

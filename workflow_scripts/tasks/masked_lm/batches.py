@@ -56,9 +56,8 @@ class Orders:
 class SentencePairs:
     """The pairs of a split, in the order of its file. `limit` counts tokens with the three special ones.
 
-    next_sentence: whether half of the pairs of a batch are false. lexicon: None without sememes. masked_words,
-    several_pieces: whether the sememes of masked words, and of words of several pieces, count. orders: computed from
-    the lengths if not given.
+    next_sentence: whether half of the pairs of a batch are false. lexicon: None without sememes. orders: computed
+    from the lengths if not given.
     """
 
     first: RaggedSequences
@@ -67,8 +66,6 @@ class SentencePairs:
     limit: int
     next_sentence: bool
     lexicon: SememeLexicon | None = None
-    masked_words: bool = True
-    several_pieces: bool = True
     orders: Orders | None = None
 
     def __post_init__(self) -> None:
@@ -97,7 +94,7 @@ class SentencePairs:
         seen = np.where(chosen & (how < BY_MASK), known.mask, ids)
         seen = np.where(chosen & (how >= 1 - BY_ANOTHER), other, seen)
         labels = np.where(chosen, ids, IGNORED)
-        share, gold = self._sememes(ids, words, chosen)
+        share, gold = self._sememes(ids, words)
         tables = (seen, types, labels, real, follows.astype(np.int64), share, gold)
         return MaskedBatch(*map(torch.from_numpy, tables))
 
@@ -112,16 +109,12 @@ class SentencePairs:
         inside = (there >= 0) & (there < len(self))
         return self.orders.by_second[np.where(inside, there, rank - step)]
 
-    def _sememes(self, ids: np.ndarray, words: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _sememes(self, ids: np.ndarray, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (share, gold) of a MaskedBatch, from the tokens without masks."""
         if self.lexicon is None:
             return np.zeros(ids.shape, np.float32), np.zeros((*ids.shape, 0), np.int32)
         number, pieces, sememes = self.lexicon.look_up(ids, words, self.vocabulary.continues)
         counted = sememes[:, 0] != NONE
-        if not self.several_pieces:
-            counted &= pieces == 1
-        if not self.masked_words:
-            counted &= np.bincount(number, chosen[words], len(pieces)) == 0
         share, gold = np.zeros(ids.shape, np.float32), np.full((*ids.shape, sememes.shape[1]), NONE, np.int32)
         share[words] = (counted / pieces)[number]
         gold[words] = sememes[number]

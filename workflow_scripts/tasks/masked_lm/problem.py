@@ -70,7 +70,6 @@ def read_sentence_pairs(spec: dict, data: Path, split: str) -> SentencePairs:
                 f"{spec['task']}/{spec['method']}: model.last_codes is {codes}, but {data} has {count} sememes; set it "
                 f"to {count}"
             )
-        options |= {"masked_words": settings.masked_words, "several_pieces": settings.several_pieces}
     vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")
     first, second, options["orders"] = read_ordered_sentences(data, split)
     if options["orders"] is None:  # mapped files are too large to be read first

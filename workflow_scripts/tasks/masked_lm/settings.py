@@ -20,5 +20,3 @@ class Settings(StrictModel):
     next_sentence: bool = True
     longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128  # tokens of a pair, with the three special ones
     sememes: bool = False  # whether a batch has the sememes of its words, which guided decomposition needs
-    masked_words: bool = True  # whether masked words have their sememes, too (CAT's official code: no)
-    several_pieces: bool = True  # whether words of several pieces have theirs (CAT's official code: no)
