@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.system import PROJECT
 
 PACKAGE = "workflow_scripts"
-PROJECT = Path(__file__).parents[2]
 # Packages that cannot change a result: `common` computes nothing. The specs and file names that `config` makes are
 # parameters and inputs of the rules, so Snakemake compares them itself.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
