@@ -234,7 +234,14 @@ def _list_metrics(measures: dict[str, dict]) -> Iterator[str]:
     """Yield the metrics of modules of evaluation/: METRICS in their code, or the names of their options."""
     for name, options in measures.items():
         yield from options
-        file = PACKAGE / "evaluation" / f"{name}.py"
-        for node in ast.parse(file.read_text() if file.exists() else "").body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
-                yield from ast.literal_eval(node.value)
+        yield from _read_metrics(name)
+
+
+@cache
+def _read_metrics(measure: str) -> tuple[str, ...]:
+    """Return METRICS of a module of evaluation/."""
+    file = PACKAGE / "evaluation" / f"{measure}.py"
+    for node in ast.parse(file.read_text() if file.exists() else "").body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
+            return tuple(ast.literal_eval(node.value))
+    return ()

@@ -27,7 +27,7 @@ class Place:
         return f"{self.file}:{line}: {'.'.join(map(str, self.entry))}"
 
     def __truediv__(self, key: str) -> "Place":
-        return replace(self, keys=(*self.keys, key))
+        return Place(self.root, self.file, self.entry, (*self.keys, key))
 
 
 @dataclass(frozen=True)

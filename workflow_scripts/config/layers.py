@@ -34,11 +34,8 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
 
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
-    return {
-        key: (value, block.place / section / key)
-        for block in blocks
-        for key, value in getattr(block.content, section).items()
-    }
+    last = {key: block for block in blocks for key in getattr(block.content, section)}
+    return {key: (getattr(block.content, section)[key], block.place / section / key) for key, block in last.items()}
 
 
 def drop_places(entries: Entries) -> dict[str, Any]:
