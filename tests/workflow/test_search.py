@@ -68,9 +68,3 @@ def test_the_plan_counts_searches(searching):
         methods = {"transformer": ["default", "sinusoidal"]}
         content["demo"].append({"task": "scan-jump", "methods": methods, "seeds": {"demo": [3, 4]}})
     assert ", 2 search" in jobs()
-
-
-def test_a_search_of_a_variant_without_one_is_refused_in_one_line(project):
-    done = project.reproduce("-n", CHOSEN)
-    assert done.returncode == 1
-    assert f"{RUN} has no search at scale demo" in done.stderr
