@@ -70,7 +70,7 @@ PATTERNS = ("config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "papers/*/*
 FILES = sorted(path.relative_to(ROOT) for pattern in PATTERNS for path in ROOT.glob(pattern))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObject):
     """A line is cut, doubled or written over; what is found is one line per problem."""
