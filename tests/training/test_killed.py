@@ -70,7 +70,7 @@ class Runs:
         return subprocess.Popen(line, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
 
     def finish(self, place: Path) -> str:
-        """Let the run go on to its end, in this process, which has loaded torch already; returns what it said."""
+        """Continue the run to its end in this process, which has loaded torch already; returns what it said."""
         with redirect_stderr(StringIO()) as said:
             code = here("train", *self.arguments(place))
         assert code == 0, said.getvalue()
