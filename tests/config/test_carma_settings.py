@@ -42,8 +42,8 @@ OBJECTIVE = {
 OBJECTIVE |= {"similarity": "cosine", "spans": "own", "positives": "pairwise", "padding": False, "bos": False}
 TRAINING = {"learning_rate": 6e-5, "schedule": "linear", "warmup_steps": 500, "clip_norm": 1.0, "weight_decay": 0.01}
 TRAINING |= {"betas": [0.9, 0.999], "adam_epsilon": 1e-8, "validation": {"split": "valid", "metric": "exact_match"}}
-INTERVENTION = {"split": "test", "blocks": 5, "poolings": ["max", "mean", "sum"], "bos_in_first_word": False}
-INTERVENTION |= {"rates": [0.25, 0.4], "seeds": [42, 123, 19, 7, 14, 23], "may_be_label": False}
+INTERVENTION = {"split": "test", "blocks": 5, "poolings": ["max", "mean", "sum"]}
+INTERVENTION |= {"rates": [0.25, 0.4], "seeds": [42, 123, 19, 7, 14, 23]}
 CANDIDATES = {"top": 5, "similarity_weight": 0.6}
 HUB = {
     "gpt2-small": "openai-community/gpt2",

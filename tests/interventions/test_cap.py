@@ -96,7 +96,7 @@ def test_groups_of_one_token_go_through_the_suffix_unchanged(family, attention):
     """They get the logits of the clean run, also if they are sent through the pooled pass."""
     model = make(family, attention)
     ids, words = items([[1] * 5, [1] * 7, [1] * 3], bos=True)
-    run = _Run(model, ids, words, range(BLOCKS), POOLINGS, False)
+    run = _Run(model, ids, words, range(BLOCKS), POOLINGS)
     assert not run.touched.any()
     run.touched[:] = True
     ((order, found),) = run.run_suffixes()
@@ -181,19 +181,10 @@ def test_as_many_groups_as_words():
     assert half.dtype == torch.bfloat16 and half[0, 0, 0].equal(states[0, 0].bfloat16())
 
 
-def test_bos_is_its_own_group_or_joins_the_first_word():
-    ids, words = items([[1, 2, 1]], bos=True)
+def test_bos_is_its_own_group():
+    _, words = items([[1, 2, 1]], bos=True)
     assert group_tokens(words).index.tolist() == [[0, 1, 2, 2, 3]]
-    assert group_tokens(words, bos_in_first_word=True).index.tolist() == [[0, 0, 1, 1, 2]]
     assert group_tokens(torch.tensor([[-1, -1, 0, 0, -1]])).index.tolist()[0][:4] == [0, 1, 2, 2]
-    model = make("llama")
-    apart = compute_cap_logits(model, ids, words, [1, 2], "sum")
-    merged = compute_cap_logits(model, ids, words, [1, 2], "sum", bos_in_first_word=True)
-    by_hand = compute_cap_logits(model, ids, torch.tensor([[0, 0, 1, 1, 2]]), [1, 2], "sum")
-    assert merged.equal(by_hand) and (apart - merged).abs().amax(dim=-1).min() > 1e-3
-    # Without a BOS there is nothing to merge.
-    _, words = items(SIZES)
-    assert group_tokens(words, bos_in_first_word=True).count.equal(group_tokens(words).count)
 
 
 @pytest.mark.parametrize("layer", [-1, BLOCKS, 99])

@@ -1,6 +1,5 @@
 """The intervene command on a small fine-tuned model: its scores, recomputed from its answers."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -157,7 +156,7 @@ def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert choose_blocks(count, wanted) == blocks
 
 
-def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
+def test_no_word_becomes_the_answer(place, tmp_path):
     """With a table in which the one synonym of each first word is the item's answer."""
     prompts = pd.read_parquet(place / "prompts/test.parquet")
     rows = [
@@ -166,42 +165,10 @@ def test_whether_a_word_may_become_the_answer_is_a_setting(place, tmp_path):
     ]
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"candidates": "{}"})
     pq.write_table(table, tmp_path / "candidates.parquet")
-    one_word = 100 * np.mean([1 / len(content.split()) for content, _ in definitions()])
-    for may, replaced in ((False, 0), (True, one_word)):
-        out = tmp_path / f"out-{may}"
-        assert call(place, settings={"may_be_label": may}, candidates=tmp_path, out=out) == 0
-        scores = pd.read_csv(tmp_path / f"out-{may}/scores.csv")
-        realised = scores.loc[scores["metric"] == "realised_rate", "value"]
-        assert len(realised) == 6 and realised.to_numpy() == pytest.approx(replaced, abs=0.5)
-
-
-def test_whether_bos_joins_the_first_word_is_a_setting(tmp_path):
-    """A model that repeats a word of one token, with a long BOS.
-
-    RMSNorm hides the length from the clean run; in a sum with this BOS nothing of the word is left.
-    """
-    write_text(tmp_path / "text")
-    rows = pa.Table.from_pylist([{"item": word, "content": word, "label": word, "subset": ""} for word in KINDS])
-    (tmp_path / "words").mkdir()
-    (tmp_path / "words/dataset.json").write_text(json.dumps({"task": "toy-prompts"}))
-    for split in ("train", "valid", "test"):
-        pq.write_table(rows, tmp_path / f"words/{split}.parquet")
-    train(tmp_path, "pretrain", causal_spec("language_modelling", "llama", max_steps=1), "text")
-    train(tmp_path, "ft", causal_spec("prompt", "llama"), "words", "--init", tmp_path / "runs/pretrain/checkpoint")
-    checkpoint = tmp_path / "runs/ft/checkpoint"
-    model = AutoModelForCausalLM.from_pretrained(checkpoint)
-    with torch.no_grad():
-        model.get_input_embeddings().weight[0] *= 1000  # <bos>
-    model.save_pretrained(checkpoint)
-    record_files(checkpoint.parent)
-    write_candidates(tmp_path, list(KINDS))
-    right = {}
-    for joins in (False, True):
-        settings, out = {"blocks": [0], "bos_in_first_word": joins}, tmp_path / f"out-{joins}"
-        assert call(tmp_path, data="words", settings=settings, out=out) == 0
-        answers = pd.read_parquet(tmp_path / f"out-{joins}/answers.parquet")
-        right[joins] = answers.query("pooling == 'sum' and readout == 'labels'")["correct"].sum()
-    assert right == {False: 4, True: 1}
+    assert call(place, candidates=tmp_path, out=tmp_path / "out") == 0
+    scores = pd.read_csv(tmp_path / "out/scores.csv")
+    realised = scores.loc[scores["metric"] == "realised_rate", "value"]
+    assert len(realised) == 6 and not realised.any()
 
 
 def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):

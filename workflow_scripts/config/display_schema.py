@@ -126,7 +126,6 @@ class Analysis(StrictModel):
     published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
     sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
-    searched: bool = Field(False, description="The module reads the searches that come before the runs, too.")
     options: dict[str, Any] = {}
 
     @model_validator(mode="after")

@@ -36,20 +36,16 @@ class Groups(NamedTuple):
     length: Tensor  # [B] int64: tokens of each row
 
 
-def group_tokens(words: Tensor, bos_in_first_word: bool = False) -> Groups:
+def group_tokens(words: Tensor) -> Groups:
     """Group tokens by words [B, S] int64: the number of the word (or phrase) of each token, -1 for BOS and padding.
 
     A token of -1 before the last word is a group of its own; tokens after the last word are padding.
-    With `bos_in_first_word` the tokens before the first word belong to it, as in the authors' code.
     Raises UserError if a row has no word.
     """
     known = words >= 0
     empty = (~known.any(dim=1)).nonzero()[:, 0].tolist()
     if empty:
         raise UserError(f"CAP: item {empty[0]} of the batch has no word; leave prompts without words out")
-    if bos_in_first_word:
-        first = words.gather(1, known.int().argmax(dim=1, keepdim=True))
-        words = torch.where(known.cumsum(dim=1) == 0, first, words)
     starts = torch.ones_like(known)
     starts[:, 1:] = (words[:, 1:] != words[:, :-1]) | (words[:, 1:] < 0)
     length = words.size(1) - known.flip(1).int().argmax(dim=1)
@@ -80,7 +76,6 @@ def predict_with_cap(
     layers: Sequence[int],
     poolings: Sequence[str] = POOLINGS,
     labels: Tensor | None = None,
-    bos_in_first_word: bool = False,
     rows: int = 1024,
 ) -> dict[tuple[int, str, str], Tensor]:
     """Predict the token after the last word of each of N items: (layer, pooling, readout) -> int64 [N] on the CPU.
@@ -92,7 +87,7 @@ def predict_with_cap(
     readouts = {"vocabulary": None} if labels is None else {"vocabulary": None, "labels": labels}
     pooled = {(layer, pooling, name): [] for layer in layers for pooling in poolings for name in readouts}
     for batch in batches:
-        run = _Run(model, batch.ids, batch.words, layers, poolings, bos_in_first_word)
+        run = _Run(model, batch.ids, batch.words, layers, poolings)
         found = {
             name: _choose(run.logits, among).repeat(len(run.layers), len(poolings), 1)
             for name, among in readouts.items()
@@ -108,9 +103,7 @@ def predict_with_cap(
 class _Run:
     """A run of a batch without CAP: `logits` [B, V] at the last tokens, and the states [B, S, d] that enter blocks."""
 
-    def __init__(
-        self, model: nn.Module, ids: Tensor, words: Tensor, layers: Sequence[int], poolings: Sequence[str], bos: bool
-    ):
+    def __init__(self, model: nn.Module, ids: Tensor, words: Tensor, layers: Sequence[int], poolings: Sequence[str]):
         count = len(find_blocks(model))
         for layer in layers:
             if not 0 <= layer < count:
@@ -118,7 +111,7 @@ class _Run:
         device = model.get_input_embeddings().weight.device
         self.model, self.ids = model, ids.to(device)
         self.layers, self.poolings = sorted(set(layers)), list(poolings)
-        self.groups = group_tokens(words.to(device), bos)
+        self.groups = group_tokens(words.to(device))
         self.touched = self.groups.count < self.groups.length
         self.states: dict[int, Tensor] = {}
         hooks = {find_blocks(model)[layer]: partial(self.states.setdefault, layer) for layer in self.layers}

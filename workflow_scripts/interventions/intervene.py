@@ -172,7 +172,7 @@ def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
     chosen = bucket_texts(subject.prompts.length, BATCH_TOKENS)
     batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in chosen]
     labels = torch.from_numpy(subject.labels) if "labels" in subject.readouts else None
-    found = predict_with_cap(subject.model, batches, layers, settings.poolings, labels, settings.bos_in_first_word)
+    found = predict_with_cap(subject.model, batches, layers, settings.poolings, labels)
     for (layer, pooling, readout), ids in found.items():
         written = np.empty(len(ids), np.int64)
         written[np.concatenate(chosen)] = ids.numpy()
@@ -187,11 +187,12 @@ def evaluate_synonyms(
 
     `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right; `cv` is over seeds.
     """
-    labels = None if settings.may_be_label else subject.answers
     for rate in settings.rates:
         consistent: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
         for seed in settings.seeds:
-            texts, shares = perturb(subject.contents, candidates, rate, seed, items=subject.items, labels=labels)
+            texts, shares = perturb(
+                subject.contents, candidates, rate, seed, items=subject.items, labels=subject.answers
+            )
             where = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
             subject.scores += make_scores(where | {"item_set": "all"}, {"realised_rate": score_share(np.array(shares))})
             for readout, right in subject.evaluate_answers(subject.encode(texts)).items():

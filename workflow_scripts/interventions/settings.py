@@ -54,14 +54,10 @@ class Intervention(StrictModel):
     poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = Field(
         ["max", "mean", "sum"], min_length=1
     )
-    bos_in_first_word: bool = Field(
-        False, description="Whether CAP pools BOS with the first word (official code: yes)."
-    )
     rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = Field(
         [0.25, 0.4], min_length=1, description="Shares of the words that are replaced by synonyms."
     )
     seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
-    may_be_label: bool = Field(False, description="Whether a synonym may be the answer (official code: yes).")
     candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
 
 

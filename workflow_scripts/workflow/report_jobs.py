@@ -20,7 +20,6 @@ from workflow_scripts.config.paths import (
     intervention_folder,
     manifest_file,
     run_folder,
-    search_folder,
 )
 from workflow_scripts.provenance.fingerprints import list_paper_runs, read_caption
 from workflow_scripts.workflow.dag import Workflow
@@ -48,12 +47,9 @@ class ReportJobs:
         """Return the manifests and scores that an analysis reads."""
         entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
         variants = find_intervened_variants([entry])
-        tuned = {run.unseeded for run in runs if entry.get("searched")}
-        searches = [found for found in tuned if self.workflow.search_seed(*found, wildcards.scale)]
         return [
             *(f"{root}/{manifest_file(run)}" for run in runs),
             *(f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs if entry.get("scored")),
-            *sorted(f"{root}/{search_folder(found)}/chosen.json" for found in searches),
             *(f"{root}/{intervention_folder(run)}/scores.csv" for run in runs if run.unseeded in variants),
             *sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs}),
             *locate_manifests(self.list_analysis_sources(wildcards)),
