@@ -86,7 +86,7 @@ def is_alike(row: dict[str, str], run: Run) -> bool:
     return select_sizes(ours) == select_sizes(theirs)
 
 
-def select_sizes(spec: dict[str, Any]) -> dict[str, int]:
+def select_sizes(spec: dict[str, Any]) -> dict[str, int | None]:
     """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
     model = {key: n for key, n in spec["model"].items() if type(n) is int and not key.endswith("_codes")}
-    return model | {"batch_tokens": spec["training"]["batch_tokens"]}
+    return model | {"batch_tokens": spec["training"].get("batch_tokens")}
