@@ -6,11 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.data.packing import pack
-from tests.interventions.small_lexicon import data_files
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.settings import WORDNET
-from workflow_scripts.interventions.synonym_resources import read_synonym_lexicon
 
 
 def test_words_of_all_synsets_with_the_part_of_speech(resources):
@@ -29,15 +25,6 @@ def test_base_forms(resources):
     assert find_base_forms("ate", "v") == []  # its exception leads to a word that is not there
     assert find_base_forms("largest", "a") == ["large"]
     assert find_base_forms("chasing", "v") == ["chase"]
-
-
-def test_a_line_of_another_format_and_a_missing_file_are_named(tmp_path):
-    files = data_files() | {"data.verb": "  licence\nno such line | gloss\n"}
-    with pytest.raises(UserError, match=r"dict.tar: data.verb:2: not a synset with its gloss; get .* again$"):
-        read_synonym_lexicon(pack(tmp_path / "dict.tar", files))
-    del files["verb.exc"]
-    with pytest.raises(UserError, match=r"dict.tar: no WordNet dictionary, verb.exc missing"):
-        read_synonym_lexicon(pack(tmp_path / "dict.tar", files))
 
 
 def test_the_size_of_the_real_dictionary(real):

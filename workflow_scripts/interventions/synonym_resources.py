@@ -19,7 +19,6 @@ from workflow_scripts.data.formats.wordnet import (
     PARTS,
     Synset,
     iterate_dictionary_lines,
-    read_dictionary_files,
     read_synsets,
 )
 from workflow_scripts.data.sources.archives import read_members
@@ -69,9 +68,9 @@ class SynonymLexicon:
 
 
 def read_synonym_lexicon(path: Path) -> SynonymLexicon:
-    """Read a dictionary folder or an archive of one. Raises UserError with file and line, or with the missing files."""
-    files = read_dictionary_files(path, DATA | EXCEPTIONS)
-    synsets = list(read_synsets(path, files))
+    """Read a dictionary folder or an archive of one."""
+    files = read_members(path, DATA | EXCEPTIONS)
+    synsets = list(read_synsets(files))
     senses: dict[tuple[str, str], list[int]] = {}
     for i, synset in enumerate(synsets):
         for word in {lemma.lower() for lemma in synset.lemmas}:
@@ -79,7 +78,7 @@ def read_synonym_lexicon(path: Path) -> SynonymLexicon:
     exceptions = {
         (letter, form): bases
         for part, letter in PARTS.items()
-        for form, *bases in (line.split(" ") for _, line in iterate_dictionary_lines(path, files, f"{part}.exc"))
+        for form, *bases in (line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"]))
     }
     return SynonymLexicon(synsets, senses, exceptions)
 

@@ -1,10 +1,9 @@
-"""COGS: the real files' counts and kinds, and files that are not as they should be."""
+"""COGS: the real files' counts and kinds, and how lines are read."""
 
 from collections import Counter
 
 import pytest
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cogs
 from workflow_scripts.data.datasets.cogs import read_cogs
 from workflow_scripts.data.prepared import prepare_data
@@ -43,11 +42,3 @@ def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "train.tsv"
     file.write_bytes(b"\xef\xbb\xbfA cat ran .\trun . agent\tprimitive\r\n\nA cat ran .\trun . agent\tprimitive")
     assert read_cogs(file) == [Example("A cat ran .", "run . agent", "primitive")] * 2
-
-
-@pytest.mark.parametrize("line", ["A cat ran .\trun", "A cat ran .\t\tprimitive", "A\tb\tc\td", "A cat ran ."])
-def test_a_malformed_line_is_named(tmp_path, line):
-    file = tmp_path / "gen.tsv"
-    file.write_text(f"A cat ran .\trun . agent\tprimitive\n{line}\n")
-    with pytest.raises(UserError, match=rf"^{file}:2: not three filled columns .*fetch the file again$"):
-        read_cogs(file)

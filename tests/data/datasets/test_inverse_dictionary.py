@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.datasets.inverse_dictionary import (
     SOURCE,
@@ -127,13 +126,6 @@ def test_the_stand_in_and_the_same_folder_as_a_source(tmp_path):
     assert read.tables == made.tables and read.protocol == "reduced"
     keys = [key for table in made.tables.values() for key in table["item"]]
     assert len(set(keys)) == len(keys)
-
-
-def test_a_dictionary_without_counts_is_one_line(tmp_path):
-    write_wordnet(tmp_path)
-    (tmp_path / "cntlist.rev").unlink()
-    with pytest.raises(UserError, match=r"^\S+: cntlist\.rev, which counts [^\n]* is missing or empty; add it$"):
-        prepare_data(inverse_dictionary, {}, {SOURCE: tmp_path})
 
 
 @pytest.mark.parametrize("by", ["item", "word"])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.scan_oracle import interpret
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.datasets.scan import read_scan
 from workflow_scripts.data.prepared import prepare_data
@@ -164,16 +163,6 @@ def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "lines.txt"
     file.write_bytes(b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN")
     assert read_scan(file) == [Example("jump", "I_JUMP")] * 2 + [Example("run twice", "I_RUN I_RUN")]
-
-
-@pytest.mark.parametrize(
-    "line", [b"IN: jump", b"IN:  OUT: I_JUMP", b"jump I_JUMP", b"IN: jump OUT: ", b"IN: \xff OUT: I"]
-)
-def test_a_malformed_line_is_named(tmp_path, line):
-    file = tmp_path / "lines.txt"
-    file.write_bytes(b"IN: jump OUT: I_JUMP\n\n" + line + b"\n")
-    with pytest.raises(UserError, match=rf"^{file}:3: not .*fetch (the file|it) again$"):
-        read_scan(file)
 
 
 WORDS = st.lists(st.sampled_from(["walk", "look", "run", "jump", "walk1", "jump12", "dax"]), min_size=1, unique=True)

@@ -1,7 +1,6 @@
 """BiRD, SST-2, STS-B, GLUE, MNLI by genre, IMDB, Amazon: real files if at hand, else small ones in their layouts."""
 
 import gzip
-import json
 from collections import Counter
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from tests.data import upstream_files
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, paws, squad, sst2, sts
+from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, paws, sst2, sts
 from workflow_scripts.data.prepared import prepare_data
 
 
@@ -134,29 +133,17 @@ def test_mnli_by_genre(upstream):
         prepare_data(mnli_letters, {"train": 8}, upstream)
 
 
-def test_mrpc_has_its_own_dev_set(upstream, tmp_path):
+def test_mrpc_has_its_own_dev_set(upstream):
     made = prepare_data(glue, {"task": "mrpc"}, upstream)
     assert made.tables["valid"]["item"] == [f"{100 + i}/{200 + i}" for i in range(6)]
-    for content, message in (
-        ("100\t200\n<html>\n", r"ids.tsv:2: not the two ids of a pair"),
-        ("100\t200\t1\n", r"ids.tsv:1: not the two ids of a pair"),
-        ("200\t100\n", r"ids.tsv: no pair 200 100 in the training set"),
-        ("", r"ids.tsv: no pair; fetch"),
-    ):
-        (tmp_path / "ids.tsv").write_text(content)
-        with pytest.raises(UserError, match=message):
-            prepare_data(glue, {"task": "mrpc"}, upstream | {glue.DEV_IDS: tmp_path / "ids.tsv"})
 
 
-def test_an_archive_without_reviews_and_bad_reviews_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"empty.tar.gz: no reviews under train/neg"):
-        imdb.read_imdb(pack(tmp_path / "empty.tar.gz", {}))
-    broken = pack(tmp_path / "broken.tar.gz", {"aclImdb/train/neg/7_2.txt": b"caf\xe9"})
-    with pytest.raises(UserError, match=r"broken.tar.gz: aclImdb/train/neg/7_2.txt: not UTF-8 text; fetch it again"):
-        imdb.read_imdb(broken)
-    lines = b'{"reviewText": "fine", "overall": 5.0}\n{"overall": 5.0}\n'
-    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(lines))
-    with pytest.raises(UserError, match=r"broken.json.gz:2: not a review with reviewText and overall"):
+@pytest.mark.parametrize(
+    ("line", "said"), [(b'{"overall": 5.0}', "reviewText"), (b"[" * 100_000, "maximum recursion depth exceeded")]
+)
+def test_a_bad_review_is_named(tmp_path, line, said):
+    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(b'{"reviewText": "fine", "overall": 5.0}\n' + line))
+    with pytest.raises(UserError, match=rf"broken.json.gz:2: not a review with reviewText and overall \(.*{said}"):
         amazon.read_amazon_reviews(tmp_path / "broken.json.gz")
 
 
@@ -177,66 +164,11 @@ QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
         ("glue/RTE.zip", "rte", "dev", f"{PAIRS}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
         ("glue/RTE.zip", "rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
         ("glue/QQP-clean.zip", "qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),
-        *(
-            (source, task, "train", content, "train.tsv:")
-            for source, task in (("glue/CoLA.zip", "cola"), ("glue/RTE.zip", "rte"), ("glue/QQP-clean.zip", "qqp"))
-            for content in ("", "\n")
-        ),
     ],
 )
-def test_a_bad_line_and_a_file_of_glue_without_examples_are_named(tmp_path, source, task, part, content, message):
+def test_a_bad_line_of_glue_is_named(tmp_path, source, task, part, content, message):
     files = {"train": f"{PAIRS}0\tA\tB\tentailment\n"} | {part: content}
     archive = pack(tmp_path / "a.zip", {f"{part}.tsv": text for part, text in files.items()})
     with pytest.raises(UserError, match=f"a.zip: {message}.* fetch (the file|it) again") as caught:
         prepare_data(glue, {"task": task, "validation": 1}, {source: archive})
     assert "\n" not in str(caught.value)
-
-
-def question(**changes) -> dict:
-    return {"id": "q1", "question": "Who?", "answers": [{"text": "Anna", "answer_start": 0}]} | changes
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (question(question=7), "question q1: its key, question, paragraph or answer is no text"),
-        (question(id=7), "question 7: its key, question, paragraph or answer is no text"),
-        (question(answers=[{"text": "Anna", "answer_start": 1e400}]), "cannot convert float infinity to integer"),
-        (question(answers=[]), "list index out of range"),
-        ([], "list indices must be integers"),
-    ],
-)
-def test_a_question_of_another_form_is_named(tmp_path, content, message):
-    paragraphs = [{"context": "Anna ran.", "qas": [content]}]
-    (tmp_path / "train.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
-    with pytest.raises(UserError, match=rf"train.json is not a file of SQuAD's form \({message}.*fetch it again"):
-        squad.read_squad(tmp_path / "train.json")
-
-
-def test_json_that_is_nested_too_deeply_is_named(tmp_path):
-    (tmp_path / "train.json").write_text("[" * 100_000)
-    with pytest.raises(UserError, match=r"train.json is not a file of SQuAD's form .maximum recursion depth exceeded"):
-        squad.read_squad(tmp_path / "train.json")
-    with gzip.open(tmp_path / "reviews.json.gz", "wt") as stream:
-        stream.write("[" * 100_000)
-    with pytest.raises(UserError, match=r"reviews.json.gz:1: not a review .*maximum recursion depth exceeded"):
-        amazon.read_amazon_reviews(tmp_path / "reviews.json.gz")
-
-
-def test_a_bad_line_of_mrpc_and_of_mnli_is_named(tmp_path):
-    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    names = ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "mrpc_dev_ids.tsv")
-    sources = {f"glue/{name}": tmp_path / name for name in names}
-    for path in sources.values():
-        path.write_text(f"{header}1\t10\t11\tA\tB\n2\t10\t11\tA\tB\n")
-    with pytest.raises(UserError, match=r"msr_paraphrase_train.txt:3: the label is '2', none of 0, 1"):
-        prepare_data(glue, {"task": "mrpc"}, sources)
-    columns = "index\tgenre\tsentence1\tsentence2\tgold_label\n"
-    files = {f"MNLI/{part}.tsv": columns + "0\ttelephone\tA\tB\tneutral\n" * 3
-             for part in ("train", "dev_matched", "dev_mismatched")}  # fmt: skip
-    files["MNLI/dev_mismatched.tsv"] = f"{columns}0\tletters\tA\tB\tneutral\n1\tletters\tA\tB\t-\n"
-    with pytest.raises(UserError, match=r"MNLI.zip: dev_mismatched.tsv:3: the label is '-'"):
-        prepare_data(mnli_letters, {"train": 2}, {"glue/MNLI.zip": pack(tmp_path / "MNLI.zip", files)})
-    files["MNLI/train.tsv"] = "index\tsentence1\n0\tA\n"
-    with pytest.raises(UserError, match=r"MNLI.zip: train.tsv: no column 'sentence2'"):
-        prepare_data(mnli_letters, {"train": 2}, {"glue/MNLI.zip": pack(tmp_path / "MNLI.zip", files)})

@@ -1,4 +1,4 @@
-"""SST: sentences and labels of bracketed trees, the real files' counts, and trees that are not as they should be."""
+"""SST: sentences and labels of bracketed trees, and the real files' counts."""
 
 from collections import Counter
 
@@ -45,26 +45,6 @@ def test_a_small_archive(tmp_path):
 )
 def test_tidying(written, tidied):
     assert clean_sentence(written) == tidied
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("(3 (2 It) (4 works)", "the brackets are not those of one tree"),
-        ("(3 (2 It) (4 works)))", "the brackets are not those of one tree"),
-        ("(3 It) (4 works)", "the brackets are not those of one tree"),
-        ("It works", "the brackets are not those of one tree"),
-        ("(5 (2 It) (4 works))", "not a tree of classes 0 to 4"),
-        ("(3 (2 It works) (2 .))", "not a tree of classes 0 to 4"),
-        ("(3 It (4 works))", "not a tree of classes 0 to 4"),
-        ("(3 (2 It) () (4 works))", "not a tree of classes 0 to 4"),
-        ("()", "not a tree of classes 0 to 4"),
-    ],
-)
-def test_a_malformed_tree_is_named_with_file_and_line(tmp_path, line, message):
-    sources = archive(tmp_path / "trees.zip", dev=f"(2 Fine)\n\n{line}\n")
-    with pytest.raises(UserError, match=rf"trees.zip: dev.txt:3: {message}.*; fetch the archive again$"):
-        prepare_data(sst, {}, sources)
 
 
 def test_brackets_and_slashes_of_the_text(tmp_path):

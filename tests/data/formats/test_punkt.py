@@ -2,10 +2,7 @@
 
 import tarfile
 
-import pytest
-
 from tests.data.packing import pack
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats import punkt
 
 TEXT = "Mr. Smith went to Washington, D.C. on Jan. 5. He met Dr. Jones there."
@@ -20,8 +17,3 @@ def test_upstreams_zip_of_all_languages_gives_the_same_splitter(tmp_path, mirror
     upstream = pack(tmp_path / "punkt_tab.zip", files | CZECH)
     for archive in (packed, upstream):
         assert punkt.load_sentence_splitter(archive).tokenize(TEXT) == SENTENCES, archive
-
-
-def test_a_zip_without_english_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"czech.zip holds no English sentence splitter; fetch it again"):
-        punkt.load_sentence_splitter(pack(tmp_path / "czech.zip", CZECH))

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,20 +64,6 @@ def test_filters_are_sorted_among_the_other_items():
     assert group_conditions(query, inverse=False) == (
         "SELECT count ( * ) WHERE { ?x0 s.t.u ?x1 . FILTER ( ?x0 != ?x1 ) . M0 p.q.r ?x0 }"
     )
-
-
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ("SELECT count ( * ) WHERE ?x0 a b.c", "not a query of the form"),
-        ("SELECT count ( * ) WHERE { ?x0 a b.c", "not a query of the form"),
-        ("SELECT count ( * ) WHERE { ?x0 a }", "neither a FILTER nor a subject, predicate and object: '.x0 a'"),
-        ("SELECT count ( * ) WHERE { ?x0 a b.c M0 }", "neither a FILTER nor"),
-    ],
-)
-def test_queries_of_another_form(query, message):
-    with pytest.raises(ValueError, match=message):
-        group_conditions(query, inverse=False)
 
 
 entities = st.sampled_from(["?x0", "?x1", "?x2", "M0", "M1", "M2", "m_02"])

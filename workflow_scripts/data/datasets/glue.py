@@ -10,7 +10,6 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
     SentenceOptions,
@@ -21,7 +20,7 @@ from workflow_scripts.data.datasets.sentences import (
     split_off,
 )
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import read_lines
+from workflow_scripts.data.sources.archives import read_numbered_lines
 
 DEV_IDS = "glue/mrpc_dev_ids.tsv"
 
@@ -73,10 +72,8 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     layout = LAYOUTS[settings.task]
     found = {split: read_glue(settings, sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
-        wanted = read_dev_ids(settings.find_source(sources, DEV_IDS))
-        if unknown := wanted - {row.item for row in found["train"]}:
-            pair = min(unknown).replace("/", " ")
-            raise UserError(f"{sources[DEV_IDS]}: no pair {pair} in the training set; fetch the file again")
+        # Two ids per line.
+        wanted = {text.replace("\t", "/") for _, text in read_numbered_lines(settings.find_source(sources, DEV_IDS))}
         train = [row for row in found["train"] if row.item not in wanted]
         valid = [row for row in found["train"] if row.item in wanted]
         notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
@@ -103,19 +100,4 @@ def read_glue(
             first, second = [row[name].strip() for name in texts] + [None] * (2 - len(texts))
             kind = parse_class(row[label], layout.written or layout.labels, f"{path}: {file}:{line}")
             found.append(Sentence(item, first, second, kind))
-    if not found:
-        raise UserError(f"{path}: {file}: no example{f' of the genre {genre}' if genre else ''}; fetch the file again")
-    return found
-
-
-def read_dev_ids(path: Path) -> set[str]:
-    """Read the keys of the pairs in MRPC's dev set, two ids per line. Raises UserError with a malformed line."""
-    found = set()
-    for number, line in read_lines(path, path.name):
-        ids = line.split("\t")
-        if len(ids) != 2 or not all(part.isdecimal() for part in ids):
-            raise UserError(f"{path}:{number}: not the two ids of a pair; fetch the file again")
-        found.add("/".join(ids))
-    if not found:
-        raise UserError(f"{path}: no pair; fetch the file again")
     return found

@@ -6,12 +6,11 @@ Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's tes
 import re
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.glue import read_glue
 from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows, split_off
 from workflow_scripts.data.prepared import TableDataset
-from workflow_scripts.data.sources.archives import iterate_archive, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive
 
 ARCHIVE = "imdb/aclImdb_v1.tar.gz"
 REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
@@ -22,7 +21,7 @@ class Options(UpstreamOptions):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    """Prepare the splits. Raises UserError for a missing source."""
     found = read_imdb(settings.find_source(sources, ARCHIVE))
     valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
     # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
@@ -34,17 +33,11 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
-    """Read both splits, sorted by class and number. Raises UserError for a broken archive or a review not in UTF-8."""
+    """Read both splits, sorted by class and number."""
     found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
-    with report_broken(archive):
-        for name, content in iterate_archive(archive):
-            if match := REVIEW.fullmatch(name):
-                try:
-                    found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))
-                except UnicodeDecodeError:
-                    raise UserError(f"{archive}: {name}: not UTF-8 text; fetch it again") from None
-    if empty := [split for split, rows in found.items() if not rows]:
-        raise UserError(f"{archive}: no reviews under {empty[0]}/neg and {empty[0]}/pos; fetch it again")
+    for name, content in iterate_archive(archive):
+        if match := REVIEW.fullmatch(name):
+            found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))
     return {
         split: [Sentence(f"{split}-{kind}-{n}", text, None, float(kind == "pos")) for kind, n, text in sorted(rows)]
         for split, rows in found.items()

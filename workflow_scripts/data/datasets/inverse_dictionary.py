@@ -12,7 +12,6 @@ from typing import Literal, NamedTuple
 
 from pydantic import PositiveInt
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import DataOptions
@@ -51,7 +50,7 @@ class Item(NamedTuple):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for a missing or malformed dictionary."""
+    """Prepare the splits. Raises UserError for a missing dictionary."""
     items = find_items(load_dictionary(settings, sources), settings.definienda)
     rows = [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in items]
     splits = {split: [rows[i] for i in found] for split, found in split_items(items, settings.split_by).items()}
@@ -66,13 +65,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
-    """Read the dictionary of the options. Raises UserError if it is missing, malformed or has no word counts."""
+    """Read the dictionary of the options. Raises UserError if it is missing."""
     with settings.open_sources(sources, stand_in.write_wordnet) as files:
-        path = settings.find_source(files, SOURCE)
-        wordnet = read_wordnet(path)
-    if not wordnet.counts:  # needed to select words
-        raise UserError(f"{path}: cntlist.rev, which counts how often a word was met, is missing or empty; add it")
-    return wordnet
+        return read_wordnet(settings.find_source(files, SOURCE))
 
 
 def find_items(wordnet: WordNet, definienda: int) -> list[Item]:

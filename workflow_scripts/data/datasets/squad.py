@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from pydantic import PositiveInt
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import shuffle_rows
 from workflow_scripts.data.prepared import TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import DataOptions
@@ -45,7 +44,7 @@ class Options(DataOptions):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
-    """Prepare the splits. Raises UserError for a missing or malformed source."""
+    """Prepare the splits. Raises UserError for a missing source."""
     with settings.open_sources(sources, stand_in.write_squad, settings.seed) as files:
         found = {split: read_squad(settings.find_source(files, name)) for split, name in SOURCES.items()}
     rows = found.pop("train")
@@ -63,23 +62,14 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_squad(path: Path) -> list[Question]:
-    """Read the questions of a file. Raises UserError if it is malformed or an answer is not at its position."""
+    """Read the questions of a file."""
     found = []
-    try:
-        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
-            for paragraph in article["paragraphs"]:
-                context = paragraph["context"]
-                for question in paragraph["qas"]:
-                    texts = [answer["text"] for answer in question["answers"]]
-                    start = int(question["answers"][0]["answer_start"])
-                    key, asked = question["id"], question["question"]
-                    if not all(isinstance(text, str) for text in (key, asked, context, *texts)):
-                        raise ValueError(f"question {key}: its key, question, paragraph or answer is no text")
-                    if context[start : start + len(texts[0])] != texts[0]:
-                        raise ValueError(f"question {key}: its answer is not where it says")
-                    answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
-                    found.append(Question(key, asked.strip(), context, float(start), texts[0], answers))
-    except (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else error
-        raise UserError(f"{path} is not a file of SQuAD's form ({reason}); fetch it again") from error
+    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+        for paragraph in article["paragraphs"]:
+            context = paragraph["context"]
+            for question in paragraph["qas"]:
+                texts = [answer["text"] for answer in question["answers"]]
+                start = float(question["answers"][0]["answer_start"])
+                answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
+                found.append(Question(question["id"], question["question"].strip(), context, start, texts[0], answers))
     return found

@@ -18,7 +18,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel_text import map_in_order, split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
-from workflow_scripts.data.sources.archives import iterate_archive, report_broken
+from workflow_scripts.data.sources.archives import iterate_archive
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import corpora as stand_in
 
@@ -127,11 +127,10 @@ def read_articles(shards: Sequence[Path]) -> Iterator[str]:
 
 def read_book_lines(archive: Path) -> Iterator[str]:
     """Yield the non-blank lines of the text files in an archive, without unpacking it."""
-    with report_broken(archive):
-        for name, content in iterate_archive(archive):
-            for line in content if name.endswith(".txt") else ():
-                if text := line.decode("utf-8", "replace").strip():
-                    yield text
+    for name, content in iterate_archive(archive):
+        for line in content if name.endswith(".txt") else ():
+            if text := line.decode("utf-8", "replace").strip():
+                yield text
 
 
 @lru_cache(maxsize=1)

@@ -1,9 +1,7 @@
 """Preprocessing of CFQ's SPARQL queries into tokens (Keysers et al. 2020) and groups (Zheng and Lapata 2022)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-
-Triple = tuple[str, str, str]  # subject, predicate, object
+from collections.abc import Iterable, Sequence
 
 # Predicate -> predicate with the same meaning if subject and object are exchanged; inside a path `ns:` is kept.
 INVERSE = {
@@ -36,32 +34,23 @@ def group_conditions(query: str, inverse: bool) -> str:
     """Format a tokenised query as `SELECT ... WHERE { item . item . ... }` with sorted items; order has no meaning.
 
     An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their combinations as
-    triples. `inverse` first replaces the predicates in INVERSE, exchanging subject and object. Raises ValueError for a
-    query of another form.
+    triples. `inverse` first replaces the predicates in INVERSE, exchanging subject and object.
     """
-    head, opened, body = query.partition(" { ")
-    if not (opened and body.endswith(" }")):
-        raise ValueError(f"not a query of the form 'SELECT ... WHERE {{ ... }}': {query[:60]!r}")
-    filters, triples = [], []
-    for condition in body.removesuffix(" }").split(" . "):
-        tokens = condition.split(" ")
-        if tokens[0] == "FILTER":
-            filters.append(condition)
-        elif len(tokens) == 3:
-            triples.append((tokens[0], tokens[1], tokens[2]))
-        else:
-            raise ValueError(f"neither a FILTER nor a subject, predicate and object: {condition[:60]!r}")
+    head, body = query.removesuffix(" }").split(" { ")
+    conditions = body.split(" . ")
+    filters = [condition for condition in conditions if condition.startswith("FILTER ")]
+    triples = [condition.split(" ") for condition in conditions if not condition.startswith("FILTER ")]
     if inverse:
         triples = [(o, INVERSE[p], s) if p in INVERSE else (s, p, o) for s, p, o in triples]
     items = [" ".join([*subjects, *predicates, *objects]) for subjects, predicates, objects in group_triples(triples)]
     return f"{head} {{ {' . '.join(sorted(items + filters))} }}"
 
 
-def group_triples(triples: Iterable[Triple]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+def group_triples(triples: Iterable[Sequence[str]]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
     """Group triples into (subjects, predicates, objects), each sorted; the products of all groups are the triples.
 
-    Merges first objects with equal subject and predicate, then subjects with equal predicate and objects, then
-    predicates with equal subjects and objects.
+    A triple is (subject, predicate, object). Merges first objects with equal subject and predicate, then subjects with
+    equal predicate and objects, then predicates with equal subjects and objects.
     """
     objects: dict[tuple[str, str], list[str]] = defaultdict(list)
     for subject, predicate, object_ in triples:
