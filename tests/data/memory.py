@@ -7,16 +7,19 @@ from pathlib import Path
 
 PROGRAM = """
 import importlib, json, pathlib, resource, sys
-from workflow_scripts.data.prepared import prepare_data
+from workflow_scripts.data.prepared import prepare_data, write_data
 if __name__ == "__main__":
     folder = pathlib.Path(__file__).parent
     name, options, sources, constants = map(json.loads, sys.argv[1:])
     module = importlib.import_module(f"workflow_scripts.data.datasets.{name}")
     vars(module).update(constants)
-    (folder / "out").mkdir()
     paths = {source: pathlib.Path(path) for source, path in sources.items()}
-    content = prepare_data(module, options, paths).fill(folder / "out")
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    spec = {"task": name, "protocol": "paper", "prepare": module.__name__, "options": {}, "sources": []}
+    write_data(prepare_data(module, options, paths), spec, folder / "out")
+    content = json.loads((folder / "out/dataset.json").read_text())
+    with open("/proc/self/status") as status:  # getrusage's peak may be that of the process that started this one
+        own = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    peak = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     print(json.dumps([content["splits"]["train"]["rows"], peak]))
 """
 

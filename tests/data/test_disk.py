@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.file_server import serving
+from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands import fetch
 from workflow_scripts.data.sources.declared import Source
@@ -52,13 +53,6 @@ def fill(disk: Path, left: int) -> Path:
     return filler
 
 
-def one_line(capsys: pytest.CaptureFixture[str], *parts: str) -> None:
-    """The last command said one line, with these parts in it."""
-    said = capsys.readouterr().err
-    assert said.startswith("error: ") and said.count("\n") == 1, said
-    assert all(part in said for part in parts), said
-
-
 def test_fetch_on_a_full_disk(origin, small_disk: Path, capsys: pytest.CaptureFixture[str]):
     downloads = small_disk / "downloads"
     assert main(["fetch", "toy/small.txt", "--downloads", str(downloads)]) == 0
@@ -66,7 +60,7 @@ def test_fetch_on_a_full_disk(origin, small_disk: Path, capsys: pytest.CaptureFi
     before = contents(small_disk)
     capsys.readouterr()
     assert main(["fetch", "toy/large.bin", "--downloads", str(downloads)]) == 1
-    one_line(capsys, str(downloads), "No space left on device")
+    assert_one_error(capsys.readouterr().err, str(downloads), "No space left on device")
     assert contents(small_disk) == before
     filler.unlink()
     assert main(["fetch", "toy", "--downloads", str(downloads)]) == 0
@@ -82,7 +76,7 @@ def test_fetch_to_a_folder_that_cannot_be_written(origin, small_disk: Path, caps
     capsys.readouterr()
     for place in (downloads, small_disk / "elsewhere"):
         assert main(["fetch", "toy/large.bin", "--downloads", str(place)]) == 1
-        one_line(capsys, str(place), "Read-only file system")
+        assert_one_error(capsys.readouterr().err, str(place), "Read-only file system")
     assert contents(small_disk) == before
 
 
@@ -98,13 +92,13 @@ def test_prepare_where_nothing_can_be_written(task, small_disk: Path, capsys: py
     filler = fill(small_disk, left=8192)  # all of its files take more
     capsys.readouterr()
     assert main(command) == 1
-    one_line(capsys, str(out), "No space left on device")
+    assert_one_error(capsys.readouterr().err, str(out), "No space left on device")
     assert contents(small_disk) == before
 
     filler.unlink()
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     assert main(command) == 1
-    one_line(capsys, str(out.parent), "is not writable")
+    assert_one_error(capsys.readouterr().err, str(out.parent), "is not writable")
     assert contents(small_disk) == before
 
     subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)

@@ -43,16 +43,6 @@ def spec_file(tmp_path):
     return make
 
 
-@pytest.mark.parametrize(
-    ("task", "protocol", "more"), [("scan-jump-x2", "reduced", set()), ("cogs", "stand_in", {"dev"})]
-)
-def test_from_the_catalogue(tmp_path, task, protocol, more):
-    run("--task", task, "--scale", "demo", "--out", tmp_path / "data")
-    summary = json.loads((tmp_path / "data/dataset.json").read_text())
-    assert (summary["task"], summary["protocol"]) == (task, protocol)
-    assert set(summary["splits"]) == {"train", "valid", "in_distribution", "test"} | more
-
-
 def test_made_up_data_load_with_hugging_face_datasets(tmp_path, monkeypatch):
     from datasets import load_dataset
 
@@ -120,23 +110,6 @@ def test_wrong_arguments(tmp_path, words, message):
     with pytest.raises(UserError) as caught:
         run(*words, "--out", tmp_path / "data")
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{}", "key 'task' is missing"),
-        ("[]", "it is .*; input should be"),
-        (json.dumps({key: value for key, value in SPEC.items() if key != "sources"}), "key 'sources' is missing"),
-        (json.dumps(SPEC | {"prepare": "workflow_scripts.data.datasets.scna"}), "there is no module .*scna"),
-        (json.dumps(SPEC | {"prepare": "json"}), "'prepare' is 'json'; string should match"),
-    ],
-)
-def test_a_spec_that_is_none(tmp_path, text, message):
-    (tmp_path / "spec.json").write_text(text)
-    with pytest.raises(UserError, match=message):
-        run("--spec", tmp_path / "spec.json", "--out", tmp_path / "data")
-    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,17 @@ ROWS = 24  # of each part of a data set
 Line = Callable[[int, str, str, int], str]
 GENRES = ("telephone", "letters", "fiction")
 
+# Options with which tasks can be prepared from them: few rows are there to draw from.
+FEWER = {
+    **{task: {} for task in ("paws", "paws-qqp", "stsb", "stsb-msrvid", "imdb-sst2", "imdb-sst2-50pc", "glue-mrpc")},
+    **{f"glue-{name}": {"validation": 6} for name in ("cola", "mnli", "qnli", "qqp", "rte")},
+    "sst2": {"test": 8},
+    "sst2-10pc": {"test": 4},
+    "mnli-letters": {"train": 5},
+    "amazon-video": {"train": 10, "valid": 6, "test": 8},
+    "squad": {"validation": 20},
+}
+
 
 def texts(seed: int) -> Iterator[tuple[int, str, str, int]]:
     """(number, sentence, sentence, 0 or 1) of each row of a part."""

@@ -18,26 +18,6 @@ from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 
-# Few rows are there to draw from.
-FEWER = {
-    "paws": {},
-    "paws-qqp": {},
-    "sst2": {"test": 8},
-    "sst2-10pc": {"test": 4},
-    "stsb": {},
-    "stsb-msrvid": {},
-    "imdb-sst2": {},
-    "imdb-sst2-50pc": {},
-    "mnli-letters": {"train": 5},
-    "amazon-video": {"train": 10, "valid": 6, "test": 8},
-    "glue-cola": {"validation": 6},
-    "glue-mnli": {"validation": 6},
-    "glue-mrpc": {},
-    "glue-qnli": {"validation": 6},
-    "glue-qqp": {"validation": 6},
-    "glue-rte": {"validation": 6},
-    "squad": {"validation": 20},
-}
 TABLES = ("table2", "table-paws", "table3", "table4", "table-squad", "table-few")
 
 
@@ -51,7 +31,7 @@ def init(tmp_path_factory):
     return write_encoder(tmp_path_factory.mktemp("encoder") / "init", positions=64)
 
 
-@pytest.mark.parametrize("task", FEWER)
+@pytest.mark.parametrize("task", upstream_files.FEWER)
 def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
     """At the paper's scale, but for the sizes of data and model, and two updates."""
     catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
@@ -59,7 +39,7 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, 
     if paws.PUNKT in data["sources"]:
         sources = sources | {paws.PUNKT: request.getfixturevalue("mirror") / paws.PUNKT}
     assert set(data["sources"]) <= set(sources)
-    data["options"] |= FEWER[task]
+    data["options"] |= upstream_files.FEWER[task]
     module, given = importlib.import_module(data["prepare"]), {name: sources[name] for name in data["sources"]}
     made = prepare_data(module, data["options"], given)
     write_data(made, data, tmp_path / "data")

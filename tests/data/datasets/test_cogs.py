@@ -31,13 +31,6 @@ def test_sizes_and_kinds_of_the_real_data(sources):
         assert prepared.splits[split] == read_cogs(sources[f"cogs/{file}.tsv"])
 
 
-def test_limits_make_the_protocol_reduced(sources):
-    prepared = prepare_data(cogs, {"limit": {"train": 50, "test": 40, "dev": 30}}, sources)
-    sizes = {split: len(examples) for split, examples in prepared.splits.items()}
-    assert sizes == {"train": 50, "valid": 8, "dev": 30, "in_distribution": 3_000, "test": 40}
-    assert prepared.protocol == "reduced"
-
-
 def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "train.tsv"
     file.write_bytes(b"\xef\xbb\xbfA cat ran .\trun . agent\tprimitive\r\n\nA cat ran .\trun . agent\tprimitive")

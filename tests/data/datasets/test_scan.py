@@ -28,11 +28,6 @@ def lines(examples: list[Example]) -> list[str]:
     return sorted(f"IN: {example.source} OUT: {example.target}" for example in examples)
 
 
-@pytest.fixture(scope="module")
-def twice_the_primitives():
-    return prepare_data(scan, {"set": "add_jump_2x"}, {})
-
-
 @pytest.mark.parametrize("name", ["add_jump", "around_right"])
 def test_splits_of_the_grammar_are_upstreams(name):
     splits = prepare_data(scan, {"set": name}, {}).splits
@@ -54,8 +49,9 @@ def test_splits_equal_the_real_files(name, mirror):
     assert all(example.target.split(" ") == interpret(example.source) for example in taken["train"] + taken["test"])
 
 
-def test_twice_the_primitives_has_the_lines_of_the_paper(twice_the_primitives):
-    train = twice_the_primitives.splits["train"]
+def test_twice_the_primitives_has_the_lines_of_the_paper():
+    prepared = prepare_data(scan, {"set": "add_jump_2x"}, {})
+    train = prepared.splits["train"]
     copies = Counter(train)
     assert (len(train), len(copies)) == (97_906, 85_908)
     assert copies[Example("jump", "I_JUMP")] == copies[Example("walk2", "I_WALK2")] == 1_001
@@ -64,11 +60,8 @@ def test_twice_the_primitives_has_the_lines_of_the_paper(twice_the_primitives):
     assert all(example.target.split(" ") == interpret(example.source) for example in copies)
     in_context = {word for example in copies for word in example.source.split(" ") if " " in example.source}
     assert not any(word.startswith("jump") for word in in_context)
-    assert set(prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]) < set(copies)
-
-
-def test_test_set_of_twice_the_primitives_is_that_of_add_jump(twice_the_primitives):
-    assert twice_the_primitives.splits["test"] == prepare_data(scan, {"set": "add_jump"}, {}).splits["test"]
+    original = prepare_data(scan, {"set": "add_jump"}, {}).splits
+    assert set(original["train"]) < set(copies) and original["test"] == prepared.splits["test"]
 
 
 def test_test_set_of_twice_the_primitives_from_upstreams_file(mirror):
@@ -85,13 +78,10 @@ def test_atomic_copies(copies):
     assert Counter(train)[Example("jump1", "I_JUMP1")] == copies
 
 
-def test_complexity_of_one_is_the_original():
-    original = prepare_data(scan, {"set": "add_jump"}, {}).splits
-    assert prepare_data(scan, {"set": "complexity", "multiple": 1}, {}).splits == original
-
-
-def test_complexity_of_two_is_the_set_of_table_1(twice_the_primitives):
-    assert prepare_data(scan, {"set": "complexity", "multiple": 2}, {}).splits == twice_the_primitives.splits
+@pytest.mark.parametrize(("multiple", "name"), [(1, "add_jump"), (2, "add_jump_2x")])
+def test_complexity_of_one_is_the_original_and_of_two_the_set_of_table_1(multiple, name):
+    made = prepare_data(scan, {"set": "complexity", "multiple": multiple}, {})
+    assert made.splits == prepare_data(scan, {"set": name}, {}).splits
 
 
 @pytest.mark.parametrize(("multiple", "primitives", "lone"), [(20, 84, 142), (200, 804, 14)])
@@ -137,16 +127,6 @@ def test_in_distribution_is_drawn_from_the_distinct_training_commands():
     splits = prepare_data(scan, {"set": "add_jump", "in_distribution": 300}, {}).splits
     assert len(set(splits["in_distribution"])) == 300
     assert set(splits["in_distribution"]) < set(splits["train"])
-
-
-@pytest.mark.parametrize(
-    "options", [{"set": "add_jump_2x", "atomic_copies": 1}, {"set": "complexity", "multiple": 200}]
-)
-def test_jump_stays_in_a_limited_training_set(options):
-    splits = prepare_data(scan, {**options, "limit": {"train": 2000, "test": 200}}, {}).splits
-    assert Example("jump", "I_JUMP") in splits["train"]
-    words = {word for example in splits["train"] for word in example.source.split(" ")}
-    assert {word for example in splits["test"] for word in example.source.split(" ")} <= words
 
 
 def test_limits_make_the_protocol_reduced():

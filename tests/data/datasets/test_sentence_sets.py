@@ -154,13 +154,7 @@ QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 @pytest.mark.parametrize(
     ("source", "task", "part", "content", "message"),
     [
-        (
-            "glue/CoLA.zip",
-            "cola",
-            "train",
-            "gj04\t1\t\tHe ran.\ngj04\t2\t\tHim ran.\n",
-            "train.tsv:2: the label is '2'",
-        ),
+        ("glue/CoLA.zip", "cola", "train", "a\t1\t\tA\na\t2\t\tB\n", "train.tsv:2: the label is '2'"),
         ("glue/RTE.zip", "rte", "dev", f"{PAIRS}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
         ("glue/RTE.zip", "rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
         ("glue/QQP-clean.zip", "qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),

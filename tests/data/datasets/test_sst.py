@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from tests.data.packing import pack
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import sst
 from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence
 from workflow_scripts.data.prepared import prepare_data
@@ -50,12 +49,6 @@ def test_tidying(written, tidied):
 def test_brackets_and_slashes_of_the_text(tmp_path):
     sources = archive(tmp_path / "trees.zip", dev=r"(2 (2 -LRB-) (2 (2 9\/11) (2 -RRB-)))")
     assert sst.read_sst(sst.Options(), sources)["valid"] == [(1, "( 9/11 )", 2)]
-
-
-def test_a_missing_file(tmp_path):
-    pack(tmp_path / "t.zip", {"trees/dev.txt": TREE})
-    with pytest.raises(UserError, match=r"t.zip: train.txt missing; fetch the archive again"):
-        prepare_data(sst, {}, {SOURCE: tmp_path / "t.zip"})
 
 
 def test_the_stand_in():

@@ -12,7 +12,7 @@ from tests.data.memory import measure_peak
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wikipedia_bookcorpus
-from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER, pair_consecutive
+from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER
 from workflow_scripts.data.formats import hownet, punkt
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.stand_ins import corpora
@@ -102,17 +102,6 @@ def test_long_sentences_are_cut(tmp_path, sources):
     assert first.length.max() == second.length.max() == 3
 
 
-def test_made_up_corpora_need_no_source(tmp_path):
-    prepared = prepare_data(wikipedia_bookcorpus, {"from": "stand_in", "validation_every": 10}, {})
-    write_data(prepared, SPEC | {"protocol": "stand_in"}, tmp_path / "data")
-    summary = json.loads((tmp_path / "data/dataset.json").read_text())
-    assert summary["protocol"] == "stand_in" and summary["splits"]["valid"]["rows"] > 30
-
-
-def test_two_by_two():
-    assert pair_consecutive("abcde") == [("a", "b"), ("c", "d")]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -135,7 +124,7 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
     table = pq.read_table(sources[SHARD])
     with tarfile.open(sources[BOOKCORPUS]) as tar:
         lines = tar.extractfile("books_large_p1.txt").read()
-    found = []
+    found, options = [], {"validation_every": 99}
     for times in (15, 120):
         folder = tmp_path / str(times)
         folder.mkdir()
@@ -143,7 +132,7 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
         pack(books, {"books_large_p1.txt": lines * times})
         given = sources | {SHARD: shard, BOOKCORPUS: books}
-        found.append(measure_peak(folder, "wikipedia_bookcorpus", {}, given, ARTICLES=50, LINES=500))
+        found.append(measure_peak(folder, "wikipedia_bookcorpus", options, given, ARTICLES=50, LINES=500))
     (small, before), (large, after) = found
     assert large > 7 * small
     assert after - before < 25_000, f"KiB: {found}"

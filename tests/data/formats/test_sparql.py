@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,34 +37,28 @@ def test_grouped_by_hand():
     )
 
 
-def test_subjects_with_the_same_objects_are_put_together():
-    query = "SELECT count ( * ) WHERE { M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . ?x0 s.t.u M1 }"
-    assert group_conditions(query, inverse=False) == "SELECT count ( * ) WHERE { ?x0 M2 p.q.r M0 M1 . ?x0 s.t.u M1 }"
+DIRECTED = "M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a film.actor"
 
 
-def test_inverse_predicates_exchange_subject_and_object():
-    query = (
-        "SELECT count ( * ) WHERE { M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a film.actor }"
-    )
-    assert group_conditions(query, inverse=True) == (
-        "SELECT count ( * ) WHERE { ?x0 a film.actor . ?x0 film.director.film M0 M1 }"
-    )
-    assert group_conditions(query, inverse=False) == (
-        "SELECT count ( * ) WHERE { ?x0 a film.actor . M0 M1 film.film.directed_by ?x0 }"
-    )
+@pytest.mark.parametrize(
+    ("conditions", "inverse", "grouped"),
+    [
+        # Subjects with the same objects are put together, inverse predicates exchange both, filters are sorted, too.
+        ("M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . M2 a b", False, "?x0 M2 p.q.r M0 M1 . M2 a b"),
+        (DIRECTED, True, "?x0 a film.actor . ?x0 film.director.film M0 M1"),
+        (DIRECTED, False, "?x0 a film.actor . M0 M1 film.film.directed_by ?x0"),
+        ("M0 p.q.r ?x0 . FILTER ( ?x0 ) . ?x0 s.t.u ?x1", False, "?x0 s.t.u ?x1 . FILTER ( ?x0 ) . M0 p.q.r ?x0"),
+    ],
+)
+def test_groups_by_hand(conditions, inverse, grouped):
+    form = "SELECT count ( * ) WHERE {{ {} }}"
+    assert group_conditions(form.format(conditions), inverse) == form.format(grouped)
 
 
 def test_the_ten_inverses():
     assert len(INVERSE) == 10
     assert not INVERSE.keys() & set(INVERSE.values()), "to invert twice must change nothing more"
     assert len(set(INVERSE.values())) == 10, "no two say the same"
-
-
-def test_filters_are_sorted_among_the_other_items():
-    query = "SELECT count ( * ) WHERE { M0 p.q.r ?x0 . FILTER ( ?x0 != ?x1 ) . ?x0 s.t.u ?x1 }"
-    assert group_conditions(query, inverse=False) == (
-        "SELECT count ( * ) WHERE { ?x0 s.t.u ?x1 . FILTER ( ?x0 != ?x1 ) . M0 p.q.r ?x0 }"
-    )
 
 
 entities = st.sampled_from(["?x0", "?x1", "?x2", "M0", "M1", "M2", "m_02"])

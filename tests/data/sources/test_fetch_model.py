@@ -170,10 +170,7 @@ def test_passing_faults_of_the_hub_are_borne(hub, fetch):
     [
         (lambda files: files.pop("tokenizer.json"), "has no tokenizer.json; pin another commit"),
         (lambda files: files.pop("config.json"), "has no config.json; pin another commit"),
-        (
-            lambda files: files.pop("model.safetensors"),
-            "has no model.safetensors, only pytorch_model.bin, and a pickle",
-        ),
+        (lambda files: files.pop("model.safetensors"), "has no model.safetensors, only pytorch_model.bin, and a"),
         (lambda files: files.clear(), "has no model.safetensors, so no weights"),
     ],
 )
@@ -187,26 +184,28 @@ def test_a_missing_file(hub, fetch, gpt2, change, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "token", "changes", "expected"),
+    ("name", "environment", "changes", "expected"),
     [
-        ("openai-community/gpt", "", {}, "did you mean 'openai-community/gpt2'?"),
-        (OPEN, "", {"repositories": {OPEN: {"0" * 40: {}}}}, f"{OPEN} has no commit {REVISION} at http"),
-        (OPEN, "", {"repositories": {}}, f"has no model {OPEN}"),
-        (OPEN, TOKEN, {"repositories": {}}, f"has no model {OPEN}"),
-        (OPEN, "", {"statuses": [403]}, "status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at"),
-        (GATED, "", {}, "accept its licence (Gemma terms) at https://huggingface.co/google/gemma-2b, make a token"),
-        (GATED, "hf_stranger", {}, "has no access: accept the licence (Gemma terms)"),
-        (GATED, TOKEN, {"tokens": set()}, "does not know the token; correct or unset HF_TOKEN"),
-        (GATED, f"{TOKEN} é", {}, "HF_TOKEN has characters"),
+        ("openai-community/gpt", {}, {}, r"did you mean 'openai-community/gpt2'\?"),
+        (OPEN, {}, {"repositories": {OPEN: {"0" * 40: {}}}}, f"{OPEN} has no commit {REVISION} at http"),
+        (OPEN, {}, {"repositories": {}}, f"has no model {OPEN}"),
+        (OPEN, {"HF_TOKEN": TOKEN}, {"repositories": {}}, f"has no model {OPEN}"),
+        (OPEN, {}, {"statuses": [403]}, "status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at"),
+        (GATED, {}, {}, r"accept its licence \(Gemma terms\) at https://huggingface.co/google/gemma-2b, make a token"),
+        (GATED, {"HF_TOKEN": "hf_stranger"}, {}, r"has no access: accept the licence \(Gemma terms\)"),
+        (GATED, {"HF_TOKEN": TOKEN}, {"tokens": set()}, "does not know the token; correct or unset HF_TOKEN"),
+        (GATED, {"HF_TOKEN": f"{TOKEN} é"}, {}, "HF_TOKEN has characters"),
+        (OPEN, {"HF_ENDPOINT": "http://127.0.0.1:9"}, {}, "127.0.0.1:9 cannot be reached .* models.local"),
+        (OPEN, {"HF_ENDPOINT": f"http://me:{TOKEN}@127.0.0.1"}, {}, "HF_ENDPOINT is not of the form"),
     ],
 )
-def test_a_refusal_says_what_to_do(hub, fetch, monkeypatch, tmp_path, name, token, changes, expected):
+def test_a_refusal_says_what_to_do(hub, fetch, monkeypatch, tmp_path, name, environment, changes, expected):
     for attribute, value in changes.items():
         setattr(hub, attribute, value)
-    if token:
-        monkeypatch.setenv("HF_TOKEN", token)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
     code, said = fetch(name)
-    assert code == 1 and expected in said
+    assert code == 1 and re.search(expected, said)
     assert not (tmp_path / "out" / name).exists()
 
 
@@ -216,19 +215,6 @@ def test_the_token_goes_to_the_hub_only(hub, fetch, monkeypatch, tmp_path):
     assert {bool(token) for _, path, token in hub.seen if not path.startswith("/storage/")} == {True}
     assert {token for _, path, token in hub.seen if path.startswith("/storage/")} == {None}
     assert not any(TOKEN.encode() in content for content in held(tmp_path / "out").values())
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "expected"),
-    [
-        ("http://127.0.0.1:9", "127.0.0.1:9 cannot be reached .* models.local"),
-        (f"http://me:{TOKEN}@127.0.0.1", "HF_ENDPOINT is not of the form"),
-    ],
-)
-def test_an_endpoint_that_cannot_be_used(hub, fetch, monkeypatch, endpoint, expected):
-    monkeypatch.setenv("HF_ENDPOINT", endpoint)
-    code, said = fetch(OPEN)
-    assert code == 1 and re.search(expected, said)
 
 
 def test_files_of_somebody_else_are_not_replaced(hub, fetch, tmp_path):

@@ -2,29 +2,11 @@
 
 from collections import Counter, defaultdict
 
-import pytest
-
 from tests.data.nltk_wordnet import nltk_reader
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.formats import wordnet
 from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins.wordnet import SENSES, write_wordnet
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dictionary")
-    write_wordnet(folder)
-    return folder
-
-
-def test_offsets_are_those_of_the_bytes(folder):
-    for part in wordnet.PARTS:
-        content = (folder / f"data.{part}").read_bytes()
-        position = 0
-        for line in content.splitlines(keepends=True):
-            assert line.startswith(b"  ") or int(line[:8]) == position
-            position += len(line)
 
 
 def test_nltk_reads_the_same(tmp_path, monkeypatch):
