@@ -104,17 +104,13 @@ def test_the_encoder_fuses_its_own_layers():
     assert not torch.allclose(states, bare.encode(source).states, atol=1e-3)
 
 
-def build_of_catalogue(run, vocabulary, target_vocabulary):
-    spec = resolve_run(load_catalogue(ROOT), run, "full")
-    with torch.device("meta"):
-        return spec, roberta_transformer.build(drop_name(spec["model"]), vocabulary, target_vocabulary)
-
-
 def test_parameters_at_the_sizes_of_the_paper():
     """The facts' 28.4 million of 12 modules in RoBERTa-base, and 0.53 million of 2 in the decoder."""
 
     def count(variant):
-        return count_parameters(build_of_catalogue(f"cfq-mcd1/roberta/{variant}/seed-1", 30, 12)[1])
+        spec = resolve_run(load_catalogue(ROOT), f"cfq-mcd1/roberta/{variant}/seed-1", "full")
+        with torch.device("meta"):
+            return count_parameters(roberta_transformer.build(drop_name(spec["model"]), 30, 12))
 
     assert count("encoder") - count("plain") == 28_348_416
     assert count("decoder") - count("plain") == 527_360
@@ -149,12 +145,3 @@ def test_broken_or_pickled_weights_are_refused(tmp_path):
         spoil()
         with pytest.raises(UserError, match="cannot be read as a model"):
             model.read_pretrained(tmp_path)
-
-
-def test_the_catalogue_names_the_sizes_of_the_hubs_model():
-    spec, model = build_of_catalogue("cogs/roberta/lrf/seed-1", 50_265, 100)
-    assert spec["init"]["hub"] == "FacebookAI/roberta-base"
-    # RoBERTa-base has 124,055,040 parameters without pooler and head.
-    assert count_parameters(model.roberta) == 124_055_040
-    assert count_parameters(model.encoder_fuse) == 28_348_416
-    assert {tuple(layer.layer.cross_attention.key.weight.shape) for layer in model.decoder} == {(256, 768)}

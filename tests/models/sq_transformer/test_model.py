@@ -183,11 +183,6 @@ def test_evaluation_draws_nothing_and_moves_nothing(name):
 # Training terms
 
 
-def test_next_tokens():
-    target_in = torch.tensor([[2, 5, 6, 7], [2, 0, 0, 0], [2, 8, 0, 0]])
-    assert make_next_tokens(target_in).tolist() == [[5, 6, 7, 2], [2, 0, 0, 0], [8, 2, 0, 0]]
-
-
 @settings(max_examples=20, deadline=None)
 @given(lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4), seed=st.integers(0, 99))
 def test_next_tokens_undo_the_shift(lengths, seed):

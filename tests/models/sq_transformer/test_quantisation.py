@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -88,7 +87,7 @@ def moved_by_loop(codebook, batches, decay):
 
 @settings(max_examples=30, deadline=None)
 @given(
-    decay=st.floats(0.5, 0.999),
+    decay=st.just(1.0) | st.floats(0.5, 0.999),
     batches=st.integers(1, 2),
     mask_code=st.booleans(),
     seed=st.integers(0, 999),
@@ -107,16 +106,6 @@ def test_after_step_equals_the_loop(decay, batches, mask_code, seed):
     again = model.codebook.detach().clone()
     model.finish_step()
     assert torch.equal(model.codebook, again)
-
-
-@pytest.mark.parametrize("decay", [1.0, 0.5])
-def test_decay_of_one_leaves_codes_to_their_gradient(decay):
-    model = quantiser(ema_decay=decay)
-    before = model.codebook.detach().clone()
-    embedded = torch.randn(4, 2, 8)
-    model.observe(embedded, model(embedded).codes, torch.ones(4, 2, dtype=torch.bool))
-    model.finish_step()
-    assert torch.equal(model.codebook, before) == (decay == 1.0)
 
 
 def test_half_precision_does_not_reach_the_codes():

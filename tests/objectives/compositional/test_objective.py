@@ -11,7 +11,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.objectives.compositional.objective import (
-    compute_consistency,
     compute_guided_decomposition,
     compute_nuance_entropy,
 )
@@ -64,13 +63,6 @@ def test_nothing_to_decompose_and_sememes_that_are_all_codes_are_zero():
     assert compute_guided_decomposition(codes, nothing.share, nothing.gold) == 0
     every = torch.arange(7, dtype=torch.int32).expand(2, 5, 7)
     assert compute_guided_decomposition(codes, given.share, every).abs() < 1e-12
-
-
-def test_reconstruction_of_what_is_equal_is_zero_and_padding_is_nothing():
-    cont, comp = states()
-    assert compute_consistency(cont, cont, REAL, 0.1) == 0
-    value = compute_consistency(cont, comp, REAL, 0.1)
-    torch.testing.assert_close(value, 1.1 * (comp - cont)[REAL].square().mean())
 
 
 def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():
