@@ -1,7 +1,6 @@
 """Spans: windows against the text, the most probable span, SQuAD's measures, and a model that learns to answer."""
 
 import itertools
-import json
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,6 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from tests.training.sentence_toy import SIZES, sentence_spec, write_encoder
 from tests.training.toy import run_main
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import squad
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.evaluation.span_metrics import (
@@ -150,16 +148,3 @@ def test_paragraphs_are_not_divided(place):
     made = prepare_data(squad, {"from": "stand_in", "validation": 40}, {})
     contexts = {split: set(columns["context"]) for split, columns in made.tables.items()}
     assert not contexts["train"] & contexts["valid"] and len(made.tables["valid"]["item"]) >= 40
-
-
-def test_a_file_of_another_form(tmp_path):
-    file = tmp_path / "dev.json"
-    for content, message in (
-        ({"data": [{"paragraphs": [{"context": "A"}]}]}, "no 'qas'"),
-        ({"data": [{"paragraphs": [{"context": "It rains.", "qas": [
-            {"id": "q1", "question": "What?", "answers": [{"text": "rains", "answer_start": 0}]}]}]}]},
-         "question q1: its answer is not where it says"),
-    ):  # fmt: skip
-        file.write_text(json.dumps(content))
-        with pytest.raises(UserError, match=message):
-            squad.read_squad(file)

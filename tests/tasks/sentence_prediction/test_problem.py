@@ -204,22 +204,18 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "single", "message"),
+    ("changes", "lacks", "message"),
     [
-        ({"problem": {"prediction": "cosine"}}, True, "items have one sentence, and prediction cosine compares two"),
-        ({"model": {"family": "roberta"}}, False, "holds a model of the family bert, the method needs roberta"),
-        ({"problem": {"head": 2}}, False, "unknown key 'problem.head'"),
+        ({"problem": {"prediction": "cosine"}}, "second", "items have one sentence, and prediction cosine compares"),
+        ({"model": {"family": "roberta"}}, "", "holds a model of the family bert, the method needs roberta"),
+        ({"problem": {"head": 2}}, "", "unknown key 'problem.head'"),
+        ({}, "train", "same has no training set; score on it what was trained on another task"),
     ],
 )
-def test_what_cannot_be_is_one_line(tmp_path, capsys, changes, single, message):
-    data, init = write_pairs(tmp_path / "data", single=single), write_encoder(tmp_path / "init")
+def test_what_cannot_be_is_one_line(tmp_path, capsys, changes, lacks, message):
+    data, init = write_pairs(tmp_path / "data", single=lacks == "second"), write_encoder(tmp_path / "init")
+    if lacks == "train":
+        (data / "train.parquet").unlink()
     assert train(tmp_path, "ft", sentence_spec(**changes), data, init) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
-
-
-def test_no_training_set(tmp_path, capsys):
-    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
-    (data / "train.parquet").unlink()
-    assert train(tmp_path, "ft", sentence_spec(), data, init) == 1
-    assert "same has no training set; score on it what was trained on another task" in capsys.readouterr().err

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from tests.objectives.carma_cases import stability_by_hand
 from tests.training.toy import ROOT, here
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.data.datasets import scan
+from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.tasks.batching import SequencePairs, make_bucketed_batches, to_sequences
@@ -163,12 +165,6 @@ def test_a_batch_without_phrases_gives_the_losses_of_the_task_and_of_stability_a
     assert torch.equal(parts["stability"], losses(sentences, None)[1]["stability"])
 
 
-def test_each_pair_of_tokens_of_a_phrase_is_a_term():
-    _, parts, _, _ = losses(["walk around left and turn right", "jump"], TASKS["scan-jump"].phrases)
-    assert (float(parts["pairs"]), float(parts["without_pairs"])) == (4, 0)
-    assert parts["mi"] > 0
-
-
 # The catalogue
 
 
@@ -183,7 +179,7 @@ def test_only_runs_that_read_phrases_depend_on_them():
 
 
 @pytest.mark.parametrize(("task", "variant"), [("scan-jump-x2", "carma"), ("cogs", "stability-only")])
-def test_it_trains_from_the_catalogue_alone(task: str, variant: str, tmp_path):
+def test_it_is_trained_and_scored_as_the_catalogue_says(task: str, variant: str, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
     assert here("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data) == 0
     run = f"{task}/transformer-carma/{variant}/seed-1"
@@ -198,4 +194,10 @@ def test_it_trains_from_the_catalogue_alone(task: str, variant: str, tmp_path):
     if variant == "carma":
         assert min(values["pairs"]) > 0
         assert values["mi"][-1] < values["mi"][0]
-    assert json.loads((out / "run.json").read_text())["steps"] == 100
+    run_json = json.loads((out / "run.json").read_text())
+    assert run_json["steps"] == 100 and run_json["spec"] == resolve_run(load_catalogue(ROOT), run, "demo")
+    assert here("evaluate", "--run-dir", out, "--data", data, "--out", out / "eval", "--device", "cpu") == 0
+    splits = resolve_evaluation(load_catalogue(ROOT), parse_run(load_catalogue(ROOT), run), "demo")["splits"]
+    rows = read_scores(out / "eval/scores.csv")
+    assert list(dict.fromkeys(row["split"] for row in rows)) == splits and {row["seed"] for row in rows} == {1}
+    assert {row["protocol"] for row in rows} == {"stand_in" if task == "cogs" else "reduced"}
