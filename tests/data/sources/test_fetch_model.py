@@ -124,6 +124,7 @@ def test_a_shard_that_only_the_index_has(hub, fetch, gpt2, tmp_path):
     assert not (tmp_path / "out" / OPEN).exists()
 
 
+@pytest.mark.quick_faults
 def test_a_killed_fetch_is_gone_on_with(hub, fetch, gpt2, tmp_path):
     hub.faults = [("stall", 50_000)]
     command = [sys.executable, "-m", "workflow_scripts", "fetch-model", OPEN, "--out", str(tmp_path / "out" / OPEN)]
