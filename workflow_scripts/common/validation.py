@@ -135,12 +135,12 @@ def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[st
     """Return the field names of the model, or of all members of the union of models, at `location` inside `model`."""
     models = [model]
     for key in location:
-        inside = [inner for one in models for inner in _models_in(_fields(one).get(key))]
+        inside = [inner for one in models for inner in _models_in(_fields(one).get(str(key)))]
         models = inside or models  # an item of a list and a value of a dict are of the models that their type names
     return [name for one in models for name in _fields(one)]
 
 
-def _fields(model: type[BaseModel]) -> dict[str | int, Any]:
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
     """Return the types of a model's fields by their names in files."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
