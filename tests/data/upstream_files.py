@@ -93,19 +93,6 @@ def paws(*parts: str) -> Files:
     return {f"final/{part}.tsv": tsv(header, line, seed) for seed, part in enumerate(parts)}
 
 
-def paws_qqp() -> dict[str, Files | bytes]:
-    """The index of PAWS-QQP, whose sentences are whole questions here, and the questions."""
-    questions, index = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n", {}
-    for seed, part in enumerate(("train", "dev_and_test")):
-        index[f"paws_qqp/{part}.tsv"] = "id\tqid1\tsentence1\tqid2\tsentence2\tlabel\n"
-        for i, one, two, y in texts(seed):
-            first, second = ("/".join(map(str, range(text.count(" ") + 1))) for text in (one, two))
-            qid = 1000 * seed + 2 * i
-            questions += f"{qid}\t{qid}\t{qid + 1}\t{one}\t{two}\t{y}\n"
-            index[f"paws_qqp/{part}.tsv"] += f"{i}\t{qid}\t{first}\t{qid + 1}\t{second}\t{y}\n"
-    return {"paws/paws_qqp.tar.gz": index, "paws/quora_duplicate_questions.tsv": questions.encode()}
-
-
 def squad_files(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in squad.write_squad(folder, 0).items()}
 
@@ -140,7 +127,6 @@ def write(folder: Path) -> dict[str, Path]:
         "stsb/Stsbenchmark.tar.gz": stsb(),
         "paws/paws_wiki_labeled_final.tar.gz": paws("train", "dev", "test"),
         "paws/paws_wiki_labeled_swap.tar.gz": paws("train"),
-        **paws_qqp(),
         **squad_files(folder),
     }
     written = {}

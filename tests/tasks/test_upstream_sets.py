@@ -13,7 +13,6 @@ from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_data, resolve_evaluation, resolve_run
-from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
@@ -32,12 +31,10 @@ def init(tmp_path_factory):
 
 
 @pytest.mark.parametrize("task", upstream_files.FEWER)
-def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, request, sources, init, task):
+def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, sources, init, task):
     """At the paper's scale, but for the sizes of data and model, and two updates."""
     catalogue, run = load_catalogue(), Run(task, "bert", "ft", seed=1)
     data = resolve_data(catalogue, task, "full")
-    if paws.PUNKT in data["sources"]:
-        sources = sources | {paws.PUNKT: request.getfixturevalue("mirror") / paws.PUNKT}
     assert set(data["sources"]) <= set(sources)
     data["options"] |= upstream_files.FEWER[task]
     module, given = importlib.import_module(data["prepare"]), {name: sources[name] for name in data["sources"]}

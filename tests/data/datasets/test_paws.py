@@ -1,4 +1,4 @@
-"""PAWS: the real files, upstream's archives as small files, the swap-only subset, pairs made from Quora's questions."""
+"""PAWS: the real files, upstream's archives as small files, the swap-only subset."""
 
 from collections import Counter
 
@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data import upstream_files
-from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import paws
 from workflow_scripts.data.prepared import prepare_data
@@ -58,46 +57,3 @@ def test_the_stand_in_has_swapped_pairs_of_both_labels():
     pairs = zip(test["label"], test["subset"], strict=True)
     assert {label for label, subset in pairs if subset == "swap"} == {0.0, 1.0}
     assert set(made.tables["train"]["label"]) == {0.0, 1.0}
-
-
-QUESTIONS = (
-    "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-    '0\t1\t2\tCan a cat see a dog?\t"Can a dog see\na ""cat""?"\t1\n'
-    "1\t3\t4\tWhat's new?\tWhy not?\t0\n"
-)
-
-
-def test_pairs_of_quora_questions(tmp_path, mirror):
-    (tmp_path / "questions.tsv").write_text(QUESTIONS)
-    header = "id\tqid1\tsentence1\tqid2\tsentence2\tlabel\n"
-    lines = {
-        "train.tsv": f"{header}1\t1\t0/1/5/3/4/2/6\t2\t0/1/2/3/4/6/8\t0\n2\t3\t0/1/2/3\t3\t(3, 0):(4, 1)/3\t1\n",
-        "dev_and_test.tsv": f"{header}1\t1\t0/99\t2\t0\t0\n2\t1\t0\t9\t0\t1\n3\t1\t0/1\t2\t0/1\t1\n",
-    }
-    index = pack(tmp_path / "paws_qqp.tar.gz", lines)
-    made, notes = paws.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws.PUNKT)
-    assert [(pair.first, pair.second, pair.label) for pair in made["train"]] == [
-        ("Can a dog see a cat ?", "Can a dog see a cat ?", 0.0),
-        ("What 's new ?", "Whatnot ?", 1.0),
-    ]
-    assert [pair.item for pair in made["dev_and_test"]] == ["dev_and_test-3"]
-    assert notes[1] == "dev_and_test: 2 of 3 pairs of PAWS-QQP cannot be made from these questions"
-
-
-def test_an_index_of_another_form(tmp_path, mirror):
-    (tmp_path / "questions.tsv").write_text(QUESTIONS)
-    files = {f"{part}.tsv": "id\tqid1\tsentence1\tqid2\tsentence2\tlabel\n1\t1\t0/x\t2\t0\t0\n"
-             for part in ("train", "dev_and_test")}  # fmt: skip
-    index = pack(tmp_path / "paws_qqp.tar.gz", files)
-    with pytest.raises(UserError, match=r"paws_qqp.tar.gz: line 2 is not a pair of lists of words"):
-        paws.rebuild_paws_qqp(index, tmp_path / "questions.tsv", mirror / paws.PUNKT)
-    files = {name: content.replace("qid2", "question2", 1) for name, content in files.items()}
-    with pytest.raises(UserError, match=r"paws_qqp.tar.gz: train.tsv: no column 'qid2'"):
-        paws.rebuild_paws_qqp(pack(index, files), tmp_path / "questions.tsv", mirror / paws.PUNKT)
-
-
-def test_a_question_as_long_as_a_file_is_named(tmp_path, mirror):
-    """One quote too many makes one field of all following lines."""
-    (tmp_path / "questions.tsv").write_text(QUESTIONS + '2\t5\t6\t"Who' + "\nand so on" * 20_000)
-    with pytest.raises(UserError, match=r"questions.tsv:\d+: field larger than field limit .*; get the file again"):
-        paws.read_question_words(tmp_path / "questions.tsv", {5}, mirror / paws.PUNKT)
