@@ -37,9 +37,10 @@ def write_config(folder: Path, section: dict[str, Any], vocabulary: dict[str, li
 def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
     """Load (model in eval mode on the CPU, tokens by id of each side). Raises UserError if a file is broken."""
     config, vocabulary = read_json(folder / CONFIG), read_vocabularies(folder)
-    if not isinstance(config, dict) or "model" not in config:
+    section = config.get("model") if isinstance(config, dict) else None
+    if not isinstance(section, dict) or not isinstance(section.get("name"), str):
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
-    model = build_model(config["model"], vocabulary)
+    model = build_model(section, vocabulary)
     load_weight_file(model, folder / "model.safetensors")
     return model.eval(), vocabulary
 
