@@ -16,6 +16,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
+from workflow_scripts.reporting.claims.verdicts import PRIMARY
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")
@@ -26,10 +27,11 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def committed_results(folder: Path, catalogue: Catalogue) -> tuple[Path, dict[Run, list[str]]]:
-    """Write the committed scores to `folder`; return it with the runs that count.
+def committed_results(folder: Path, catalogue: Catalogue) -> tuple[list[Run], list[Run]]:
+    """Write the committed scores to `folder`; return the runs that count for primary claims and for all others.
 
-    These are the requested seeds of a variant; without any, the earlier ones: the pilots of the analysis plans.
+    For primary claims these are the requested seeds of a variant. Others have them when all are there; until then, the
+    earlier ones: the pilots of the analysis plans.
     """
     by_file, seeds = defaultdict(list), defaultdict(set)
     for row in rows_of("scores.csv"):
@@ -49,8 +51,16 @@ def committed_results(folder: Path, catalogue: Catalogue) -> tuple[Path, dict[Ru
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
-    counted = {variant: found & requested[variant] or found for variant, found in seeds.items()}
-    return folder, {Run(*variant, seed): [] for variant, found in counted.items() for seed in sorted(found)}
+    planned = {variant: found & requested[variant] or found for variant, found in seeds.items()}
+    counted = {
+        variant: planned[variant] if requested[variant] <= found else found - requested[variant] or found
+        for variant, found in seeds.items()
+    }
+    first, second = (
+        [Run(*variant, seed) for variant, found in chosen.items() for seed in sorted(found)]
+        for chosen in (planned, counted)
+    )
+    return first, second
 
 
 def write_scores(file: Path, rows: list[dict[str, str]]) -> None:
@@ -65,8 +75,14 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
     """The verdicts that follow from the committed scores, as claims.csv with claim_sides.csv next to it."""
     catalogue = load_catalogue(ROOT)
     with tempfile.TemporaryDirectory() as scratch:
-        folder, asked = committed_results(Path(scratch), catalogue)
-        write_claims(out, {paper: judge_paper(catalogue, paper, "small", asked, folder) for paper in PAPERS})
+        folder, outcomes = Path(scratch), {}
+        planned, counted = committed_results(folder, catalogue)
+        for paper in PAPERS:
+            primary, others = (judge_paper(catalogue, paper, "small", runs, folder) for runs in (planned, counted))
+            outcomes[paper] = [
+                one if one.role == PRIMARY else other for one, other in zip(primary, others, strict=True)
+            ]
+        write_claims(out, outcomes)
 
 
 if __name__ == "__main__":
