@@ -71,6 +71,29 @@ def test_an_edit_of_what_computes_nothing_reruns_nothing(demo):
     assert demo.planned() == set()
 
 
+MODEL = '''"""A Transformer whose logits are scaled."""
+
+from torch import Tensor
+
+from workflow_scripts.common.validation import parse_as
+from workflow_scripts.models.scaled.settings import Settings
+from workflow_scripts.models.transformer.model import Seq2Seq
+
+
+class Scaled(Seq2Seq):
+    def project(self, states: Tensor) -> Tensor:
+        return self.settings.scale * super().project(states)
+
+
+def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Scaled:
+    return Scaled(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+'''
+MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
+
+
+class Settings(TransformerSettings):
+    scale: float = 1.0
+"""
 OBJECTIVE = """from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.with_norm.settings import Settings
 
@@ -100,10 +123,12 @@ def score_outputs(outputs, references, table, data, given):
 '''
 
 
-def test_a_new_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
-    """A new model and a new data set are those of the example of docs/adding.md: test_adding.py."""
+def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
     package, run = demo.root / "workflow_scripts", "scan-jump-x2/mine/default/seed-1"
     for name, text in {
+        "models/scaled/__init__.py": "",
+        "models/scaled/settings.py": MODEL_SETTINGS,
+        "models/scaled/model.py": MODEL,
         "objectives/with_norm/__init__.py": "",
         "objectives/with_norm/settings.py": OBJECTIVE_SETTINGS,
         "objectives/with_norm/objective.py": OBJECTIVE,
@@ -112,8 +137,9 @@ def test_a_new_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
         (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text)
     method = {
-        "extends": "transformer",
+        "extends": "backbone",
         "title": "Mine",
+        "model": {"name": "scaled", "scale": 0.5},
         "objective": {"name": "with_norm", "weight": 0.0001},
         "training": {"max_steps": 4},
         "evaluation": {"measures": {"words": {}}},
@@ -131,6 +157,21 @@ def test_a_new_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
     assert "norm" in curve
 
 
+DATA_SET = '''"""Commands that are repeated word by word."""
+
+from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.splits import Example, SplitOptions
+
+
+class Options(SplitOptions):
+    words: int = 4
+
+
+def prepare(settings, sources):
+    words = [f"w{number}" for number in range(settings.words)]
+    examples = [Example(f"{first} {second}", f"{first} {second}") for first in words for second in words]
+    return Seq2SeqDataset({"train": examples, "valid": examples[:4], "test": examples[4:]}, [])
+'''
 ANALYSIS = '''"""Lengths of the test sentences."""
 
 import pandas
@@ -156,18 +197,22 @@ def draw(inputs):
 '''
 
 
-def test_a_new_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
-    package, paper = demo.root / "workflow_scripts", demo.root / "papers/mine"
+def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
+    package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
     paper.mkdir()
-    variant = {"task": "scan-jump-x2", "method": "transformer", "variant": "default"}
+    variant = {"task": "echo", "method": "transformer", "variant": "default"}
     analysis = {"module": "lengths", "runs": [variant]}
     experiments = {"title": "Mine", "citation": "Me, 2026", "seeds": {"demo": [1]}}
-    experiments["demo"] = [{"task": "scan-jump-x2", "methods": {"transformer": ["default"]}}]
+    experiments["demo"] = [{"task": "echo", "methods": {"transformer": ["default"]}}]
     figure = {"source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
     figure["module"] = "lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
     published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
+    task = {"extends": "seq2seq", "title": "Echo", "protocol": "reduced", "prepare": "echo", "options": {"words": 5}}
+    task["evaluation"] = {"splits": ["test"], "max_length": 10, "batch_tokens": 512}
     for file, text in {
+        demo.root / "catalogue/tasks/echo.yaml": yaml.safe_dump({"echo": task}),
+        package / "data/datasets/echo.py": DATA_SET,
         package / "analyses/lengths.py": ANALYSIS,
         package / "reporting/figures/lengths.py": FIGURE,
         paper / "experiments.yaml": yaml.safe_dump(experiments),
@@ -178,7 +223,8 @@ def test_a_new_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
         file.write_text(text)
     assert demo.planned() == set()
     target = "results/demo/figures/mine/histogram.svg"
-    assert named(demo.planned(target)) == {("analyse", "mine/lengths"), ("figure", "mine/histogram")}
+    made = {("prepare", "echo"), ("train", run), ("analyse", "mine/lengths"), ("figure", "mine/histogram")}
+    assert named(demo.planned(target)) == made
     demo.make(target)
-    assert (demo.root / "results/demo/analyses/mine/lengths/lengths.csv").read_text().startswith("length\n")
+    assert (demo.root / "results/demo/analyses/mine/lengths/lengths.csv").read_text().startswith("length\n2\n")
     assert "<svg" in (demo.root / target).read_text()
