@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workflow_scripts.reporting.figures.style import COLUMN, GREY, LOOKS, make_figure, use_style
+from workflow_scripts.reporting.figures.style import GREY, LOOKS, make_figure, use_style
 
 PROJECT = Path(__file__).parents[1]
 PLOT = Path(__file__).with_suffix(".svg")
@@ -80,7 +80,7 @@ def plain(seeds: int) -> float:
 
 def draw(jobs: list[int], seconds: dict[str, list[float]]) -> None:
     with use_style():
-        figure = make_figure(COLUMN, 2.2)
+        figure = make_figure(3.3, 2.2)  # inches
         axes = figure.subplots()
         for (name, values), look in zip(seconds.items(), LOOKS, strict=False):
             axes.plot(jobs, values, color=look.colour, marker=look.marker, linestyle=look.line, label=name)
