@@ -397,11 +397,11 @@ def test_the_mirror_is_the_argument_or_the_environments_or_the_configurations(tm
 
 
 def test_the_list_names_every_file_with_its_terms(capsys):
-    main(parsed("--list", "scan", "paws/quora_duplicate_questions.tsv"))
+    main(parsed("--list", "scan", "bert/tokenizer.json"))
     rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
     assert len(rows) == 6
     assert rows["scan/LICENSE"][1:5] == ["1532 bytes", "pinned", "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f", "BSD"]
-    assert rows["paws/quora_duplicate_questions.tsv"][1:3] == ["unknown bytes", "unpinned"]
+    assert rows["bert/tokenizer.json"][1:3] == ["unknown bytes", "unpinned"]
     main(parsed("--list"))
     rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
     assert rows["hf:openai-community/gpt2"][1:3] == ["model", "607a30d783dfa663caf39e06633721c8d4cfcd7e"]
