@@ -227,7 +227,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path | dic
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),
         ({"validation": {"split": "dev", "metric": "exact_match"}}, ["dev.parquet does not exist"]),
         ({"validation": "none", "also_keep": ["test"]}, ["also_keep names a split, and validation none"]),
-        ({"also_keep": ["model"]}, ["also_keep names 'model'", "rename the split"]),
+        ({"also_keep": ["model"]}, ["also_keep: 'model' is the name of the weights", "rename the split"]),
         ({"batch_tokens": 5}, ["train.parquet", "training.batch_tokens"]),
     ],
 )

@@ -1,6 +1,7 @@
 """Types of displays.yaml and claims.yaml as they are written, before their axes are expanded.
 
-Axes and `cells` may give any key of an entry, so each key may be missing here.
+Axes and `cells` may give any key of an entry, so each key may be missing here. None is not allowed: pydantic does not
+check defaults.
 """
 
 from typing import Annotated, Any

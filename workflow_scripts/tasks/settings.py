@@ -109,7 +109,9 @@ class Training(StrictModel):
             if not isinstance(self.selection.get(key, kind()), kind):
                 raise ValueError(f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}")
         if CHOSEN in self.also_keep:
-            raise ValueError(f"also_keep names '{CHOSEN}', as the weights that validation chooses; rename the split")
+            raise ValueError(
+                f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; rename the split"
+            )
         if self.kept_splits and not self.selection:
             raise ValueError("also_keep names a split, and validation none computes no metric on it")
         return self
