@@ -1,9 +1,19 @@
 """Measure the memory that preparing data takes, in a separate process."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+# Memory that is free again goes back to the system at once: else the peak depends on what else the machine does.
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "PYTHONPATH": ".",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+}
 
 PROGRAM = """
 import importlib, json, pathlib, resource, sys
@@ -29,7 +39,7 @@ def measure_peak(folder: Path, name: str, options: dict, sources: dict[str, Path
     (folder / "measure.py").write_text(PROGRAM)
     paths = {source: str(path) for source, path in sources.items()}
     words = [sys.executable, str(folder / "measure.py"), *map(json.dumps, (name, options, paths, constants))]
-    environment = {"PYTHONPATH": ".", "PATH": "/usr/bin:/bin", "HOME": str(folder), "HF_HUB_OFFLINE": "1"}
+    environment = ENVIRONMENT | {"HOME": str(folder), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
