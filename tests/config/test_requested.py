@@ -14,7 +14,13 @@ from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
-from workflow_scripts.config.requested import hash_plans, list_planned_runs, list_primary_variants, list_requested_runs
+from workflow_scripts.config.requested import (
+    hash_plans,
+    list_decided_claims,
+    list_planned_runs,
+    list_primary_variants,
+    list_requested_runs,
+)
 from workflow_scripts.config.specs import find_parent_run, resolve_run
 from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
 
@@ -178,6 +184,7 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     file = plan(copy)
     catalogue = load_catalogue(copy)
     assert hash_plans(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
+    assert list_decided_claims(catalogue, run, "small") == [("sq_transformer", "a-planned-one")]
     assert hash_plans(catalogue, run, "demo") == {}
     assert hash_plans(catalogue, Run(*TRANSFORMER, 5), "small") == {}
     assert hash_plans(catalogue, other, "small") == {}

@@ -92,9 +92,16 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
 
 def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
     """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
-    return {
-        key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml")
+    papers = dict.fromkeys(paper for paper, _ in list_decided_claims(catalogue, run, scale))
+    return {key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml") for key in papers}
+
+
+def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, str]]:
+    """Return (paper, claim) for each primary claim whose verdict is made of the scores of `run` and of other runs."""
+    return [
+        (key, entry.claim)
         for key, paper in catalogue.papers.items()
         if paper.plan and paper.plan.scale == scale
-        if any(run in list_planned_runs(paper, entry) for entry in paper.plan.primary)
-    }
+        for entry in paper.plan.primary
+        if run in list_planned_runs(paper, entry)
+    ]

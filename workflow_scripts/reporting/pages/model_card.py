@@ -10,6 +10,7 @@ from workflow_scripts.config.catalogue import Catalogue, Variant, parse_run
 from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.displays import list_run_cells
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
+from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.evaluation.scores import read_scores
@@ -51,6 +52,7 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
         for paper in catalogue.papers.values()
         if any(run.unseeded in one.list_variants() for one in paper.experiments.list_at(scale))
     ]
+    decided = [f"- {paper}: `{claim}`" for paper, claim in list_decided_claims(catalogue, run, scale)]
     predict = f"\ncheckpoint.predict(model, {INPUTS[spec['kind']]}" if spec["kind"] in INPUTS else ""
     causal = spec["kind"] in ("prompt", "language_modelling")
     also = "`AutoModelForCausalLM` of transformers reads the folder, too.\n" * causal
@@ -68,6 +70,10 @@ tags: [recompose, {run.method}]
 The run `{name}` of Recompose at scale `{scale}` ({catalogue.scales[scale].title}), one seed, trained for tables of
 
 {chr(10).join(asked) or "- no paper any more"}
+
+Primary claims whose verdict counts this run:
+
+{chr(10).join(decided) or "- none"}
 
 ```python
 from workflow_scripts.results import read_checkpoint
