@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.analyses.small_runs import ROOT, add_run
+from tests.provenance.fields import FIELDS
 from tests.training.toy import assert_one_error, flip_bit
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.provenance.record import FIELDS
 
 RUNS = ["scan-jump-x2/transformer/default/seed-1", "scan-jump-x2/sq-transformer/sal/seed-1"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tests.provenance.fields import FIELDS
 from workflow_scripts.common import system
 from workflow_scripts.provenance import record
 from workflow_scripts.provenance.fingerprints import Fingerprint
@@ -77,7 +78,7 @@ def test_versions_are_found_without_importing_a_package():
 def test_a_record_has_every_field_of_what_was_made_here():
     facts = Fingerprint({"task": "toy"}, ("workflow_scripts.commands.train",))
     found = record.make_record(facts, "0" * 64, seed=3)
-    assert found.keys() == set(record.FIELDS)
+    assert found.keys() == set(FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
     assert found["started"] <= found["finished"] <= system.get_utc_time() and found["seconds"] > 0
     assert found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7

@@ -14,13 +14,13 @@ from docutils.core import publish_parts
 from jinja2 import Environment
 from scipy import stats
 
+from tests.provenance.fields import FIELDS
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file, hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.provenance.record import FIELDS
 from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
 from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 

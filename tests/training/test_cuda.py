@@ -9,9 +9,9 @@ import time
 import pytest
 import torch
 
+from tests.provenance.fields import FIELDS
 from tests.training.toy import ROOT, call, command, environment, toy_spec, write_data
 from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.provenance.record import FIELDS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
 

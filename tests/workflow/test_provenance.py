@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.provenance.record import FIELDS
+from tests.provenance.fields import FIELDS
 
 RECORDS = (
     "data/*/record.json",

@@ -19,17 +19,6 @@ from workflow_scripts.common.system import (
 )
 from workflow_scripts.provenance.fingerprints import Fingerprint
 
-FIELDS = (
-    # inputs
-    *("fingerprint", "spec", "code_digest", "data_digest", "seed", "commit", "dirty", "versions"),
-    # machine and precision
-    *("host", "platform", "device", "device_name", "driver", "cuda", "cpu", "cores", "threads"),
-    *("precision", "deterministic_algorithms", "bit_equality"),
-    # time and memory
-    *("started", "finished", "seconds", "cpu_seconds", "gpu_seconds", "resumed"),
-    *("peak_memory_bytes", "peak_gpu_memory_bytes"),
-)
-
 
 def make_record(
     fingerprint: Fingerprint,
@@ -38,7 +27,7 @@ def make_record(
     precision: str | None = None,
     computed_on: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the FIELDS of a result that this process has just made.
+    """Return inputs, machine, precision, time and memory of a result that this process has just made.
 
     data_digest: digest of the data of the result's task, or the digest of each input by its name.
     computed_on: the return value of `training.machine.describe_device`; None if the process did not load torch.
