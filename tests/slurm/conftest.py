@@ -65,18 +65,22 @@ def long_project(project: Project) -> Project:
 
 @pytest.fixture(scope="session")
 def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Results of CUT at least, made on this machine: of the finished demo where there is one of this very code."""
-    root = tmp_path_factory.mktemp("local")
-    project = copied(root)
+    """Results of CUT at least, made on this machine."""
+    project = copied(tmp_path_factory.mktemp("local"))
+    make_here(project, *CUT)
+    return results(project.root)
+
+
+def make_here(project: Project, *targets: str) -> None:
+    """Make targets on this machine; where there is a finished demo of this very code, all of it is copied instead."""
     with plain_environment():
         if (ROOT / "results/demo/config.json").exists():
             add_demo(project)
-            if not project.planned(*CUT):
-                return results(root)
-            shutil.rmtree(root / "results")
-            shutil.rmtree(root / ".snakemake")
-        project.make(*CUT)
-    return results(root)
+            if not project.planned(*targets):
+                return
+            shutil.rmtree(project.root / "results")
+            shutil.rmtree(project.root / ".snakemake")
+        project.make(*targets)
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.slurm.cluster import Cluster, wait
-from tests.slurm.conftest import CUT, RUNS, scores
+from tests.slurm.conftest import CUT, RUNS, make_here, scores
 from tests.slurm.submitting import begin, end, jobs_of, reproduce, results, running, trainings
 from tests.workflow.projects import Project, copied
 
-# All jobs of a training with interventions: two trainings, the candidates, the interventions.
-CHAIN = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
+INTERVENED = "results/demo/runs/idm/gpt2-small/carma/seed-1"
 
 
 def recording(project: Project, cluster: Cluster) -> dict[str, str]:
@@ -37,8 +36,11 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pro
     """A project whose cut of the demo has been run on the cluster to its end.
 
     One of its three trainings got SIGKILL, as from the kernel when memory is full; the job of another was cancelled.
+    Trainings are told to save their state before the time limit.
     """
     project = copied(tmp_path_factory.mktemp("submitted"))
+    with project.edited("catalogue/scales.yaml") as scales:
+        scales["demo"]["jobs"]["save_seconds"] = 780
     process = begin(project, cluster, *CUT, **recording(project, cluster))
     wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
     (_, killed), (cancelled, _), *_ = trainings(project).items()
@@ -65,6 +67,7 @@ def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(submitted: Proj
     assert all("TresPerJob" not in job for job in jobs["analyse"])
     assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
     assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [("5000M", "01:00:00")]
+    assert sum("--signal=TERM@780" in arguments for arguments in sent(submitted)) == 3 + 2
 
 
 def test_a_failed_job_is_submitted_again_and_asks_for_more(submitted: Project, cluster: Cluster):
@@ -82,17 +85,15 @@ def test_a_failed_job_is_submitted_again_and_asks_for_more(submitted: Project, c
 def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_other_form(
     project: Project, cluster: Cluster
 ):
-    """Trainings are told to save their state before the time limit."""
-    with project.edited("catalogue/scales.yaml") as scales:
-        scales["demo"]["jobs"]["save_seconds"] = 780
-    project.edit("catalogue/tasks/kinds.yaml", "training: {max_steps: 100,", "training: {max_steps: 3,")
-    done = reproduce(project, cluster, CHAIN, "--config", "gpu_option=gres", **recording(project, cluster))
+    make_here(project, f"{INTERVENED}/run.json")
+    shutil.rmtree(project.root / INTERVENED / "interventions", ignore_errors=True)
+    shutil.rmtree(project.root / "results/demo/candidates", ignore_errors=True)
+    done = reproduce(project, cluster, f"{INTERVENED}/interventions/scores.csv", "--config", "gpu_option=gres")
     assert done.returncode == 0, done.stderr
-    jobs = {rule: jobs_of(cluster, project, rule) for rule in ("train", "candidates", "intervene")}
-    assert {rule: len(found) for rule, found in jobs.items()} == {"train": 2, "candidates": 1, "intervene": 1}
-    assert len(jobs_of(cluster, project)) == 4 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
-    assert {job["TresPerNode"] for job in (*jobs["train"], *jobs["intervene"])} == {"gres:gpu:1"}
-    assert sum("--signal=TERM@780" in arguments for arguments in sent(project)) == 2
+    jobs = {rule: jobs_of(cluster, project, rule) for rule in ("candidates", "intervene")}
+    assert {rule: len(found) for rule, found in jobs.items()} == {"candidates": 1, "intervene": 1}
+    assert len(jobs_of(cluster, project)) == 2 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
+    assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:1"]
 
 
 def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):

@@ -45,9 +45,16 @@ def saved_state(root: Path) -> list[Path]:
 
 
 @pytest.mark.quick_faults
-def test_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
+def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
     process = started(long_run)
-    os.killpg(process.pid, signal.SIGINT)
+    try:
+        beside = long_run.reproduce(TARGET)
+        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", f"{REFUSED}\n")
+        dry = long_run.reproduce("-n", TARGET)
+        assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "1 job: 1 train (not run: -n)"), dry.stderr
+        assert process.poll() is None and list((long_run.root / ".snakemake").glob("locks/*"))
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
     said = wait_for_end_of(process)
     assert process.returncode != 0
     assert "run the same command again to continue" in said and "Traceback" not in said
@@ -66,20 +73,6 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     done = long_run.make(TARGET)
     assert "LockException" not in done.stderr
     assert (long_run.root / TARGET).exists()
-
-
-@pytest.mark.quick_faults
-def test_a_second_call_beside_a_running_one_is_refused_and_a_dry_run_is_not(long_run):
-    process = started(long_run)
-    try:
-        beside = long_run.reproduce(TARGET)
-        assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", f"{REFUSED}\n")
-        dry = long_run.reproduce("-n", TARGET)
-        assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "1 job: 1 train (not run: -n)"), dry.stderr
-        assert process.poll() is None and list((long_run.root / ".snakemake").glob("locks/*"))
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        wait_for_end_of(process)
 
 
 @pytest.mark.faults
