@@ -140,7 +140,7 @@ class Results:
         verify_checksum(file)
         try:
             return pq.read_table(file).to_pandas()
-        except pyarrow.ArrowException as error:
+        except (pyarrow.ArrowException, ValueError) as error:
             raise UserError(f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again") from error
 
     def curves(self, run: str) -> pd.DataFrame:

@@ -103,12 +103,20 @@ def fill(kinds: Callable[[pa.DataType], bool], value: object, kind: pa.DataType)
     return change_table(change)
 
 
+def encode_names_otherwise(old: bytes) -> bytes:
+    """Write column names that begin with bytes that are no UTF-8."""
+    return change_table(lambda table: table.rename_columns([f"é{name}" for name in table.column_names]))(old).replace(
+        "é".encode(), b"\xff\xfe"
+    )
+
+
 NUMBERS = pa.list_(pa.int32())
 PARQUET: dict[str, Damage] = ANY | {
     "half": lambda old: old[: len(old) // 2],
     "its end alone": lambda old: old[-200:],
     "no columns": change_table(lambda table: table.select([])),
     "other columns": change_table(lambda table: table.rename_columns([f"x_{name}" for name in table.column_names])),
+    "names in another encoding": encode_names_otherwise,
     "no rows": change_table(lambda table: table.slice(0, 0)),
     "texts are numbers": fill(pa.types.is_string, 1, pa.int64()),
     "texts are nothing": fill(pa.types.is_string, None, pa.string()),

@@ -212,7 +212,7 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
         table.validate(full=True)  # texts must be UTF-8
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
     absent = sorted(set(columns or ()) - set(table.column_names))

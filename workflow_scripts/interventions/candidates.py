@@ -191,7 +191,7 @@ def read_candidates(path: Path) -> Candidates:
         table = pq.read_table(path)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
     types = {
         field.name: str(field.type).replace("item:", "element:").replace("int64", "int32")
