@@ -60,7 +60,7 @@ class Checkpoint:
 
 
 def read_run(run_dir: Path) -> dict[str, Any]:
-    """Read run.json of a trained run. Raises UserError if it is missing or not a run.json."""
+    """Read run.json of a trained run. Raises UserError if it is missing, not one, or its spec was changed."""
     run = read_json(run_dir / "run.json")
     needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
     of_spec = {"task", "kind", "method", "variant", "seed", "protocol", "training"}
@@ -68,6 +68,9 @@ def read_run(run_dir: Path) -> dict[str, Any]:
         isinstance(run["spec"], dict) and of_spec <= run["spec"].keys()
     ):
         raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
+    if digest(run["spec"]) != run["spec_digest"]:
+        changed = f"{run_dir / 'run.json'} was changed after training: its spec has another digest"
+        raise UserError(f"{changed}; train the run again")
     return run
 
 
@@ -88,9 +91,6 @@ def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
     from workflow_scripts.data.prepared import digest_data
 
     run = read_run(run_dir)
-    if digest(run["spec"]) != run["spec_digest"]:
-        changed = f"{run_dir / 'run.json'} was changed after training: its spec has another digest"
-        raise UserError(f"{changed}; train the run again")
     if digest_data(data_dir) != run["data_digest"]:
         raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
     check_checkpoint(run_dir, run)
