@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -153,9 +154,14 @@ def test_errors_are_one_line(resources, tmp_path):
         build(["dog"], resources, {"vectors": "spacy", "spacy_model": "numpy"})
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read_candidates(tmp_path / "nothing.parquet")
+    table = build(["dog"], resources, {"vectors": "glosses"})
+    at = table.schema.get_field_index("positions")
+    uneven = table.set_column(at, table.schema.field(at), pa.array([[0, 1]], table.schema.field(at).type))
+    pq.write_table(uneven, tmp_path / "uneven.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match=r"broken.parquet: not a Parquet file; delete it and rerun candidates$"):
-        read_candidates(tmp_path / "broken.parquet")
+    for name in ("uneven", "broken"):
+        with pytest.raises(UserError, match=rf"{name}.parquet: not a table of candidates; delete it and rerun"):
+            read_candidates(tmp_path / f"{name}.parquet")
 
 
 @pytest.fixture(scope="module")

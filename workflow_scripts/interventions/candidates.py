@@ -189,16 +189,16 @@ def read_candidates(path: Path) -> Candidates:
     """Read the candidates from a Parquet file of `build`. Raises UserError if it is missing or another table."""
     try:
         table = pq.read_table(path)
+        types = {
+            field.name: str(field.type).replace("item:", "element:").replace("int64", "int32")
+            for field in table.schema
+            if field.name in TYPES
+        }
+        if b"candidates" not in (table.schema.metadata or {}) or types != TYPES:
+            raise ValueError("other columns")
+        columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
+        return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{path}: not a Parquet file; delete it and rerun candidates") from error
-    types = {
-        field.name: str(field.type).replace("item:", "element:").replace("int64", "int32")
-        for field in table.schema
-        if field.name in TYPES
-    }
-    if b"candidates" not in (table.schema.metadata or {}) or types != TYPES:
-        raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates")
-    columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
-    return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
+    except (pa.ArrowException, OSError, TypeError, ValueError) as error:  # TypeError: a value is missing
+        raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates") from error
