@@ -3,6 +3,12 @@
 
 import atexit
 import gc
+
+# The classes that are imported below and the jobs, millions of objects in a large workflow, live to its end:
+# collecting garbage among them takes seconds, also when Python exits.
+gc.disable()
+atexit.register(gc.freeze)
+
 import json
 from pathlib import Path
 
@@ -15,11 +21,6 @@ from workflow_scripts.workflow.report_jobs import ReportJobs
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 from workflow_scripts.workflow.targets import Targets
 from workflow_scripts.workflow.wildcards import match_large_data, match_names, match_variants
-
-# The jobs of a large workflow are millions of objects that live to its end: collecting garbage among them takes
-# seconds, also when Python exits.
-gc.disable()
-atexit.register(gc.freeze)
 
 limit_scheduler_timers()
 
