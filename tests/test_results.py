@@ -126,7 +126,7 @@ def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
         (lambda r: r.table("cat/tabel2"), "has no table cat/tabel2; did you mean 'cat/table2'?"),
         (lambda r: r.wide("cat/table2", "publishd"), "there is no column publishd; did you mean 'published'?"),
         (lambda r: r.curves("cognition/lrf/defalt/seed-101"), "did you mean 'cognition/lrf/default/seed-101'?"),
-        (lambda r: r.load_model("scan-jump-x2/lrf/default/seed-1"), "; it has runs of the tasks bird, bird-abba, "),
+        (lambda r: r.load_model("cogs/lrf/default/seed-1"), "; it has runs of the tasks bird, bird-abba, "),
         (lambda r: r.load_model("cognition/lrf/default/seed-101"), "; ./reproduce results/small/runs/cognition/lrf/d"),
         (lambda r: r.predictions("paws/cat/mix/seed-21"), "/paws/cat/mix/seed-21/eval/predictions.parquet: only"),
     ],

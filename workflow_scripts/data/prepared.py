@@ -208,8 +208,10 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
     path = folder / f"{split}.parquet"
     try:
         with pq.ParquetFile(path) as file:
-            table = file.read(columns=columns)
+            table, rows = file.read(columns=columns), file.metadata.num_rows
         table.validate(full=True)  # texts must be UTF-8
+        if table.num_rows != rows:  # in a damaged file a column can be shorter than the others
+            raise ValueError(f"{table.num_rows} rows of {rows}")
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
     except (pyarrow.ArrowException, OSError, ValueError) as error:
