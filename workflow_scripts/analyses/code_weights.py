@@ -20,10 +20,7 @@ from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
 BATCH = 64  # sentences
-COLUMNS = {
-    "words": ["word", "rank", "sememe", "share", "gold"],
-    "gold": ["word", "sememe"],
-}
+COLUMNS = {"words": ["word", "rank", "sememe", "share", "gold"], "gold": ["word", "sememe"]}
 
 
 class TokenCodes(NamedTuple):

@@ -14,13 +14,7 @@ from workflow_scripts.config.displays import (
     select_display_runs,
     select_shown_displays,
 )
-from workflow_scripts.config.paths import (
-    analysis_folder,
-    data_folder,
-    intervention_folder,
-    manifest_file,
-    run_folder,
-)
+from workflow_scripts.config.paths import analysis_folder, data_folder, intervention_folder, manifest_file, run_folder
 from workflow_scripts.provenance.fingerprints import list_paper_runs, read_caption
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests

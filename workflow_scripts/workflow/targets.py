@@ -47,11 +47,7 @@ class Targets:
         for paper in self.config.papers:
             changed |= dict.fromkeys(select_intervened_runs(self.catalogue, paper, self._asked(paper)))
         asked, files = list_requested_runs(self.catalogue, self.config), []
-        for runs, made in (
-            ([run for run in asked if not run.weights], train),
-            (asked, evaluate),
-            (changed, intervene),
-        ):
+        for runs, made in (([run for run in asked if not run.weights], train), (asked, evaluate), (changed, intervene)):
             files += self._formatted(made, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs])
         return [file for file in files if not file.endswith(".safetensors")]
 

@@ -8,12 +8,7 @@ from torch import Tensor, nn
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.attention import make_projections
 from workflow_scripts.models.layers.dropout import Dropout
-from workflow_scripts.models.layers.transformer import (
-    DecoderLayer,
-    EncoderLayer,
-    LayerCache,
-    make_padding_mask,
-)
+from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, make_padding_mask
 from workflow_scripts.models.lrf.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, Seq2Seq
 

@@ -9,16 +9,7 @@ from workflow_scripts.tasks.settings import Traits
 
 TRAITS = Traits(
     ("accuracy", "f1", "matthews", "pearson", "spearman"),
-    metrics=(
-        "accuracy",
-        "accuracy_label_0",
-        "auc",
-        "f1",
-        "matthews",
-        "pearson",
-        "spearman",
-        "zero_states",
-    ),
+    metrics=("accuracy", "accuracy_label_0", "auc", "f1", "matthews", "pearson", "spearman", "zero_states"),
     reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
 )
 
