@@ -159,6 +159,7 @@ def make_toy_runs(root: Path) -> None:
     (root / "candidates").mkdir()
     table = build([content for content, _ in definitions()], make_stand_in_resources(), {"resources": "stand_in"})
     pq.write_table(table, root / "candidates/candidates.parquet")
+    write_json(root / "candidates/candidates.json", {"files": hash_files(root / "candidates")})
     write_json(root / "evaluation.json", {"splits": ["test"], "batch_tokens": 128, "max_length": 4})
     write_json(root / "intervention.json", {"split": "test", "rates": [0.5], "seeds": [1]})
     for words in (

@@ -13,7 +13,7 @@ from workflow_scripts.commands.evaluate import (
     write_scoring_records,
 )
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_replaceable, hash_file, read_json, write_atomically
+from workflow_scripts.common.files import check_replaceable, hash_file, read_json, verify_checksum, write_atomically
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
@@ -48,6 +48,7 @@ def main(args: argparse.Namespace) -> None:
     device = choose_device(args.device)
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
     candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
+    verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
         open_checkpoint(run, args, device) as (checkpoint, sha256),

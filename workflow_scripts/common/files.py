@@ -142,7 +142,7 @@ def hash_files(folder: str | Path) -> dict[str, str]:
 
 def verify_checksum(path: Path) -> None:
     """Raise UserError if a file differs from the sha256 in its manifest, a JSON file with the key `files`."""
-    for name in ("evaluation.json", "intervention.json", "analysis.json", "run.json"):
+    for name in ("evaluation.json", "intervention.json", "analysis.json", "candidates.json", "run.json"):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
             expected = read_mapping(manifest).get("files", {}).get(path.name)
