@@ -22,7 +22,9 @@ from workflow_scripts.config.display_schema import (
 )
 
 EACH = Field(None, description="Axes whose members this entry combines; `{key: axis}` also sets the key to the label.")
-Each = Annotated[list[str | dict[str, Any]] | dict[str, str | dict[str, Any]], EACH]
+Members = list[str] | dict[str, dict[str, Any] | list[str] | None]  # of an axis
+Combined = list[str | dict[str, Members]]
+Each = Annotated[Combined | dict[str, str | dict[str, Members]], EACH]
 AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
 
 
@@ -56,11 +58,11 @@ Table = make_entry_model(
 )
 Figure = make_entry_model(FigureDisplay, extends=_extends, runs=(_runs | list[_runs], None))
 AnalysisEntry = make_entry_model(Analysis, extends=_extends, runs=(_analysed | list[_analysed], None))
-_cells: Any = create_model("Cells", __base__=StrictModel, each=(list[Any], ...), cell=(str, ...))
+_cells: Any = create_model("Cells", __base__=StrictModel, each=(Combined, ...), cell=(str, ...))
 ClaimEntry = make_entry_model(
     Claim,
     claim=(str, ...),
-    each=(list[Any], None),
+    each=(Combined, None),
     when=(
         list[dict[str, Any]],
         Field(None, description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."),
@@ -91,7 +93,7 @@ class Displays(DisplayFile):
 class ClaimFile(StrictModel):
     """claims.yaml of a paper, with entries of any kind."""
 
-    axes: dict[str, list[str] | dict[str, dict[str, Any] | list[str] | None]] = AXES
+    axes: dict[str, Members] = AXES
     quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")
     claims: list[dict[str, Any]]
 
