@@ -40,7 +40,7 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pro
     """
     project = copied(tmp_path_factory.mktemp("submitted"))
     with project.edited("catalogue/scales.yaml") as scales:
-        scales["demo"]["jobs"]["save_seconds"] = 780
+        scales["demo"]["jobs"]["save_seconds"] = 120  # less than the shortest time limit
     process = begin(project, cluster, *CUT, **recording(project, cluster))
     wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
     (_, killed), (cancelled, _), *_ = trainings(project).items()
@@ -67,7 +67,7 @@ def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(submitted: Proj
     assert all("TresPerJob" not in job for job in jobs["analyse"])
     assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
     assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [("5000M", "01:00:00")]
-    assert sum("--signal=TERM@780" in arguments for arguments in sent(submitted)) == 3 + 2
+    assert sum("--signal=TERM@120" in arguments for arguments in sent(submitted)) == 3 + 2
 
 
 def test_a_failed_job_is_submitted_again_and_asks_for_more(submitted: Project, cluster: Cluster):
