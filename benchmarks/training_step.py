@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
@@ -19,6 +20,7 @@ from workflow_scripts.tasks.base import Loss
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss
+from workflow_scripts.tasks.seq2seq.settings import Settings
 from workflow_scripts.training.run import build_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
@@ -83,7 +85,7 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
 
 def objective_of(spec: dict) -> Loss:
     """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the next word."""
-    return build_objective(spec["objective"], WordLoss(spec["problem"]["label_smoothing"]))
+    return build_objective(spec["objective"], WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing))
 
 
 def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
