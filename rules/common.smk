@@ -4,8 +4,8 @@
 import atexit
 import gc
 
-# The classes that are imported below and the jobs, millions of objects in a large workflow, live to its end:
-# collecting garbage among them takes seconds, also when Python exits.
+# Snakemake's jobs are millions of objects in a large workflow, and none is freed before the process ends. Searching
+# them, and the classes that are imported below, for garbage would take seconds, also when Python exits.
 gc.disable()
 atexit.register(gc.freeze)
 

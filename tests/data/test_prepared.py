@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,7 +18,14 @@ from hypothesis import strategies as st
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import Seq2SeqDataset, TableDataset, build_vocabulary, digest_data, write_data
+from workflow_scripts.data.prepared import (
+    Seq2SeqDataset,
+    TableDataset,
+    build_vocabulary,
+    digest_data,
+    read_table,
+    write_data,
+)
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -250,3 +258,22 @@ def test_a_token_outside_the_vocabulary_is_named(tmp_path, side, ids, said):
     with pytest.raises(UserError) as caught:
         read_pairs(tmp_path, "train")
     assert f"train.parquet: {said}" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_whatever_byte_of_a_table_is_wrong_it_is_read_whole_or_refused(tmp_path):
+    """Of names that are no UTF-8 and columns shorter than the others, too."""
+    draw, file, refused = random.Random(0), "train.parquet", 0
+    rows = {
+        f"{side}_ids": [draw.choices(range(50), k=draw.randrange(5)) for _ in range(40)] for side in ("first", "second")
+    }
+    pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / file, compression="zstd")
+    content = (tmp_path / file).read_bytes()
+    for place, byte in enumerate(content):
+        for wrong in (0, byte ^ 255):
+            (tmp_path / file).write_bytes(content[:place] + bytes([wrong]) + content[place + 1 :])
+            try:
+                assert {read_table(tmp_path, "train", [column]).num_rows for column in rows} == {40}
+            except UserError as error:
+                assert "\n" not in str(error)
+                refused += 1
+    assert refused > len(content) / 2

@@ -97,7 +97,7 @@ def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
 
 
 def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, str]]:
-    """Return (paper, claim) for each primary claim whose verdict is made of the scores of `run` and of other runs."""
+    """Return (paper, claim) for each primary claim that is judged on the scores of `run`, among others."""
     return [
         (key, entry.claim)
         for key, paper in catalogue.papers.items()

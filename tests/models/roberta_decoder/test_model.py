@@ -137,10 +137,15 @@ def test_a_model_of_other_sizes_is_refused(tmp_path, changes, message):
         model.read_pretrained(tmp_path)
 
 
-def test_broken_or_pickled_weights_are_refused(tmp_path):
+def test_a_broken_config_and_broken_or_pickled_weights_are_refused(tmp_path):
     original = write_roberta(tmp_path, TEXTS)
     model = make(vocabulary=original.config.vocab_size)
-    weights = tmp_path / "model.safetensors"
+    weights, config = tmp_path / "model.safetensors", tmp_path / "config.json"
+    right = config.read_text()
+    config.write_text(right.replace('"gelu"', '"gelo"'))
+    with pytest.raises(UserError, match="KeyError: 'gelo'"):
+        model.read_pretrained(tmp_path)
+    config.write_text(right)
     for spoil in (lambda: weights.rename(tmp_path / "pytorch_model.bin"), lambda: weights.write_bytes(b"no weights")):
         spoil()
         with pytest.raises(UserError, match="cannot be read as a model"):

@@ -34,7 +34,7 @@ def export(tmp_path: Path) -> int:
 def test_a_card_has_scores_next_to_published_numbers_command_commit_and_digest(folder: Path, tmp_path: Path):
     assert export(tmp_path) == export(tmp_path) == 0  # again over its own files
     card = (tmp_path / "out" / RUN / "README.md").read_text()
-    assert "counts this run:\n\n- none\n" in card
+    assert "judged on this run, among others:\n\n- none\n" in card
     assert "# Transformer, " in card and "(Jiang, Zhou and Bansal, 2024" in card
     assert (
         "| test | all | exact_match |  | 43.21 percent | " in card and "(sq_transformer: Table 1, Transformer, " in card

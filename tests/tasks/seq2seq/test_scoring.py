@@ -182,9 +182,12 @@ def test_a_checkpoint_of_another_model_is_refused(capsys, place, change, parts):
     refused(capsys, place, "model.safetensors belongs to another configuration", *parts)
 
 
-def test_an_edited_spec_is_refused(capsys, place):
+@pytest.mark.parametrize(("old", "new"), [('"dropout": 0.1', '"dropout": 0.2'), ('"torch_threads"', '"threads"')])
+def test_an_edited_spec_is_refused(capsys, place, old, new):
     path = place / "out/run.json"
-    path.write_text(path.read_text().replace('"dropout": 0.1', '"dropout": 0.2'))
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new))
     refused(capsys, place, str(path), "its spec has another digest")
 
 

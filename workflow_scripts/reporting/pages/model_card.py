@@ -71,7 +71,7 @@ The run `{name}` of Recompose at scale `{scale}` ({catalogue.scales[scale].title
 
 {chr(10).join(asked) or "- no paper any more"}
 
-Primary claims whose verdict counts this run:
+Primary claims that are judged on this run, among others:
 
 {chr(10).join(decided) or "- none"}
 
