@@ -1,5 +1,6 @@
 """The intervene command on a small fine-tuned model: its scores, recomputed from its answers."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from transformers import AutoModelForCausalLM
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, flip_bit, record_files, run_main
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
@@ -210,6 +212,17 @@ def test_a_flipped_bit_of_a_checkpoint_ends_what_would_use_it(capsys, place, tmp
         assert run_main("train", spec=causal_spec("prompt", "llama"), out=out, **names) == 1
     assert_one_error(capsys.readouterr().err, "checkpoint/model.safetensors: expected sha256 ", "by run.json, found ")
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"run"}
+
+
+def test_candidates_that_differ_from_their_checksum_end_the_command(capsys, place, tmp_path):
+    """The table can be read: only its checksum shows that it was exchanged."""
+    write_candidates(tmp_path, [content for content, _ in definitions()])
+    folder = tmp_path / "candidates"
+    record = {"files": {"candidates.parquet": hash_file(place / "candidates/candidates.parquet")}}
+    (folder / "candidates.json").write_text(json.dumps(record))
+    assert call(place, candidates=folder, out=tmp_path / "out") == 1
+    assert_one_error(capsys.readouterr().err, f"{folder / 'candidates.parquet'} does not match its checksum")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_share_of_no_answers_is_none():
