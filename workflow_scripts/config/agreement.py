@@ -69,10 +69,14 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
                     yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
                 elif not matching:
                     yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
-                for one in matching:
+                for one in matching if side != "published" else ():
                     unlike["units"].setdefault(cells[one].get("unit", ""), cell)
                     if "analysis" not in cells[one] and side != "floor":
                         unlike["metrics"].setdefault(cells[one].get("metric", ""), cell)
+        printed = cells.get(claim.get("published"), {})
+        if printed.get("unit", claim["unit"]) != claim["unit"]:
+            units = f"{claim['unit']}, its printed effect in {printed['unit']}"
+            yield f"{line}: claim '{name}' is in {units}; name another cell"
         if claim["left"] == claim["right"]:
             yield f"{line}: claim '{name}' compares {claim['left']} with itself; name two cells"
         for what, found in unlike.items():

@@ -10,7 +10,7 @@ from workflow_scripts.data.sources.declared import SourceName
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
 
-SIDES = ("left", "right", "floor")  # keys of a claim that name cells
+SIDES = ("left", "right", "floor", "published")  # keys of a claim that name cells
 
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
 SELECTORS = ("split", "subset", "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
@@ -167,6 +167,9 @@ class Claim(StrictModel):
     floor: float | str | None = Field(
         None, description="A number or a cell: there is no verdict unless the better side lies above it."
     )
+    published: str | None = Field(
+        None, description="The cell whose printed number is the effect: where the paper prints the gain alone."
+    )
 
     @model_validator(mode="after")
     def _trend_is_of_cells(self) -> Self:
@@ -183,8 +186,8 @@ class Claim(StrictModel):
 
     @property
     def sides(self) -> list[str]:
-        """The cells that are compared, and the floor if it is a cell."""
-        named = [*list_cells(self.left), *list_cells(self.right), *list_cells(self.floor)]
+        """The cells that are compared, the floor if it is a cell, and that of the printed effect."""
+        named = [cell for side in SIDES for cell in list_cells(getattr(self, side))]
         return list(dict.fromkeys(named))
 
 

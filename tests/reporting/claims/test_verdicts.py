@@ -65,8 +65,10 @@ def difference_cells(low, high, sign=1, printed=None):
         ("greater", 25, 40, 20, 60, "inconclusive"),
         ("greater", 25, 40, 10, 34.9, "not reproduced"),  # 25 and a quarter of 40
         ("greater", 25, 40, 10, 35.1, "inconclusive"),
-        ("greater", 25, None, 10, 11, "inconclusive"),  # the paper gives no effect to be a quarter of
-        ("greater", 25, -40, 10, 11, "inconclusive"),  # or one that contradicts it
+        ("greater", 25, None, 10, 24.9, "not reproduced"),  # the paper prints no effect: below the margin
+        ("greater", 25, None, 10, 25.1, "inconclusive"),
+        ("greater", 25, -40, 10, 24.9, "not reproduced"),  # or one that contradicts the claim
+        ("greater", 25, -40, 10, 25.1, "inconclusive"),
         ("less", 10, 20, 11, 30, "reproduced"),
         ("less", 10, 20, -9, 14, "not reproduced"),
         ("less", 10, 20, -9, 16, "inconclusive"),
@@ -89,12 +91,32 @@ def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
     assert outcome.printed == ("" if printed is None else "agree" if printed > margin else "contradict")
 
 
-def test_inconclusive_says_how_many_seeds_would_decide():
-    (outcome,) = judged([claim()], difference_cells(-1, 5, printed=20))
+@pytest.mark.parametrize(
+    ("printed", "distance", "condition"),
+    [
+        (20, 5 - 2, ""),  # from the mean, 2, to a quarter of the published effect
+        (4, 2 - 0, ", if q allows"),  # to the margin: to be reproduced, it must hold among many claims, too
+        (None, 2 - 0, ", if q allows"),
+    ],
+)
+def test_inconclusive_says_how_many_seeds_would_decide(printed, distance, condition):
+    (outcome,) = judged([claim()], difference_cells(-1, 5, printed=printed))
     deviation = 3 / stats.t.ppf(0.975, 3) * 2
-    farther = max(2 - 0, 5 - 2)  # from the margin, and from a quarter of the published effect
-    expected = math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (deviation / farther) ** 2 + 2)
-    assert (outcome.verdict, outcome.reason) == ("inconclusive", f"about {max(5, expected)} seeds would decide")
+    expected = math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (deviation / distance) ** 2 + 2)
+    said = f"about {max(5, expected)} seeds would decide{condition}"
+    assert (outcome.verdict, outcome.reason) == ("inconclusive", said)
+
+
+def test_a_printed_gain_is_the_published_effect():
+    """Where the paper prints the difference alone, in a table of its own."""
+    cells = [*difference_cells(1, 11), cell("t/New/J gain/m", printed=30, unit="points")]
+    (outcome,) = judged([claim(at_least=5, published="t/New/J gain/m")], cells)
+    assert (outcome.published, outcome.printed, outcome.smallest) == (30, "agree", 5 + 30 / 4)
+    assert (outcome.verdict, outcome.reason[:26]) == ("not reproduced", "less than the margin of 5 ")
+    cells[-1] = cell("t/New/J gain/m", unit="points")  # the paper says "considerable gains"
+    assert judged([claim(at_least=5, published="t/New/J gain/m")], cells)[0].published is None
+    with pytest.raises(UserError, match=r"no cell t/New/J gian/m in displays\.yaml"):
+        judged([claim(published="t/New/J gian/m")], cells)
 
 
 def test_one_of_many_claims_needs_a_q_value():
@@ -105,7 +127,8 @@ def test_one_of_many_claims_needs_a_q_value():
     claims = [claim(), *(claim(left=f"d/R{i}/J/m", claim=f"r{i}") for i in range(9))]
     first = judged(claims, [*good, *rest])[0]
     assert first.q_value == pytest.approx(10 * first.p_value)
-    assert (first.verdict, first.reason) == ("inconclusive", f"q {first.q_value:.2f}: one of many claims of the paper")
+    assert first.verdict == "inconclusive"
+    assert first.reason.startswith(f"the interval is above the margin, but q is {first.q_value:.2g}, more than 0.05")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +201,7 @@ def test_errors_have_their_floor_above():
     ("sal", "expected", "reason"),
     [
         ([95.0, 96.0, 97.0], "reproduced", ""),
-        ([0.1, 0.0, 0.2], "no verdict", "says nothing while gain is inconclusive"),
+        ([0.1, 0.0, 0.2], "no verdict", "says nothing while gain is not reproduced"),
         (None, "no verdict", "says nothing while gain is not run"),
     ],
 )
@@ -385,7 +408,7 @@ def test_the_share_of_the_published_effect_and_the_margin_are_said():
     assert (outcome.verdict, outcome.reason) == ("not reproduced", "less than half of the published effect")
     margin = plan(margin=8.0, smallest=13.0)
     (outcome,) = judged([claim(at_least=8)], at_90(-1, 12.9), plan=margin)
-    said = "less than the margin of 8 and a quarter of the published effect"
+    said = "less than the margin of 8 plus a quarter of the published effect"
     assert (outcome.verdict, outcome.reason) == ("not reproduced", said)
 
 

@@ -140,8 +140,13 @@ def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int
         return None
 
 
-def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> float | None:
-    """Compute the effect of a claim from the paper's numbers; None if the paper does not print them."""
+def find_published_effect(
+    claim: Claim, pairs: list[tuple[Cell, Cell]], cells: dict[str, Cell], file: str
+) -> float | None:
+    """Return the effect of a claim in the paper's numbers, printed or computed; None if they are not printed."""
+    if claim.published:
+        (cell,) = _find_cells(claim.published, cells, claim, file).values()
+        return cell.published and cell.published.value
     numbers = [(left.published, right.published) for left, right in pairs]
     if claim.measure == "success_rate" or any(n is None or n.value is None for pair in numbers for n in pair):
         return None
@@ -153,7 +158,7 @@ def compute_published_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> fl
             return None
         left, right = np.log(left), np.log(right)
     effect = float(np.mean(left - right))
-    return effect if claim.relation == "greater" else -effect
+    return effect if claim.relation == "greater" else 0.0 - effect  # no -0.0
 
 
 def _take_logarithms(cell: Cell) -> Cell:

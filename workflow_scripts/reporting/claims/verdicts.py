@@ -1,6 +1,5 @@
 """Verdicts on claims, from the interval of the effect in the claimed direction."""
 
-import math
 from dataclasses import replace
 
 from workflow_scripts.common.errors import UserError
@@ -17,8 +16,8 @@ REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inco
 NOT_RUN = "not run"  # not measured
 MEANINGS = {
     REPRODUCED: "the whole interval is beyond what is claimed; of exploratory claims q is at most 0.05, too",
-    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest",
-    INCONCLUSIVE: "the interval allows both",
+    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest, or below the margin if there is none",
+    INCONCLUSIVE: "neither of the two",
     NO_VERDICT: "planned seeds are missing, a control fails or is not measured, or the data are generated",
     NOT_RUN: "this scale does not measure it",
 }
@@ -71,7 +70,7 @@ def _measure(
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
     sides = effects.select_sides(claim, cells, file, plan.select_seeds(entry) if entry else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
-    published = entry.published if entry and entry.published else effects.compute_published_effect(claim, pairs)
+    published = (entry and entry.published) or effects.find_published_effect(claim, pairs, cells, file)
     outcome = Outcome(claim, sides, published=published)
     if entry:
         planned, done = len(plan.select_seeds(entry)), min(side.complete_seeds for side in sides)
@@ -130,32 +129,33 @@ def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
 
 def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     """Return (verdict, reason) from the interval, the margin, the smallest effect of interest, and a q value."""
-    margin, smallest = effects.get_margin(outcome.claim), outcome.smallest
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
-    low, high = outcome.interval
-    # Without an effect of the paper's only "no loss" can fail: by the margin itself.
-    if smallest is None and outcome.claim.relation == "no_gain":
-        smallest = margin
+    margin, (low, high) = effects.get_margin(outcome.claim), outcome.interval
+    # Without an effect of the paper's, whatever is below the margin is too small.
+    smallest = margin if outcome.smallest is None else outcome.smallest
     discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
     if low > margin and discovered:
-        return REPRODUCED, "smaller than of interest" if smallest is not None and high < smallest else ""
-    if smallest is not None and high < smallest:
+        return REPRODUCED, "smaller than of interest" if high < smallest else ""
+    if high < smallest:
         return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest)
     if low > margin:
-        return INCONCLUSIVE, f"q {outcome.q_value:.2f}: one of many claims of the paper"
-    value = outcome.effect.value
-    distance = max(value - margin, -math.inf if smallest is None else smallest - value)
-    seeds = outcome.effect.estimate_seeds_to_decide(distance, outcome.quantile)
-    return INCONCLUSIVE, f"about {seeds:,} seeds would decide" if seeds else ""
+        q_value = f"q is {outcome.q_value:.2g}, more than {FALSE_DISCOVERIES}"
+        return INCONCLUSIVE, f"the interval is above the margin, but {q_value}: among many claims this can be chance"
+    above, below = outcome.effect.value - margin, smallest - outcome.effect.value
+    seeds = outcome.effect.estimate_seeds_to_decide(max(above, below), outcome.quantile)
+    condition = ", if q allows" if outcome.role == EXPLORATORY and above > below else ""
+    return INCONCLUSIVE, f"about {seeds:,} seeds would decide{condition}" if seeds else ""
 
 
 def describe_bound(published: float | None, margin: float, smallest: float) -> str:
     """Return `less than a quarter of the published effect`, with the margin; empty if `smallest` is no known share."""
+    if smallest == margin:
+        return "the interval is below the margin"
     share = (smallest - margin) / published if published else 0
     for known, part in ((0.25, "a quarter of "), (0.5, "half of "), (1.0, "")):
         if abs(share - known) < 0.01:
-            return f"less than {f'the margin of {margin:g} and ' if margin else ''}{part}the published effect"
+            return f"less than {f'the margin of {margin:g} plus ' if margin else ''}{part}the published effect"
     return ""
 
 
