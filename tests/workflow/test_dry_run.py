@@ -80,6 +80,8 @@ def test_commands_take_the_same_words(command, monkeypatch):
         ("file.csv --scale=small --papers=lrf -j 2", ["scale=small", "papers=[lrf]"], ["file.csv", "-j", "2"]),
         ("--config scale=small papers=[lrf]", ["scale=small", "papers=[lrf]"], []),
         ("--papers lrf -C extra=true -n --config=seeds=[1]", ["extra=true", "seeds=[1]", "papers=[lrf]"], ["-n"]),
+        ("--papers lrf results/small/claims.csv", ["papers=[lrf]"], ["results/small/claims.csv"]),
+        ("--config extra=true results/demo/a.csv -n", ["extra=true"], ["results/demo/a.csv", "-n"]),
         ("--scale", ["scale=[]"], []),  # no scale and no list of papers: refused as in config.yaml
         ("--papers", ["papers=[]"], []),
     ],
