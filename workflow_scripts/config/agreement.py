@@ -73,7 +73,7 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
                     unlike["units"].setdefault(cells[one].get("unit", ""), cell)
                     if "analysis" not in cells[one] and side != "floor":
                         unlike["metrics"].setdefault(cells[one].get("metric", ""), cell)
-        printed = cells.get(claim.get("published"), {})
+        printed = cells.get(claim.get("published", ""), {})
         if printed.get("unit", claim["unit"]) != claim["unit"]:
             units = f"{claim['unit']}, its printed effect in {printed['unit']}"
             yield f"{line}: claim '{name}' is in {units}; name another cell"
