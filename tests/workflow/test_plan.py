@@ -129,7 +129,7 @@ def test_broken_catalogue_is_said_before_any_job(project):
 
 
 def test_a_configuration_that_snakemake_would_misread_is_refused_in_one_line(project):
-    for arguments in (("--config", "scale"), ("--config", "scale=demo", "results/demo/claims.csv")):
+    for arguments in (("--config", "scale"), ("--config", "scale=demo", "downloads")):
         done = project.reproduce("-n", *arguments)
         assert done.returncode == 1 and "Traceback" not in done.stderr
         last = done.stderr.splitlines()[-1]
