@@ -168,7 +168,7 @@ class Claim(StrictModel):
         None, description="A number or a cell: there is no verdict unless the better side lies above it."
     )
     published: str | None = Field(
-        None, description="The cell whose printed number is the effect: where the paper prints the gain alone."
+        None, description="The cell whose printed number is the effect, where the paper does not print both sides."
     )
 
     @model_validator(mode="after")

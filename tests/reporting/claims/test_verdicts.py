@@ -108,7 +108,7 @@ def test_inconclusive_says_how_many_seeds_would_decide(printed, distance, condit
 
 
 def test_a_printed_gain_is_the_published_effect():
-    """Where the paper prints the difference alone, in a table of its own."""
+    """The paper prints a difference, but neither of the two scores."""
     cells = [*difference_cells(1, 11), cell("t/New/J gain/m", printed=30, unit="points")]
     (outcome,) = judged([claim(at_least=5, published="t/New/J gain/m")], cells)
     assert (outcome.published, outcome.printed, outcome.smallest) == (30, "agree", 5 + 30 / 4)

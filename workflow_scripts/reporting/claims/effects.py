@@ -158,7 +158,7 @@ def find_published_effect(
             return None
         left, right = np.log(left), np.log(right)
     effect = float(np.mean(left - right))
-    return effect if claim.relation == "greater" else 0.0 - effect  # no -0.0
+    return effect if claim.relation == "greater" else 0.0 - effect  # not -0.0
 
 
 def _take_logarithms(cell: Cell) -> Cell:

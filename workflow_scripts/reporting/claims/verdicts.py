@@ -132,7 +132,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
     margin, (low, high) = effects.get_margin(outcome.claim), outcome.interval
-    # Without an effect of the paper's, whatever is below the margin is too small.
+    # Where the paper prints no effect, the margin is the smallest effect of interest.
     smallest = margin if outcome.smallest is None else outcome.smallest
     discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
     if low > margin and discovered:
@@ -149,7 +149,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def describe_bound(published: float | None, margin: float, smallest: float) -> str:
-    """Return `less than a quarter of the published effect`, with the margin; empty if `smallest` is no known share."""
+    """Return the limit in words: `less than a quarter of the published effect`; empty if `smallest` is no known share."""
     if smallest == margin:
         return "the interval is below the margin"
     share = (smallest - margin) / published if published else 0
