@@ -149,7 +149,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def describe_bound(published: float | None, margin: float, smallest: float) -> str:
-    """Return the limit in words: `less than a quarter of the published effect`; empty if `smallest` is no known share."""
+    """Return the limit, as `less than a quarter of the published effect`; empty if `smallest` is no known share."""
     if smallest == margin:
         return "the interval is below the margin"
     share = (smallest - margin) / published if published else 0
