@@ -129,6 +129,8 @@ def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
         (lambda r: r.load_model("cogs/lrf/default/seed-1"), "; it has runs of the tasks bird, bird-abba, "),
         (lambda r: r.load_model("cognition/lrf/default/seed-101"), "; ./reproduce results/small/runs/cognition/lrf/d"),
         (lambda r: r.predictions("paws/cat/mix/seed-21"), "/paws/cat/mix/seed-21/eval/predictions.parquet: only"),
+        (lambda r: r.predictions("sst2/bert/ft/seed-21"), "/sst2/bert/ft/seed-21/eval/predictions.parquet: only"),
+        (lambda r: r.predictions("cognition/lrf/plain/seed-1x1"), "has no run cognition/lrf/plain/seed-1x1; did you"),
     ],
 )  # fmt: skip
 def test_what_a_folder_lacks_is_one_line(committed: Results, call, message: str):

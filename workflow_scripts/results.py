@@ -136,12 +136,17 @@ class Results:
 
         Committed results have those of primary claims only, and crates have none. Raises UserError for other runs.
         """
-        file = self._find_file(run, f"{evaluation_folder(run)}/predictions.parquet", f"predictions/{run}.parquet")
+        own, (variant, _, seed) = f"{evaluation_folder(run)}/predictions.parquet", run.rpartition("/seed-")
+        exported = self.folder / f"predictions/{variant}.parquet"
+        file = exported if exported.exists() and run in self._runs.index else self._find_file(run, own)
         verify_checksum(file)
         try:
-            return pq.read_table(file).to_pandas()
+            frame = pq.read_table(file, filters=[("seed", "==", int(seed))] if file == exported else None).to_pandas()
         except (pyarrow.ArrowException, ValueError) as error:
             raise UserError(f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again") from error
+        if frame.empty:  # a pilot: its variant has predictions of other seeds
+            self._find_file(run, own)
+        return frame.drop(columns="seed", errors="ignore")
 
     def curves(self, run: str) -> pd.DataFrame:
         """Return the values that a training logged: a row per step, a column per value, such as `loss`.

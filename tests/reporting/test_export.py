@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
+from workflow_scripts.commands.export import copy_predictions
 from workflow_scripts.results import PROVENANCE
 
 RUN = "cogs/transformer/default/seed-1"
@@ -157,5 +159,18 @@ def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     assert not (out / "predictions").exists()
     (folder / "record.json").write_text('{"analysis_plans": {"paper": "sha"}}')
     assert export(results, out.parent) == 0
-    kept = pq.read_table(out / f"predictions/{RUN}.parquet")
-    assert kept.to_pydict() == {name: table[name] for name in ("split", "row", "prediction")}
+    kept = out / f"predictions/{RUN.rpartition('/')[0]}.parquet"
+    seed = int(RUN.rpartition("-")[2])
+    assert pq.read_table(kept).to_pydict() == {
+        "seed": [seed] * 2,
+        **{name: table[name] for name in ("split", "row", "prediction")},
+    }
+    shutil.copytree(folder, other := folder.with_name("seed-9"))
+    table["prediction"] = ["u", "v"]
+    pq.write_table(pa.table(table), other / "eval/predictions.parquet")
+    for _ in range(2):  # rows of a seed that is there already are replaced
+        copy_predictions([({"analysis_plans": {"paper": "sha"}}, other)], out / "predictions")
+    found = pq.read_table(kept).to_pydict()
+    assert list(zip(found["row"], found["seed"], found["prediction"], strict=True)) == [
+        *((0, seed, "x"), (0, 9, "u"), (1, seed, "y"), (1, 9, "v")),
+    ]

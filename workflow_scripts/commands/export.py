@@ -87,7 +87,7 @@ def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Pa
         _merge_rows("analyses.csv", analyses, target, out, lambda row: (row["paper"], row["analysis"]))
         if (target / "predictions").exists():
             shutil.copytree(target / "predictions", out / "predictions")
-        copy_predictions(zip(runs, folders, strict=True), out)
+        copy_predictions(zip(runs, folders, strict=True), out / "predictions")
         provenance = target / "provenance.json"
         known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
         known |= {run["run"]: select_provenance(run) for run in runs}
@@ -143,17 +143,31 @@ def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Pat
 
 
 def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> None:
-    """Write the predictions of the runs of primary claims: ids and outputs, without the texts of the data sets."""
+    """Add the predictions of the runs of primary claims to `out`, a file per variant, without the texts of the data.
+
+    The rows of all seeds of an example are next to each other: such files are a third smaller.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    tables: dict[Path, list[pa.Table]] = {}
     for run, folder in runs:
-        if not run.get("analysis_plans"):
-            continue
-        table = pq.read_table(folder / "eval/predictions.parquet")
-        file = out / "predictions" / f"{'/'.join(folder.parts[-4:])}.parquet"
+        if run.get("analysis_plans"):
+            table = pq.read_table(folder / "eval/predictions.parquet")
+            table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
+            seed = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
+            file = out / f"{'/'.join(folder.parts[-4:-1])}.parquet"
+            tables.setdefault(file, []).append(table.add_column(0, "seed", seed))
+    for file, new in tables.items():
+        if file.exists():
+            seeds = pa.array([table["seed"][0].as_py() for table in new])
+            new.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
+        table = pa.concat_tables(new)
+        ids = [name for name in table.column_names if name not in ("seed", "prediction", "likelihood")]
+        table = table.sort_by([(name, "ascending") for name in (*ids, "seed")])
         file.parent.mkdir(parents=True, exist_ok=True)
-        table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-        pq.write_table(table, file, compression="zstd", compression_level=19)
+        pq.write_table(table, file, compression="brotli", compression_level=11)
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:

@@ -29,7 +29,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.reporting.claims.power_analysis import Power, compute_power
+from workflow_scripts.reporting.claims.power_analysis import compute_power
 from workflow_scripts.tasks.settings import Spec
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
@@ -234,7 +234,8 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
         everything |= dict.fromkeys(runs)
         seeds = len(plan.select_seeds(entry))
         spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
-        chances = map(_percent, compute_power(entry, seeds, plan.quantile))
+        powers = compute_power(entry, seeds, plan.quantile)
+        chances = [f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})" for power in powers]
         table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), _hours(catalogue, settings, runs))
     hours = _hours(catalogue, settings, list(everything))
     table.add_row("sum", "", "", "", "", str(len(everything)), hours, style="bold")
@@ -243,11 +244,6 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
     console.print(f"{key} at {plan.scale}: {claims}, written {plan.written}")
     console.print(table, soft_wrap=False)
     console.print()
-
-
-def _percent(power: Power) -> str:
-    """Format the power of both verdicts and the true effect: `1% + 86% (0)`."""
-    return f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})"
 
 
 def _hours(catalogue: Catalogue, config: Config, runs: list[Run]) -> str:

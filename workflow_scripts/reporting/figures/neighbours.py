@@ -18,7 +18,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     cell, table = inputs.read_options(published="")["published"], inputs.read_table("neighbours")
     of_class = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows, lines = [], []
-    for word in list_published_words(inputs, cell):
+    before, after = (part.split("/") for part in cell.split("{word}"))
+    words = [key[1] for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
+    for word in words:
         printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display["runs"]:
@@ -39,9 +41,3 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     figure = draw_word_lines(lines, headings, MODEL, WORDS, strike=True)
     plotted = pandas.DataFrame(rows)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
-
-
-def list_published_words(inputs: Inputs, cell: str) -> list[str]:
-    """List the words whose neighbours the paper prints, in its order."""
-    before, after = (part.split("/") for part in cell.split("{word}"))
-    return [key[1] for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
