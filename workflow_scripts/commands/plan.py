@@ -223,7 +223,7 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
     """Print the table of the primary claims of one paper."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
-    for heading in ("spread (df)", "seeds", "power if none", "power if half", "runs", "core-hours"):
+    for heading in ("spread\n(df)", "seeds", "power\nif none", "power\nif half", "runs", "core-\nhours"):
         table.add_column(heading, justify="right", no_wrap=True)
     everything: dict[Run, None] = {}
     settings = config.model_copy(update={"scale": plan.scale})
