@@ -83,10 +83,10 @@ rule claims:
     params:
         fingerprint=WORKFLOW.fingerprint("claims"),
         papers=CONFIG.papers,
-        runs=REPORT.list_claims_runs,
+        config=[f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "precision")],
     shell:
         "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
-        " --results results/{wildcards.scale:q} --out {output.ledger:q} --runs {params.runs:q}"
+        " --config {params.config:q} --results results/{wildcards.scale:q} --out {output.ledger:q}"
         " > {log:q} 2>&1"
 
 

@@ -134,13 +134,14 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
     assert list(rates.values()) == [0.001, 0.002, 0.0001]
 
 
-def test_the_examples_of_python_md_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("name", "examples"), [("python.md", 6), ("statistics.md", 5)])
+def test_the_examples_in_python_run(name: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     run = add_run(tmp_path / "results/demo", "scan-jump-x2/sq-transformer/sal/seed-1").folder
     settings = {"splits": ["test"], "batch_tokens": 512}
     write_json(run / "eval/evaluation.json", {"run": "scan-jump-x2/sq-transformer/sal/seed-1", "spec": settings})
     (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
     monkeypatch.chdir(tmp_path)
     failed, attempted = doctest.testfile(
-        str(ROOT / "docs/python.md"), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+        str(ROOT / "docs" / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     )
-    assert not failed and attempted > 5
+    assert not failed and attempted >= examples

@@ -36,7 +36,7 @@ PROVENANCE = (
 )
 # Columns of tables, claims and curves that hold numbers; all others hold text.
 FLOATS = {"published", "published_std", "reproduced", "std", "ci_low", "ci_high", "difference", "published_effect"}
-FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "p_value", "q_value", "value"}
+FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "degrees_of_freedom", "p_value", "q_value", "value"}
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
 # Columns of names: to select by one that no row has is a mistake.
 NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}

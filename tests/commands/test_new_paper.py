@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.files import read_csv
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 
@@ -31,6 +34,21 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: py
         assert len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]}))) == seeds
     (claim,) = catalogue.papers["mine"].claims
     assert claim["left"] == "table1/Transformer/ADDJUMP 2x/exact_match"
+
+
+def test_each_paper_is_judged_on_its_own_seeds(here: Path):
+    """Not on those that another paper of the same call asks for."""
+    for key, seeds in (("mine", "[1, 2, 3]"), ("other", "[3, 4, 5]")):
+        assert main(["new-paper", key]) == 0
+        file = here / f"papers/{key}/experiments.yaml"
+        file.write_text(file.read_text().replace("small: [1, 2, 3]", f"small: {seeds}"))
+    for seed in range(1, 6):
+        write_run(here / "results/small", Run("scan-jump-x2", "transformer", "default", seed), 10 * seed)
+    where = ["--results", "results/small", "--out", "results/small/claims.csv"]
+    assert main(["claims", "--papers", "mine", "other", "--scale", "small", *where]) == 0
+    sides = read_csv(here / "results/small/claim_sides.csv")
+    found = {key: sorted({row["seed"] for row in sides if row["paper"] == key} - {""}) for key in ("mine", "other")}
+    assert found == {"mine": ["1", "2", "3"], "other": ["3", "4", "5"]}
 
 
 @pytest.mark.parametrize("key", ["", "2021", "My paper", "../x", ".x", "a" * 51, "-n"])

@@ -10,6 +10,7 @@ from workflow_scripts.config.catalogue import Paper, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
     find_entry,
+    find_intervened_variants,
     select_claimed_displays,
     select_display_runs,
     select_paper_runs,
@@ -63,6 +64,11 @@ def a_paper(**displays: dict) -> Paper:
     return Paper(experiments, displays, analyses, claims)
 
 
+def test_runs_under_an_intervention_may_be_of_several_tasks():
+    runs = [{"task": ["idm", "sst"], "method": "gpt2-small", "variant": "ft", "intervention": "synonyms"}]
+    assert find_intervened_variants([{"runs": runs}]) == {(task, "gpt2-small", "ft") for task in ("idm", "sst")}
+
+
 def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_none():
     row = {"row": "SQ", "method": "sq-transformer", "variant": "sal", "task": "scan-jump-x2"}
     paper = a_paper(
@@ -78,9 +84,9 @@ def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_n
 
 
 def test_the_displays_of_claims_are_those_whose_cells_a_claim_compares():
-    paper = a_paper(scores={"title": "s"}, drawn={"title": "d"}, pieces={"title": "p"}, printed={"title": "x"})
-    assert list(select_claimed_displays(paper, paper.displays)) == ["scores", "pieces", "drawn"]
-    assert list(select_claimed_displays(paper, {"pieces": {}, "printed": {}})) == ["pieces"]
+    paper = a_paper(scores={"title": "s"}, drawn={"analyses": ["curves"]}, pieces={"analyses": ["audit"]}, printed={})
+    assert list(select_claimed_displays(paper)) == ["scores", "pieces", "drawn"]
+    assert list(select_claimed_displays(paper, [])) == ["pieces"]
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])

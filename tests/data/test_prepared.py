@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.data.prepared import (
@@ -174,6 +175,16 @@ def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
         write_data(toy(**changes), SPEC, tmp_path / "toy")
     assert {file.name: file.read_bytes() for file in (tmp_path / "toy").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
+
+
+def test_data_with_rows_in_mapped_files_can_be_prepared_again(tmp_path):
+    """Those of the largest task are in a folder of its own, `train.mapped`."""
+    command = ["prepare", "--task", "cogs", "--scale", "demo", "--out", str(tmp_path / "cogs")]
+    assert main(command) == 0
+    (tmp_path / "cogs/train.mapped").mkdir()
+    (tmp_path / "cogs/train.mapped/first_ids.npy").write_bytes(b"x")
+    assert main(command) == 0
+    assert not (tmp_path / "cogs/train.mapped").exists()
 
 
 def test_a_killed_process_leaves_no_half_folder(tmp_path):

@@ -32,6 +32,12 @@ def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
     ]
 
 
+@pytest.mark.parametrize("words", ["from .b import g", "from . import b"])
+def test_the_closure_follows_relative_imports(tmp_path: Path, words: str):
+    root = package(tmp_path, a=f"{words}\n")
+    assert list(find_closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a", "workflow_scripts.b"]
+
+
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     """A module, or any module of a package."""
     text = "import workflow_scripts.config.schema\nimport workflow_scripts.config.catalogue\n"

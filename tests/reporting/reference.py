@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.catalogue import Catalogue, Run, Variant
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -27,12 +27,8 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def committed_results(folder: Path, catalogue: Catalogue) -> tuple[list[Run], list[Run]]:
-    """Write the committed scores to `folder`; return the runs that count for primary claims and for all others.
-
-    For primary claims these are the requested seeds of a variant. Others have them when all are there; until then, the
-    earlier ones: the pilots of the analysis plans.
-    """
+def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[Variant, set[int]]:
+    """Write the committed scores to `folder`; return the seeds of each variant."""
     by_file, seeds = defaultdict(list), defaultdict(set)
     for row in rows_of("scores.csv"):
         run = Run(row["task"], row["method"], row["variant"], int(row["seed"]))
@@ -47,10 +43,20 @@ def committed_results(folder: Path, catalogue: Catalogue) -> tuple[list[Run], li
         for name in {name for display in paper.displays.values() for name in list_display_analyses(display)}:
             rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
             write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
-    config = Config(scale="small", papers=list(catalogue.papers), extra=True)
+    return seeds
+
+
+def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[Variant, set[int]]) -> tuple[list[Run], list[Run]]:
+    """Return the runs that count for a paper's primary claims, and for all others.
+
+    For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;
+    until then, the earlier ones: the pilots of the analysis plans.
+    """
+    config = Config(scale="small", papers=[paper], extra=True)
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
+    seeds = {variant: found for variant, found in seeds.items() if variant in requested}
     planned = {variant: found & requested[variant] or found for variant, found in seeds.items()}
     counted = {
         variant: planned[variant] if requested[variant] <= found else found - requested[variant] or found
@@ -76,9 +82,10 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
     catalogue = load_catalogue(ROOT)
     with tempfile.TemporaryDirectory() as scratch:
         folder, outcomes = Path(scratch), {}
-        planned, counted = committed_results(folder, catalogue)
+        seeds = write_committed_results(folder, catalogue)
         for paper in PAPERS:
-            primary, others = (judge_paper(catalogue, paper, "small", runs, folder) for runs in (planned, counted))
+            counted = list_counted_runs(catalogue, paper, seeds)
+            primary, others = (judge_paper(catalogue, paper, "small", runs, folder) for runs in counted)
             outcomes[paper] = [
                 one if one.role == PRIMARY else other for one, other in zip(primary, others, strict=True)
             ]

@@ -16,6 +16,7 @@ from scipy import stats
 
 from tests.provenance.fields import FIELDS
 from tests.reporting.made_up import write_run
+from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_file, hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
@@ -251,14 +252,14 @@ def test_show_prints_a_ledger_without_making_it(results, capsys):
 def test_unknown_scales_are_refused(results, capsys):
     for command in (table, claims):
         assert command(results, scale="smal") == 1
-        assert "no scale 'smal' in catalogue/scales.yaml; did you mean 'small'?" in capsys.readouterr().err
+        assert_one_error(capsys.readouterr().err, "'smal'", "did you mean 'small'?")
 
 
 def test_claims_without_what_they_need(results, capsys):
     assert main(["claims", "--show", str(results)]) == 1
     assert capsys.readouterr().err == f"error: {results} is a folder; give the name of a file\n"
     assert main(["claims", "--scale", "small"]) == 1
-    assert "claims needs --papers" in capsys.readouterr().err
+    assert "claims needs --results" in capsys.readouterr().err
 
 
 def test_the_first_page_of_the_report_is_what_snakemake_can_show(results):

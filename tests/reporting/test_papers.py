@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.config.display_schema import Claim, TableDisplay
+from workflow_scripts.config.display_schema import Claim, TableDisplay, list_claim_cells
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.claims.verdicts import judge_claims
@@ -102,7 +102,7 @@ def test_every_claim_has_its_cells(folder):
     assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:
-        for side in claim.sides:
+        for side in list_claim_cells(claim.model_dump()):
             pattern = re.escape(side).replace(r"\*", "[^/]+")
             found = [cell for key, cell in cells(folder).items() if re.fullmatch(pattern, key)]
             assert {cell.status for cell in found} == {"not run"}, side

@@ -97,6 +97,16 @@ def test_a_source_file_with_another_checksum(made: Project):
     assert fetched == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
 
 
+def test_any_packing_of_a_source_file_is_right(made: Project):
+    name = "wordnet-3.0-dict.tar.xz"
+    manifest = made.root / f"results/downloads/wordnet/{name}.json"
+    manifest.parent.mkdir(parents=True)
+    with made.edited("workflow_scripts/data/sources/sources.yaml") as content:
+        (packing,) = content["datasets"]["wordnet"]["files"][name]["packings"]
+    manifest.write_text(json.dumps({"sha256": packing["sha256"]}))
+    assert check(made) == ["4 results agree with the current configuration"]
+
+
 def test_results_with_snakemakes_records_are_current_in_another_folder(made_once: Project, tmp_path: Path):
     project = copy_results(made_once, tmp_path, "results", ".snakemake/metadata")
     done = project.reproduce(SCORES)

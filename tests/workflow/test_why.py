@@ -157,3 +157,10 @@ def test_a_caption(demo):
     assert own.endswith('and is "Another caption." (papers/sq_transformer/captions/table1.rst)')
     assert following.startswith("record_config: reads ")
     assert last == "2 jobs would run, 1 of them for a reason of their own"
+
+
+def test_the_site(demo):
+    """It is made when it is asked for, by a rule without a record."""
+    *_, site, last = why(demo, "site")
+    assert site.startswith("site: ")
+    assert last.startswith("1 job would run")

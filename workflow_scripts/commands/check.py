@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
@@ -32,6 +33,8 @@ def main(args: argparse.Namespace) -> None:
         try:
             now = fingerprint_job(catalogue, config, rule, wildcards)
             changes = describe_changes(record, now) if now else [f"no {rule} is needed now"]
+            packings = load_sources()[wildcards["source"]].packings if changes and rule == "fetch" else ()
+            changes = [] if any(read_json(record).get("sha256") == one.sha256 for one in packings) else changes
         except UserError as error:
             changes = [str(error)]
         except KeyError as error:
@@ -41,9 +44,7 @@ def main(args: argparse.Namespace) -> None:
             differing += 1
             print(f"{record}: {'; '.join(changes)}")
     if differing:
-        advice = (
-            "`./reproduce -n` with the same options lists those that will be rerun; delete only the others of the above"
-        )
+        advice = "`./reproduce -n` with the same options lists those that it will make again; delete the others by hand"
         raise UserError(f"{differing} of {found} results differ from the current configuration; {advice}")
     print(f"{found} results agree with the current configuration")
 

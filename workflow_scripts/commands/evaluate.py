@@ -20,7 +20,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import parse_run
+from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.specs import (
@@ -182,18 +182,22 @@ def write_scoring_records(
 
 
 def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
-    """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
-
-    Raises UserError when the run was trained with another spec than the catalogue now gives it.
-    """
+    """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
         return parse_as(Evaluation, read_json(args.settings), args.settings)
-    check_scale(run, args)
+    catalogue = load_run_catalogue(run, args)
+    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
+
+
+def load_run_catalogue(run: dict[str, Any], args: argparse.Namespace) -> Catalogue:
+    """Load the catalogue. Raises UserError if the run has no scale, or was trained with another spec than it gives."""
+    if run["scale"] is None:
+        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
     catalogue = load_catalogue()
     if args.run_dir:
         precision = infer_precision(catalogue, run["run"], run["scale"], read_precision(run["spec"]))
         check_spec(args.run_dir / "run.json", run, resolve_run(catalogue, run["run"], run["scale"], precision))
-    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
+    return catalogue
 
 
 def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:
@@ -203,9 +207,3 @@ def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:
         before, now = map(shorten_value, values)
         what = f"another configuration than the catalogue: {key} was {before} and is {now}"
         raise UserError(f"{file} has {what}; train the run again")
-
-
-def check_scale(run: dict[str, Any], args: argparse.Namespace) -> None:
-    """Raise UserError if the run has no scale, so that the catalogue has no settings for it."""
-    if run["scale"] is None:
-        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")

@@ -7,7 +7,7 @@ from typing import Any
 from workflow_scripts.commands.evaluate import (
     RUN_COLUMNS,
     add_scoring_arguments,
-    check_scale,
+    load_run_catalogue,
     open_checkpoint,
     read_scored_run,
     write_scoring_records,
@@ -69,8 +69,7 @@ def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) ->
     """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
     if args.settings:
         return parse_as(Intervention, read_json(args.settings), args.settings)
-    check_scale(run, args)
-    catalogue = load_catalogue()
+    catalogue = load_run_catalogue(run, args)
     return Intervention(**resolve_intervention(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 

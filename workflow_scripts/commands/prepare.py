@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
     spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
-    check_replaceable(args.out, ("*.parquet", "*.json"), required="*.parquet")
+    check_replaceable(args.out, ("*.parquet", "*.json", "*.mapped"), required="*.parquet")
     sources, digests = verify_downloads(spec["sources"], args.downloads)
     made = prepare_data(importlib.import_module(spec["prepare"]), spec["options"], sources)
     write_data(made, spec, args.out)

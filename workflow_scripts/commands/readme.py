@@ -55,7 +55,7 @@ def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> 
     counts = {paper: Counter(row["verdict"] for row in exploratory if row["paper"] == paper) for paper in papers}
     lines += [
         "",
-        f"| paper | exploratory claims | {' | '.join(VERDICTS)} |",
+        f"| paper | exploratory claims of the paper | {' | '.join(VERDICTS)} |",
         f"|---|---|{'---|' * len(VERDICTS)}",
         *(
             f"| [{paper}](papers/{paper}/NOTES.md) | {found.total()} | "

@@ -1,4 +1,4 @@
-"""Print why each job would run: the key, file or function that changed, with both values."""
+"""Print why each job would run: the key, file or module that changed, with both values."""
 
 import argparse
 import ast
@@ -17,7 +17,7 @@ from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
 from workflow_scripts.workflow.dry_run import add_config_arguments, list_overrides, list_planned_jobs, load_call_config
 
-STAGES = (*RECORDS, "record_config")
+STAGES = (*RECORDS, "record_config", "site")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 

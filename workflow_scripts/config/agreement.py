@@ -10,7 +10,9 @@ from workflow_scripts.common.validation import describe_unknown, locate, suggest
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     SIDES,
+    list_cell_variants,
     list_cells,
+    list_claim_cells,
     list_display_analyses,
     list_table_cells,
     match_stars,
@@ -30,7 +32,7 @@ def map_cells(paper: Paper) -> dict[str, dict]:
 
 
 def check_published(folder: Path, paper: Paper) -> Iterator[str]:
-    """Yield displays without a metric, and published numbers of cells that do not exist."""
+    """Yield displays without a metric, published numbers of unknown cells, and claims about cells without a number."""
     cells, displays = map_cells(paper), folder / "displays.yaml"
     seen = set()
     for key, cell in cells.items():
@@ -41,7 +43,14 @@ def check_published(folder: Path, paper: Paper) -> Iterator[str]:
             seen.add((name, lacking))
             where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
             yield f"{where} '{cell['column']}' name no {lacking}; one of them must"
-    for (display, *parts), found in read_published(folder / "published.csv").items():
+    published = read_published(folder / "published.csv")
+    empty = {key for key, cell in cells.items() if not list_cell_variants(cell) and "analysis" not in cell}
+    empty -= {"/".join(parts) for parts in published}
+    for claim in paper.claims:
+        for cell in empty.intersection(list_claim_cells(claim)):
+            where = f"{locate(folder / 'claims.yaml', ('claims',))}: claim '{claim['claim']}'"
+            yield f"{where}: {cell} has neither a run nor a number in published.csv; name another cell"
+    for (display, *parts), found in published.items():
         where, cell = found.where, "/".join((display, *parts))
         if display not in paper.displays:
             yield f"{where}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}"

@@ -184,12 +184,6 @@ class Claim(StrictModel):
             raise ValueError("measure success_rate compares the seeds of two cells, not those of one with a number")
         return self
 
-    @property
-    def sides(self) -> list[str]:
-        """The cells that are compared, the floor if it is a cell, and that of the printed effect."""
-        named = [cell for side in SIDES for cell in list_cells(getattr(self, side))]
-        return list(dict.fromkeys(named))
-
 
 def list_claim_cells(claim: dict[str, Any]) -> list[str]:
     """Return the cells that a claim of claims.yaml names."""

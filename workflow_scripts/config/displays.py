@@ -16,6 +16,7 @@ from workflow_scripts.config.display_schema import (
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_data
 
 
@@ -46,8 +47,10 @@ def find_paper(catalogue: Catalogue, name: str) -> Paper:
     return catalogue.papers[name]
 
 
-def select_paper_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None) -> dict[Run, list[str]]:
-    """Return the runs of `run_ids`; if None, those that the paper requests at a scale with config.yaml.
+def select_paper_runs(
+    catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None, config: Config | None = None
+) -> dict[Run, list[str]]:
+    """Return the runs of `run_ids`; if None, those that the paper requests at a scale with `config` or config.yaml.
 
     Raises UserError for a paper, a scale or a run that is not there.
     """
@@ -55,7 +58,7 @@ def select_paper_runs(catalogue: Catalogue, paper: str, scale: str, run_ids: lis
     find_scale(catalogue, scale)
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
-    config = load_config(root=catalogue.root).model_copy(update={"scale": scale, "papers": [paper]})
+    config = (config or load_config(root=catalogue.root)).model_copy(update={"scale": scale, "papers": [paper]})
     return list_requested_runs(catalogue, config)
 
 
@@ -63,7 +66,13 @@ def find_intervened_variants(displays: Iterable[dict]) -> set[Variant]:
     """Return the variants whose scores under an intervention are displayed."""
     found = {variant for display in displays for variant, cell in list_run_cells(display) if cell.get("intervention")}
     entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
-    return found | {(run["task"], run["method"], run["variant"]) for run in entries}
+    return found | {variant for run in entries for variant in list_named_variants(run)}
+
+
+def list_named_variants(entry: dict) -> list[Variant]:
+    """Return the variants that an entry of `runs` names, on each of its tasks."""
+    tasks = [entry["task"]] if isinstance(entry["task"], str) else entry["task"]
+    return [(task, entry["method"], entry["variant"]) for task in tasks]
 
 
 def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
@@ -82,9 +91,7 @@ def list_run_cells(display: dict) -> list[tuple[Variant, dict]]:
 def select_display_runs(display: dict, runs: Iterable[Run]) -> list[Run]:
     """Select the requested runs whose scores a display shows."""
     wanted = {variant for variant, _ in list_run_cells(display)}
-    for named in display.get("runs", ()):
-        tasks = [named["task"]] if isinstance(named["task"], str) else named["task"]
-        wanted |= {(task, named["method"], named["variant"]) for task in tasks}
+    wanted |= {variant for entry in display.get("runs", ()) for variant in list_named_variants(entry)}
     return [run for run in runs if run.unseeded in wanted]
 
 
@@ -101,8 +108,9 @@ def select_shown_displays(paper: Paper, runs: Iterable[Run]) -> dict[str, dict]:
     return {name: display for name, display in paper.displays.items() if has_results(display)}
 
 
-def select_claimed_displays(paper: Paper, displays: dict[str, dict]) -> dict[str, dict]:
-    """Select the displays whose cells the paper's claims compare."""
+def select_claimed_displays(paper: Paper, runs: Iterable[Run] | None = None) -> dict[str, dict]:
+    """Select the displays whose cells the paper's claims compare; with `runs` those that have something to show."""
+    displays = paper.displays if runs is None else select_shown_displays(paper, runs)
     names = dict.fromkeys(cell.split("/")[0] for claim in paper.claims for cell in list_claim_cells(claim))
     return {name: displays[name] for name in names if name in displays}
 

@@ -28,8 +28,10 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     for node in [tree, *_statements(tree.body)]:
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.ImportFrom):
+            package = name.split(".")[: -node.level] if node.level else []  # of a relative import
+            module = ".".join([*package, *filter(None, [node.module])])
+            imports |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
         documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]

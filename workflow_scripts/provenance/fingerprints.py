@@ -151,7 +151,7 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
     runs = sorted(set(runs))
     found = {paper: catalogue.papers[paper] for paper in papers}
     plans = {name: paper.plan for name, paper in found.items() if paper.plan}
-    displays = {name: select_claimed_displays(paper, paper.displays) for name, paper in found.items()}
+    displays = {name: select_claimed_displays(paper) for name, paper in found.items()}
     given = {
         "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
         "displays": displays,

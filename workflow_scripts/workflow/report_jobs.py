@@ -12,7 +12,6 @@ from workflow_scripts.config.displays import (
     score_files,
     select_claimed_displays,
     select_display_runs,
-    select_shown_displays,
 )
 from workflow_scripts.config.paths import analysis_folder, data_folder, intervention_folder, manifest_file, run_folder
 from workflow_scripts.provenance.fingerprints import list_paper_runs, read_caption
@@ -118,11 +117,6 @@ class ReportJobs:
         """Return the scores that claims compare."""
         scale, files = wildcards.scale, []
         for name in self.workflow.config.papers:
-            paper = self.workflow.catalogue.papers[name]
-            displays = select_claimed_displays(paper, select_shown_displays(paper, self._asked(name, scale)))
+            displays = select_claimed_displays(self.workflow.catalogue.papers[name], self._asked(name, scale))
             files += self._score_inputs(name, displays.values(), scale)
         return list(dict.fromkeys(files))
-
-    def list_claims_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs of all papers."""
-        return [str(run) for paper in self.workflow.config.papers for run in self._asked(paper, wildcards.scale)]

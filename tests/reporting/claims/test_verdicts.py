@@ -391,6 +391,7 @@ def at_90(low, high):
         (0.1, 4.9, "reproduced", "smaller than of interest"),
         (-1, 4.9, "not reproduced", "less than a quarter of the published effect"),
         (-9, 0.5, "not reproduced", "less than a quarter of the published effect"),
+        (-9, -0.5, "not reproduced", "opposite to the claim: the interval is below 0"),
         (-1, 9, "inconclusive", "seeds would decide"),
     ],
 )

@@ -24,6 +24,15 @@ def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
     ours = weights("idm", "gpt2-small", "ft")
     assert weights("idm", "gpt2-small", "carma") == ours == weights("idm", "gpt2-small", "ft@start")
     assert len({ours, weights("idm", "llama-small", "ft"), weights("idm", "gpt2-large", "ft")}) == 3
+    # Scores of given weights have the initial weights of the training that made them.
+    bird = weights("bird", "cat", "comp@paws")
+    assert (
+        bird
+        == weights("bird", "cat", "mix@paws")
+        == weights("paws", "cat", "mix")
+        == weights("bird", "cat", "mix@start")
+    )
+    assert bird != weights("bird", "bert", "ft@paws")
     # Random weights: equal for the same runs only.
     plain = weights("scan-jump-x2", "transformer", "default")
     assert plain == "scan-jump-x2/transformer/default" != weights("scan-jump-x2", "sq-transformer", "sal")

@@ -16,6 +16,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken, unpack_stream
 
 Item, Result = TypeVar("Item"), TypeVar("Result")
+PROCESSES = 8  # at most, of about a GB each: the threads of the rule prepare_large
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
@@ -61,7 +62,7 @@ def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 def map_in_order(function: Callable[..., Result], items: Iterable[Item], *others: Any) -> Iterator[Result]:
     """Yield results in order, reading only a few items ahead. Raises UserError if a process was killed."""
     waiting: deque = deque()
-    workers = len(os.sched_getaffinity(0))
+    workers = min(PROCESSES, os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         try:
             for item in items:

@@ -16,12 +16,13 @@ from workflow_scripts.reporting.tables.layout import format_effect, read_margin
 
 CLAIM_COLUMNS = (
     "paper", "claim", "kind", "role", "statement", "quote", "source", "left", "right", "relation", "published_effect",
-    "printed", "effect", "unit", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "p_value", "q_value",
-    "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
+    "printed", "effect", "unit", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "test",
+    "degrees_of_freedom", "p_value", "q_value", "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
 )  # fmt: skip
 COUNTS = ("n_seeds", "n_planned")
 NUMBERS = (
-    "published_effect", "effect", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "p_value", "q_value",
+    "published_effect", "effect", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high", "degrees_of_freedom",
+    "p_value", "q_value",
 )  # fmt: skip
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 LOG_WIDTH = 120  # columns, if the output is no terminal

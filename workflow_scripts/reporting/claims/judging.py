@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_csv, write_atomically
-from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
-from workflow_scripts.config.displays import find_paper, select_display_runs, select_shown_displays
+from workflow_scripts.config.displays import find_paper, select_claimed_displays, select_display_runs
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.verdicts import judge_claims
@@ -22,16 +21,12 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
     claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
-    names = dict.fromkeys(side.split("/")[0] for claim in claims for side in claim.sides)
-    for name in names:
-        if paper.displays.get(name, {}).get("kind") != "table":
-            raise UserError(f"{file}: no table '{name}' in displays.yaml; {suggest_name(name, paper.displays)}")
-    displays = [entry for name, entry in select_shown_displays(paper, asked).items() if name in names]
+    displays = list(select_claimed_displays(paper, asked).values())
     runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
     evidence = read_evidence(catalogue, key, scale, runs, displays, results)
     cells: dict[str, Cell] = {}
-    for name in names:
-        table = parse_as(TableDisplay, paper.displays[name], f"papers/{key}/displays.yaml", name)
+    for name, entry in select_claimed_displays(paper).items():
+        table = parse_as(TableDisplay, entry, f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
     return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
 
@@ -76,9 +71,11 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
     numbers = {"published_effect": outcome.published, "effect": effect, "at_least": claim.at_least}
     numbers |= {"smallest_effect": outcome.smallest, "ci_low": low, "ci_high": high}
+    numbers["degrees_of_freedom"] = outcome.effect.freedom if outcome.effect else None
     numbers |= {name: getattr(outcome, name) for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")}
     left, right = (" + ".join(list_cells(side)) or str(side) for side in (claim.left, claim.right))
-    row = {"paper": paper, "left": left, "right": right}
+    test = outcome.effect.method if outcome.effect else "Fisher's exact test" if outcome.success else ""
+    row = {"paper": paper, "left": left, "right": right, "test": test}
     for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
         row[name] = getattr(claim, name) or ""
     row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}

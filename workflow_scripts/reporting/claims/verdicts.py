@@ -138,7 +138,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     if low > margin and discovered:
         return REPRODUCED, "smaller than of interest" if high < smallest else ""
     if high < smallest:
-        return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest)
+        return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest, high)
     if low > margin:
         q_value = f"q is {outcome.q_value:.2g}, more than {FALSE_DISCOVERIES}"
         return INCONCLUSIVE, f"the interval is above the margin, but {q_value}: among many claims this can be chance"
@@ -148,8 +148,10 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     return INCONCLUSIVE, f"about {seeds:,} seeds would decide{condition}" if seeds else ""
 
 
-def describe_bound(published: float | None, margin: float, smallest: float) -> str:
-    """Return the limit, as `less than a quarter of the published effect`; empty if `smallest` is no known share."""
+def describe_bound(published: float | None, margin: float, smallest: float, high: float) -> str:
+    """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share."""
+    if high < 0 <= margin:
+        return "opposite to the claim: the interval is below 0"
     if smallest == margin:
         return "the interval is below the margin"
     share = (smallest - margin) / published if published else 0

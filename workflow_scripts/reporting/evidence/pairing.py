@@ -1,20 +1,22 @@
-"""Differences and gains of two sides, which are paired by seed if they start from the same run or model of the hub.
+"""Differences and gains of two sides, paired by seed if their trainings start from the same run or model of the hub.
 
 A seed is then one order of the data and one set of random numbers. Sides with random weights are independent.
 """
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json
-from workflow_scripts.config.catalogue import Catalogue, Variant
+from workflow_scripts.config.catalogue import START, Catalogue, Variant, parse_run
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
 
 def get_initial_weights(catalogue: Catalogue, variant: Variant, scale: str) -> str:
-    """Return the source of a variant's initial weights; for random weights the name of the variant."""
-    name = "/".join(variant)
-    init = resolve_run(catalogue, f"{name}/seed-0", scale)["init"]
-    return format_canonical_json(init) if init else name
+    """Return what the training of the weights of a variant begins with; for random weights the name of the variant."""
+    run = parse_run(catalogue, "/".join((*variant, "seed-0")))
+    init = resolve_run(catalogue, run, scale)["init"]
+    if run.weights not in (None, START):
+        return get_initial_weights(catalogue, parse_run(catalogue, init["run"]).unseeded, scale)
+    return format_canonical_json(init) if init else "/".join(variant)
 
 
 def compute_difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:
