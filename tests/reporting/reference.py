@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
-from workflow_scripts.config.catalogue import Catalogue, Run, Variant
+from workflow_scripts.config.catalogue import Catalogue, Run, VariantKey
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -27,7 +27,7 @@ def rows_of(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[Variant, set[int]]:
+def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[VariantKey, set[int]]:
     """Write the committed scores to `folder`; return the seeds of each variant."""
     by_file, seeds = defaultdict(list), defaultdict(set)
     for row in rows_of("scores.csv"):
@@ -46,7 +46,7 @@ def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[Variant,
     return seeds
 
 
-def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[Variant, set[int]]) -> tuple[list[Run], list[Run]]:
+def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[VariantKey, set[int]]) -> tuple[list[Run], ...]:
     """Return the runs that count for a paper's primary claims, and for all others.
 
     For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;

@@ -14,7 +14,7 @@ from workflow_scripts.config.schema import Experiments, Scale
 
 START = "start"  # in the place of a task whose weights are scored: those that a training begins with
 Function = TypeVar("Function", bound=Callable[..., Any])
-Variant = tuple[str, str, str]  # task, method, variant
+VariantKey = tuple[str, str, str]  # task, method, variant
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Run:
         return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
 
     @property
-    def unseeded(self) -> Variant:
+    def unseeded(self) -> VariantKey:
         """The name without the seed."""
         return self.task, self.method, self.variant
 

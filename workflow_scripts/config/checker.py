@@ -10,7 +10,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.common.validation import locate, suggest_name
-from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, Variant
+from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, VariantKey
 from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
@@ -113,7 +113,7 @@ def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]
     return next(iter(found.values()), []) if all(found.values()) else []
 
 
-def is_known(catalogue: Catalogue, variant: Variant) -> bool:
+def is_known(catalogue: Catalogue, variant: VariantKey) -> bool:
     """Whether a task, method and variant are in the catalogue."""
     task, method, name = variant
     name, _, weights = name.partition("@")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant, find_scale, parse_run
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, VariantKey, find_scale, parse_run
 from workflow_scripts.config.display_schema import (
     list_cell_variants,
     list_claim_cells,
@@ -62,14 +62,14 @@ def select_paper_runs(
     return list_requested_runs(catalogue, config)
 
 
-def find_intervened_variants(displays: Iterable[dict]) -> set[Variant]:
+def find_intervened_variants(displays: Iterable[dict]) -> set[VariantKey]:
     """Return the variants whose scores under an intervention are displayed."""
     found = {variant for display in displays for variant, cell in list_run_cells(display) if cell.get("intervention")}
     entries = [run for display in displays for run in display.get("runs", ()) if run.get("intervention")]
     return found | {variant for run in entries for variant in list_named_variants(run)}
 
 
-def list_named_variants(entry: dict) -> list[Variant]:
+def list_named_variants(entry: dict) -> list[VariantKey]:
     """Return the variants that an entry of `runs` names, on each of its tasks."""
     tasks = [entry["task"]] if isinstance(entry["task"], str) else entry["task"]
     return [(task, entry["method"], entry["variant"]) for task in tasks]
@@ -82,7 +82,7 @@ def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]
     return [run for run in runs if run.unseeded in variants]
 
 
-def list_run_cells(display: dict) -> list[tuple[Variant, dict]]:
+def list_run_cells(display: dict) -> list[tuple[VariantKey, dict]]:
     """Return (variant, cell) for each cell of a table that shows runs, not an analysis."""
     cells = [cell for cell in list_table_cells(display) if "analysis" not in cell]
     return [(variant, cell) for cell in cells for variant in list_cell_variants(cell)]
@@ -121,7 +121,7 @@ def list_analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run]
     return list(entry.get("sources", [])) if real else []
 
 
-def score_files(run: Run, intervened: Container[Variant]) -> list[str]:
+def score_files(run: Run, intervened: Container[VariantKey]) -> list[str]:
     """Return the score files of a run: of its evaluation, and of interventions if its variant is in `intervened`."""
     files = [f"{evaluation_folder(run)}/scores.csv"]
     return files + [f"{intervention_folder(run)}/scores.csv"] * (run.unseeded in intervened)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from workflow_scripts.config.catalogue import Run, Variant
+    from workflow_scripts.config.catalogue import Run, VariantKey
 
 RESULTS = Path("results")
 DOWNLOADS = RESULTS / "downloads"  # shared by all scales
@@ -56,7 +56,7 @@ def candidate_folder(task: str) -> str:
     return f"candidates/{task}"
 
 
-def search_folder(variant: "Variant") -> str:
+def search_folder(variant: "VariantKey") -> str:
     """Return the folder of the hyperparameter search of a variant."""
     return f"search/{'/'.join(variant)}"
 

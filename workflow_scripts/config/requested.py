@@ -6,7 +6,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PrimaryClaim
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, Variant
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, VariantKey
 from workflow_scripts.config.display_schema import (
     list_cell_variants,
     list_claim_cells,
@@ -45,12 +45,12 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     return [*(list_lineage(catalogue, before, config) if before else ()), run]
 
 
-def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[Variant]:
+def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[VariantKey]:
     """Return the variants that decide a primary claim: those of its sides and of its controls."""
     claims = {claim["claim"]: claim for claim in paper.claims}
     named = [*list_claim_cells(claims[entry.claim]), *entry.control.cells]
     named += list_claim_cells(claims[entry.control.same_sign]) if entry.control.same_sign else []
-    variants: dict[Variant, None] = {}
+    variants: dict[VariantKey, None] = {}
     for key in named:
         display = key.split("/")[0]
         for cell in list_table_cells(paper.displays[display]):
@@ -75,7 +75,7 @@ def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Col
         paper = catalogue.papers[key]
         if config.seeds or paper.plan is None or paper.plan.scale != config.scale:
             continue
-        asked: dict[Variant, list[int]] = {}
+        asked: dict[VariantKey, list[int]] = {}
         for run, askers in runs.items():
             if key in askers:
                 asked.setdefault(run.unseeded, []).append(run.seed)

@@ -196,8 +196,8 @@ def find_failed_control(
     """
     control, claim = entry.control, outcome.claim
     floor = control.floor if control.floor is not None else claim.floor
-    beyond = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
-    if failed := find_failed_floor(outcome, floor, beyond, cells):
+    distance = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
+    if failed := find_failed_floor(outcome, floor, distance, cells):
         return failed
     if control.perfect is not None and entry.published:
         worse = (max if claim.relation == "less" else min)(side.mean for side in outcome.sides)
@@ -218,10 +218,10 @@ def find_failed_control(
     return ""
 
 
-def find_failed_floor(outcome: Outcome, floor: float | str | None, beyond: float, cells: dict[str, Cell]) -> str:
-    """Return an empty text if the better side's interval is above the floor by more than `beyond`, or below of errors.
+def find_failed_floor(outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]) -> str:
+    """Say why the floor control fails; empty if the better side's interval is beyond the floor by over `distance`.
 
-    The floor is the score of a model that has learned nothing. A single seed has no interval and is not tested.
+    The floor is the score of a model that has learned nothing, and errors must be below it. One seed is not tested.
     """
     if floor is None:
         return ""
@@ -238,6 +238,6 @@ def find_failed_floor(outcome: Outcome, floor: float | str | None, beyond: float
     else:
         above = statistics.compare_with_constant(list(better.average_by_seed().values()), floor, not errors)
         lowest, _ = above.compute_interval(outcome.quantile) or (math.inf, math.inf)
-    if lowest <= beyond:
+    if lowest <= distance:
         return f"a control fails: the better side, {better.mean:.1f}, is not beyond {floor:.1f} ({name})"
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
-from workflow_scripts.config.catalogue import Catalogue, Run, Variant
+from workflow_scripts.config.catalogue import Catalogue, Run, VariantKey
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import find_intervened_variants, score_files
 from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
@@ -26,10 +26,10 @@ class Evidence:
     paper: str
     scale: str
     published: dict[Key, Published]
-    scores: dict[Variant, list[dict]]  # rows of scores.csv of runs asked for
+    scores: dict[VariantKey, list[dict]]  # rows of scores.csv of runs asked for
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
-    weights: dict[Variant, str] = field(default_factory=dict)  # what the runs of a measured variant start from
-    absent: dict[Variant, list[dict]] = field(default_factory=dict)  # scores not defined: `seed` and `reason`, no value
+    weights: dict[VariantKey, str] = field(default_factory=dict)  # what the runs of a measured variant start from
+    absent: dict[VariantKey, list[dict]] = field(default_factory=dict)  # undefined scores: `seed` and `reason`
 
 
 def read_evidence(
@@ -40,8 +40,8 @@ def read_evidence(
     Raises UserError if the scores of one of `runs` are missing or of another run.
     """
     intervened = find_intervened_variants(displays)
-    scores: dict[Variant, list[dict]] = {}
-    absent: dict[Variant, list[dict]] = {}
+    scores: dict[VariantKey, list[dict]] = {}
+    absent: dict[VariantKey, list[dict]] = {}
     for run in runs:
         if (described := results / evaluation_folder(run) / "evaluation.json").exists():
             found = read_mapping(described).get("absent", [])

@@ -5,12 +5,12 @@ A seed is then one order of the data and one set of random numbers. Sides with r
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json
-from workflow_scripts.config.catalogue import START, Catalogue, Variant, parse_run
+from workflow_scripts.config.catalogue import START, Catalogue, VariantKey, parse_run
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
 
-def get_initial_weights(catalogue: Catalogue, variant: Variant, scale: str) -> str:
+def get_initial_weights(catalogue: Catalogue, variant: VariantKey, scale: str) -> str:
     """Return what the training of the weights of a variant begins with; for random weights the name of the variant."""
     run = parse_run(catalogue, "/".join((*variant, "seed-0")))
     init = resolve_run(catalogue, run, scale)["init"]
@@ -25,11 +25,11 @@ def compute_difference(left: dict[int, float], right: dict[int, float], paired: 
         return compare_independent(list(left.values()), list(right.values()))
     shared = sorted(left.keys() & right.keys())
     if not shared:
-        raise UserError("start from the same weights but share no seed; run the same seeds of both")
+        raise UserError("two rows of a table start from the same weights but share no seed; run the same seeds of both")
     return compare_paired([left[seed] for seed in shared], [right[seed] for seed in shared])
 
 
-def require_same_weights(weights: dict[Variant, str], one: Variant, other: Variant, where: str) -> None:
+def require_same_weights(weights: dict[VariantKey, str], one: VariantKey, other: VariantKey, where: str) -> None:
     """Raise UserError, beginning with `where`, if two measured variants start from different weights."""
     if one in weights and other in weights and weights[one] != weights[other]:
         names = " and ".join("/".join(variant) for variant in (one, other))

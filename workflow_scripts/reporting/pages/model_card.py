@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.config.catalogue import Catalogue, Variant, parse_run
+from workflow_scripts.config.catalogue import Catalogue, VariantKey, parse_run
 from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.displays import list_run_cells
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
@@ -17,7 +17,7 @@ from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.evidence.evidence import select_rows
 from workflow_scripts.tasks.checkpoints import read_run
 
-PublishedCells = dict[Variant, list[tuple[dict[str, Any], str, str]]]
+PublishedCells = dict[VariantKey, list[tuple[dict[str, Any], str, str]]]
 COLUMNS = ("split", "subset", "metric", "readout")
 INPUTS = {  # of `predict`, by kind of task
     "seq2seq": '["a sentence, as tokens with spaces between"])',
