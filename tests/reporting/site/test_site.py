@@ -122,9 +122,9 @@ def test_the_counts_of_the_first_page_are_those_of_the_claims(small):
 def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
     runs = {run["run"]: run for run in json.loads((RESULTS / "provenance.json").read_text())}
     for claim, seeds, others in (
-        ("cat-comp-over-mix-bird", (21, 25), ()),
+        ("cat-mixing-helps-sst2", (21, 23), (101,)),
         ("lrf-lrf-over-transformer-cter-instance", (101,), (61,)),
-        ("cat-mix-over-bert-bird", (101, 105), (21, 25)),  # seeds of the pilots are not its own
+        ("cat-mix-over-bert-bird", (101, 109), (21, 25)),  # seeds of the pilots are not its own
     ):
         page = read(small / f"claims/{claim}.html")
         listed = {name for name in runs if f"<code>{name}</code>" in page.source}
@@ -133,7 +133,7 @@ def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
             seeds
         )
         assert all(runs[name]["code_digest"][:9] in page.words for name in listed)
-        assert ("'seeds=[21,22,23,24,25]'" in page.words) == (21 in seeds)
+        assert ("'seeds=[21,22,23]'" in page.words) == (21 in seeds)
     assert read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline") >= 4
 
 
