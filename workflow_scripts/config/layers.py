@@ -64,8 +64,7 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
             # A name that no package has is an error of its own, after the merge.
             if key not in known and (described or name is None):
                 problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
-            some = ONLY_SOME.get("training" if section == "search" else section, ())  # it sets batch_sentences, too
-            if key in some and key not in load_traits(kind).reads:
+            if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
                 what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
                 problems.add(f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`")
     problems.check_empty()

@@ -122,7 +122,7 @@ def test_the_counts_of_the_first_page_are_those_of_the_claims(small):
 def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
     runs = {run["run"]: run for run in json.loads((RESULTS / "provenance.json").read_text())}
     for claim, seeds, others in (
-        ("cat-mixing-helps-sst2", (21, 23), (101,)),
+        ("cat-mix-like-bert-few-sst2", (21, 23), (101,)),
         ("lrf-lrf-over-transformer-cter-instance", (101,), (61,)),
         ("cat-mix-over-bert-bird", (101, 109), (21, 25)),  # seeds of the pilots are not its own
     ):
