@@ -145,7 +145,8 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     above, below = outcome.effect.value - margin, smallest - outcome.effect.value
     seeds = outcome.effect.estimate_seeds_to_decide(max(above, below), outcome.quantile)
     condition = ", if q allows" if outcome.role == EXPLORATORY and above > below else ""
-    return INCONCLUSIVE, f"about {seeds:,} seeds would decide{condition}" if seeds else ""
+    number = "more than 1,000" if seeds and seeds > 1000 else f"about {seeds}"
+    return INCONCLUSIVE, f"{number} seeds would decide{condition}" if seeds else ""
 
 
 def describe_bound(published: float | None, margin: float, smallest: float, high: float) -> str:
