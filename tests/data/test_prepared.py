@@ -177,8 +177,8 @@ def test_what_is_refused_leaves_the_earlier_folder(tmp_path, changes, message):
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 
 
-def test_data_with_rows_in_mapped_files_can_be_prepared_again(tmp_path):
-    """Those of the largest task are in a folder of its own, `train.mapped`."""
+def test_data_with_memory_mapped_files_can_be_prepared_again(tmp_path):
+    """Wikipedia and BookCorpus have memory-mapped files in the folder `train.mapped`."""
     command = ["prepare", "--task", "cogs", "--scale", "demo", "--out", str(tmp_path / "cogs")]
     assert main(command) == 0
     (tmp_path / "cogs/train.mapped").mkdir()
