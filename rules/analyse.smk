@@ -19,7 +19,7 @@ rule analyse:
         runtime=60,
     params:
         fingerprint=WORKFLOW.fingerprint("analyse"),
-        runs=REPORT.list_analysis_runs,
+        runs=REPORT.list_runs,
     shell:
         "python -m workflow_scripts analyse --paper {wildcards.paper:q} --analysis {wildcards.analysis:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"

@@ -33,7 +33,7 @@ rule table:
     params:
         fingerprint=WORKFLOW.fingerprint("table"),
         caption=REPORT.read_display_caption,
-        runs=REPORT.list_display_runs,
+        runs=REPORT.list_runs,
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
@@ -61,7 +61,7 @@ rule figure:
     params:
         fingerprint=WORKFLOW.fingerprint("figure"),
         caption=REPORT.read_display_caption,
-        runs=REPORT.list_display_runs,
+        runs=REPORT.list_runs,
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"

@@ -191,8 +191,10 @@ def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_tw
     asked = load_catalogue().scales["full"].jobs
     large, small = Run("idm", "llama-large", "carma", seed=0), Run("idm", "gpt2-small", "carma", seed=0)
     first, third = (resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3))
-    assert first.mem_mb == asked.memory_of["llama-large"] == third.mem_mb / 4
-    assert first.runtime == third.runtime == 24 * 60
-    assert resources.estimate_run_resources(small, "full", "cuda").mem_mb == asked.memory < first.mem_mb
-    assert (first.gpu, resources.estimate_run_resources(large, "full", "cpu").gpu, first.threads) == (1, 0, 2)
-    assert resources.estimate_run_resources(large, "demo", "cpu").mem_mb == load_catalogue().scales["demo"].jobs.memory
+    assert first["mem_mb"] == asked.memory_of["llama-large"] == third["mem_mb"] / 4
+    assert first["runtime"] == third["runtime"] == 24 * 60
+    assert resources.estimate_run_resources(small, "full", "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
+    assert (first["gpu"], resources.estimate_run_resources(large, "full", "cpu")["gpu"], first["threads"]) == (1, 0, 2)
+    assert (
+        resources.estimate_run_resources(large, "demo", "cpu")["mem_mb"] == load_catalogue().scales["demo"].jobs.memory
+    )

@@ -1,6 +1,7 @@
 """Mistakes planted in the files that a user edits: `lint` names each, with its file and line, before anything runs."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,21 @@ def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: P
     lines = done.stderr.splitlines()
     assert len(lines) >= 2 and all(line.startswith("error: catalogue/") for line in lines), lines
     assert yaml.safe_load(file.read_text())
+
+
+def test_a_list_that_only_running_its_module_would_tell_is_named(tmp_path: Path, monkeypatch):
+    package = tmp_path / "workflow_scripts"
+    shutil.copytree(checker.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    module = package / "evaluation/compound_measure.py"
+    text = module.read_text()
+    assert "METRICS = (" in text
+    module.write_text(text.replace("METRICS = (", "METRICS = sorted((", 1).replace(")\n", "))\n", 1))
+    monkeypatch.setattr(checker, "PACKAGE", package)
+    checker._read_metrics.cache_clear()
+    problems = find_problems(ROOT)
+    checker._read_metrics.cache_clear()
+    assert len(problems) == 1 and problems[0].startswith(f"{module}:"), problems
+    assert problems[0].endswith(" is computed; write the value itself")
 
 
 def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(

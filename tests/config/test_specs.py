@@ -34,7 +34,10 @@ def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
         ({"seed": None}, "init.variant and init.seed must name the run"),
         ({"variant": "pretrained"}, "did you mean 'pretrain'?"),
         ({"tusk": "sst"}, "did you mean 'task'?"),
-        ({"task": "idm", "variant": "ft"}, "init names the run itself"),
+        (
+            {"task": "idm", "variant": "ft"},
+            "init goes in a circle: idm/gpt2-small/ft, which starts from idm/gpt2-small/ft; name another run",
+        ),
     ],
 )
 def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
@@ -42,6 +45,20 @@ def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
     with pytest.raises(UserError) as error:
         resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
     assert message in str(error.value)
+
+
+def test_runs_that_start_from_each_other_are_refused(copy: Path):
+    def go_in_a_circle(methods: dict) -> None:
+        origins = {"ft": "carma", "carma": "pretrain", "pretrain": "carma"}
+        for variant, other in origins.items():
+            init = {"task": "idm", "variant": other, "seed": 1}
+            methods["gpt2-small"]["variants"][variant].update(init=init)
+
+    edit(copy / "catalogue" / CAUSAL, go_in_a_circle)
+    with pytest.raises(UserError) as error:
+        resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
+    chain = ("idm/gpt2-small/ft", "idm/gpt2-small/carma", "idm/gpt2-small/pretrain", "idm/gpt2-small/carma")
+    assert f"init goes in a circle: {', which starts from '.join(chain)}; name another run" in str(error.value)
 
 
 def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():

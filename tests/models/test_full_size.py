@@ -58,4 +58,9 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypat
     needed = 4 * 4 * count_parameters(model) / 1e6
     for attempt in (1, 2):
         asked = resources.estimate_run_resources(run, "full", "cuda", attempt)
-        assert asked.mem_mb > attempt * needed and asked.gpu == 1 and asked.runtime >= 60 and asked.threads >= 1
+        assert (
+            asked["mem_mb"] > attempt * needed
+            and asked["gpu"] == 1
+            and asked["runtime"] >= 60
+            and asked["threads"] >= 1
+        )

@@ -1,7 +1,7 @@
 """Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,8 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import Catalogue, parse_run
+from workflow_scripts.common.validation import Model, parse_as
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.specs import (
@@ -71,7 +71,7 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
-    settings = read_evaluation_settings(run, args)
+    settings = read_scoring_settings(Evaluation, resolve_evaluation, run, args)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
     import pyarrow.parquet as pq
@@ -80,7 +80,7 @@ def main(args: argparse.Namespace) -> None:
 
     device, spec = choose_device(args.device), run["spec"]
     set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
-    with open_checkpoint(run, args, device) as (folder, checkpoint_sha256):
+    with open_checkpoint(args, device) as (folder, checkpoint_sha256):
         labels = read_mapping(args.data / "dataset.json").get("labels")
         checkpoint = Checkpoint(run["run"], folder, spec, settings, labels)
         predictions, scores = checkpoint.score(args.data, device, args.progress)
@@ -128,9 +128,7 @@ def read_scored_run(args: argparse.Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def open_checkpoint(
-    run: dict[str, Any], args: argparse.Namespace, device: "torch.device"
-) -> Iterator[tuple[Path, str]]:
+def open_checkpoint(args: argparse.Namespace, device: "torch.device") -> Iterator[tuple[Path, str]]:
     """Yield the folder with the weights that are scored, and their sha256. Random weights are drawn for the block.
 
     Raises UserError if the checkpoint or the data of a trained run were changed.
@@ -181,23 +179,22 @@ def write_scoring_records(
     write_json(out / "record.json", made | plans)
 
 
-def read_evaluation_settings(run: dict[str, Any], args: argparse.Namespace) -> Evaluation:
-    """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
+def read_scoring_settings(
+    model: type[Model], resolve: Callable[[Catalogue, Run, str], dict], run: dict[str, Any], args: argparse.Namespace
+) -> Model:
+    """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
+
+    Raises UserError if the run has no scale, or was trained with another spec than the catalogue gives it.
+    """
     if args.settings:
-        return parse_as(Evaluation, read_json(args.settings), args.settings)
-    catalogue = load_run_catalogue(run, args)
-    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
-
-
-def load_run_catalogue(run: dict[str, Any], args: argparse.Namespace) -> Catalogue:
-    """Load the catalogue. Raises UserError if the run has no scale, or was trained with another spec than it gives."""
+        return parse_as(model, read_json(args.settings), args.settings)
     if run["scale"] is None:
         raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
     catalogue = load_catalogue()
     if args.run_dir:
         precision = infer_precision(catalogue, run["run"], run["scale"], read_precision(run["spec"]))
         check_spec(args.run_dir / "run.json", run, resolve_run(catalogue, run["run"], run["scale"], precision))
-    return catalogue
+    return model(**resolve(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
 def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:

@@ -49,10 +49,10 @@ def main(args: argparse.Namespace) -> None:
     if args.checkpoints:
         print(copy_checkpoints(catalogue, args.results / args.scale, args.checkpoints))
     else:
-        print(copy_results(catalogue, args.scale, args.results, args.out))
+        print(copy_results(args.scale, args.results, args.out))
 
 
-def copy_results(catalogue: Catalogue, scale: str, results: Path, out_folder: Path) -> str:
+def copy_results(scale: str, results: Path, out_folder: Path) -> str:
     """Copy `<results>/<scale>` to `<out_folder>/<scale>`, where papers and runs without new results stay unchanged.
 
     A run is copied when it is complete, even before a table can be made of it. Raises UserError if no run is complete.

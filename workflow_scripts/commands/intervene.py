@@ -7,14 +7,13 @@ from typing import Any
 from workflow_scripts.commands.evaluate import (
     RUN_COLUMNS,
     add_scoring_arguments,
-    load_run_catalogue,
     open_checkpoint,
     read_scored_run,
+    read_scoring_settings,
     write_scoring_records,
 )
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_replaceable, hash_file, read_json, verify_checksum, write_atomically
-from workflow_scripts.common.validation import parse_as
+from workflow_scripts.common.files import check_replaceable, hash_file, verify_checksum, write_atomically
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_evaluation, resolve_intervention
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_scored_run(args)
-    spec, settings = run["spec"], read_intervention_settings(run, args)
+    spec, settings = run["spec"], read_scoring_settings(Intervention, resolve_intervention, run, args)
     if spec["kind"] != "prompt":
         raise UserError(f"{run['run']}: interventions need a task of kind prompt; {spec['task']} is {spec['kind']}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
@@ -51,7 +50,7 @@ def main(args: argparse.Namespace) -> None:
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
-        open_checkpoint(run, args, device) as (checkpoint, sha256),
+        open_checkpoint(args, device) as (checkpoint, sha256),
         Reporter(run["run"], total, args.progress, unit="interventions") as reporter,
     ):
         answers, scores = intervene(spec, checkpoint, args.data, settings, match, candidates, device, reporter)
@@ -63,14 +62,6 @@ def main(args: argparse.Namespace) -> None:
         write_scores(out / "scores.csv", [columns | row for row in scores])
         digest = hash_file(candidates)
         write_scoring_records(out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest)
-
-
-def read_intervention_settings(run: dict[str, Any], args: argparse.Namespace) -> Intervention:
-    """Read the settings from `--settings`, or from the catalogue for the run's name and scale."""
-    if args.settings:
-        return parse_as(Intervention, read_json(args.settings), args.settings)
-    catalogue = load_run_catalogue(run, args)
-    return Intervention(**resolve_intervention(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
 
 
 def find_match_rule(run: dict[str, Any]) -> str:

@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         results, sources = args.results, Path(scratch, "sources")
         if not (results / "provenance.json").exists():  # our own results are laid out as exported ones first
-            copy_results(catalogue, scale, results.resolve().parent, Path(scratch))
+            copy_results(scale, results.resolve().parent, Path(scratch))
             results = Path(scratch, scale)
         if args.pictures:
             pictures.write_pictures(catalogue, results, scale, args.pictures)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
@@ -47,7 +48,8 @@ def find_problems(root: str | Path = ".") -> list[str]:
     _check_runs(catalogue, problems)
     for key, paper in catalogue.papers.items():
         file = catalogue.root / "papers" / key / "displays.yaml"
-        problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
+        with problems.collect():
+            problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
     return list({OF_A_RUN.sub("", line): line for line in problems.lines}.values())
 
@@ -187,7 +189,15 @@ def _read_default_options(module: Path) -> dict[str, object]:
     """Read the options of an analysis or figure with their defaults from its code, because its imports are slow."""
     calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
     reading = [call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in OPTION_READERS]
-    return {word.arg: ast.literal_eval(word.value) for call in reading for word in call.keywords if word.arg}
+    return {word.arg: _read_value(word.value, module) for call in reading for word in call.keywords if word.arg}
+
+
+def _read_value(node: ast.expr, file: Path) -> Any:
+    """Return a value of code that is not imported. Raises UserError for one that only running the code would tell."""
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise UserError(f"{file}:{node.lineno}: {ast.unparse(node)} is computed; write the value itself") from None
 
 
 def _has_type_of(value: object, default: object) -> bool:
@@ -243,5 +253,5 @@ def _read_metrics(measure: str) -> tuple[str, ...]:
     file = PACKAGE / "evaluation" / f"{measure}.py"
     for node in ast.parse(file.read_text() if file.exists() else "").body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
-            return tuple(ast.literal_eval(node.value))
+            return tuple(_read_value(node.value, file))
     return ()

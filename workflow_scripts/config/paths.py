@@ -66,11 +66,6 @@ def analysis_folder(paper: str, analysis: str) -> str:
     return f"analyses/{paper}/{analysis}"
 
 
-def table_file(paper: str, display: str, ending: str = "csv") -> str:
-    """Return the file of a table."""
-    return f"tables/{paper}/{display}.{ending}"
-
-
-def figure_file(paper: str, display: str, ending: str = "csv") -> str:
-    """Return the file of a figure, or of its data."""
-    return f"figures/{paper}/{display}.{ending}"
+def display_file(kind: str, paper: str, display: str, ending: str = "csv") -> str:
+    """Return a file of a table or figure."""
+    return f"{kind}s/{paper}/{display}.{ending}"

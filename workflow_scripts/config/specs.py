@@ -270,17 +270,31 @@ def _find_origin(catalogue: Catalogue, run: Run, init: Init, scale: str, precisi
         if init.revision != models[init.hub]:
             raise UserError(f"{where}.revision is {init.revision}, in sources.yaml it is {models[init.hub]}")
         return {"hub": init.hub, "revision": init.revision}
-    if init.task is None:
+    parent = _parse_parent(catalogue, run, init)
+    if parent is None:
         return None
+    line, ancestor = [run.unseeded], parent
+    while ancestor and ancestor.unseeded not in line:
+        line.append(ancestor.unseeded)
+        found = drop_places(merge_settings(catalogue, ancestor, scale)["init"])
+        ancestor = _parse_parent(catalogue, ancestor, parse_as(Init, found, _where(ancestor), "init"))
+    if ancestor:
+        names = ", which starts from ".join("/".join(each) for each in (*line, ancestor.unseeded))
+        raise UserError(f"{where} goes in a circle: {names}; name another run")
+    # resolve_run replaces it by the parent with the run's own seed
+    own = {"seed": "own"} if init.seed == "own" else {}
+    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}
+
+
+def _parse_parent(catalogue: Catalogue, run: Run, init: Init) -> Run | None:
+    """Return the run that `init` names; None for random weights and for a model of the hub."""
+    if init.hub or init.task is None:
+        return None
+    where = f"{_where(run)}: init"
     if init.variant is None or init.seed is None:
         raise UserError(f"{where}.task is {init.task}; init.variant and init.seed must name the run, too")
     seed = run.seed if init.seed == "own" else init.seed
     try:
-        parent = parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
+        return parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
-    if parent.unseeded == run.unseeded:
-        raise UserError(f"{where} names the run itself")
-    # resolve_run replaces it by the parent with the run's own seed
-    own = {"seed": "own"} if init.seed == "own" else {}
-    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}

@@ -187,7 +187,7 @@ class Workflow:
         def resource(wildcards: Wildcards, attempt: int) -> Any:
             run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
             where = (self._device(), attempt, self.config.gpu_option)
-            return getattr(resources.estimate_run_resources(run, wildcards.scale, *where), name)
+            return resources.estimate_run_resources(run, wildcards.scale, *where)[name]
 
         return _store_signature(resource)
 

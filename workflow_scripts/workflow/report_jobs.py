@@ -26,19 +26,21 @@ class ReportJobs:
 
     workflow: Workflow
 
-    def _analysis(self, wildcards: Wildcards) -> dict[str, Any]:
-        return self.workflow.catalogue.papers[wildcards.paper].analyses[wildcards.analysis]
+    def _entry(self, wildcards: Wildcards) -> dict[str, Any]:
+        """Return the entry of displays.yaml of a table, a figure or an analysis."""
+        paper, names = self.workflow.catalogue.papers[wildcards.paper], dict(wildcards.items())
+        return paper.displays[names["display"]] if "display" in names else paper.analyses[names["analysis"]]
 
-    def _analysis_runs(self, wildcards: Wildcards) -> list[Run]:
-        return select_display_runs(self._analysis(wildcards), self._asked(wildcards.paper, wildcards.scale))
+    def _runs(self, wildcards: Wildcards) -> list[Run]:
+        return select_display_runs(self._entry(wildcards), self._asked(wildcards.paper, wildcards.scale))
 
-    def list_analysis_runs(self, wildcards: Wildcards) -> list[str]:
+    def list_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
-        return list(map(str, self._analysis_runs(wildcards)))
+        return list(map(str, self._runs(wildcards)))
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
-        entry, runs, root = self._analysis(wildcards), self._analysis_runs(wildcards), f"results/{wildcards.scale}"
+        entry, runs, root = self._entry(wildcards), self._runs(wildcards), f"results/{wildcards.scale}"
         variants = find_intervened_variants([entry])
         return [
             *(f"{root}/{manifest_file(run)}" for run in runs),
@@ -50,29 +52,19 @@ class ReportJobs:
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
-        entry, runs = self._analysis(wildcards), self._analysis_runs(wildcards)
+        entry, runs = self._entry(wildcards), self._runs(wildcards)
         return locate_downloads(list_analysis_sources(self.workflow.catalogue, entry, runs, wildcards.scale))
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
-        runs = [run for run in self._analysis_runs(wildcards) if not run.weights]
+        runs = [run for run in self._runs(wildcards) if not run.weights]
         return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in runs]
 
     # table, figure, claims
 
     def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
         return list_paper_runs(self.workflow.config, paper, scale)
-
-    def _display(self, wildcards: Wildcards) -> dict[str, Any]:
-        return self.workflow.catalogue.papers[wildcards.paper].displays[wildcards.display]
-
-    def _display_runs(self, wildcards: Wildcards) -> list[Run]:
-        return select_display_runs(self._display(wildcards), self._asked(wildcards.paper, wildcards.scale))
-
-    def list_display_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs of a table or figure."""
-        return list(map(str, self._display_runs(wildcards)))
 
     def _score_inputs(self, paper: str, displays: Iterable[dict[str, Any]], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
@@ -84,17 +76,17 @@ class ReportJobs:
         return scores + [f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses]
 
     def _display_inputs(self, wildcards: Wildcards) -> list[str]:
-        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+        return self._score_inputs(wildcards.paper, [self._entry(wildcards)], wildcards.scale)
 
     def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
-        runs = self._display_runs(wildcards) if self._display(wildcards).get("curves") else []
+        runs = self._runs(wildcards) if self._entry(wildcards).get("curves") else []
         curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
         return self._display_inputs(wildcards) + curves
 
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the data, because a note under the table compares them with the paper's data."""
-        display, analyses = self._display(wildcards), self.workflow.catalogue.papers[wildcards.paper].analyses
+        display, analyses = self._entry(wildcards), self.workflow.catalogue.papers[wildcards.paper].analyses
         entries = [display, *(analyses[name] for name in list_display_analyses(display))]
         runs = self._asked(wildcards.paper, wildcards.scale)
         tasks = dict.fromkeys(run.task for entry in entries for run in select_display_runs(entry, runs))
@@ -103,11 +95,11 @@ class ReportJobs:
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
-        return self._display(wildcards)["group"]
+        return self._entry(wildcards)["group"]
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
         """Return a single label: with two, Snakemake's report loses the displays of a group that has two of them."""
-        return {"display": "{source}: {title}".format(**self._display(wildcards))}
+        return {"display": "{source}: {title}".format(**self._entry(wildcards))}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
         """Return the caption of a table or figure in the report."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import (
@@ -45,6 +46,10 @@ class Targets:
         """Return the outputs of these rules for every run, except its weights, which may be deleted after scoring."""
         changed: dict[Run, None] = {}
         for paper in self.config.papers:
+            for experiment in self.catalogue.papers[paper].experiments.list_at(self.config.scale):
+                if not self.config.seeds and not experiment.seeds[self.config.scale]:
+                    what = f"the experiment on {experiment.task} has no seeds at {self.config.scale}"
+                    raise UserError(f"papers/{paper}/experiments.yaml: {what}; name them under `seeds`")
             changed |= dict.fromkeys(select_intervened_runs(self.catalogue, paper, self._asked(paper)))
         asked, files = list_requested_runs(self.catalogue, self.config), []
         for runs, made in (([run for run in asked if not run.weights], train), (asked, evaluate), (changed, intervene)):

@@ -391,7 +391,7 @@ def at_90(low, high):
         (0.1, 4.9, "reproduced", "smaller than of interest"),
         (-1, 4.9, "not reproduced", "less than a quarter of the published effect"),
         (-9, 0.5, "not reproduced", "less than a quarter of the published effect"),
-        (-9, -0.5, "not reproduced", "opposite to the claim: the interval is below 0"),
+        (-9, -0.5, "not reproduced", "the whole interval is below 0, opposite to the claim"),
         (-1, 9, "inconclusive", "seeds would decide"),
     ],
 )

@@ -12,7 +12,6 @@ VARIANCES, SHARES = 2000, 60
 # Success rates have no effect half as large as the published one that would say how both sides do. What is taken
 # instead: both succeed as rarely as by luck, or the method works and the other side does not.
 RARE, OFTEN = 0.05, 0.9
-NOT_OFTEN = 1 - OFTEN
 
 
 @dataclass(frozen=True)
@@ -23,21 +22,14 @@ class Power:
     reproduced: float
     not_reproduced: float
 
-    @property
-    def decided(self) -> float:
-        """Probability of a verdict that decides."""
-        return self.reproduced + self.not_reproduced
 
-
-def compute_power(entry: PrimaryClaim, n: int, quantile: float) -> tuple[Power, Power]:
+def compute_power(entry: PrimaryClaim, n: int, quantile: float) -> list[Power]:
     """Return the power with `n` seeds per side for no effect, and for half the published one or twice the margin."""
     if entry.threshold is not None:
-        chances = ((RARE, RARE), (OFTEN, NOT_OFTEN))
-        first, second = (compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances)
-        return first, second
+        chances = ((RARE, RARE), (OFTEN, 1 - OFTEN))
+        return [compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances]
     half = 2 * entry.margin if entry.published is None else entry.published / 2
-    first, second = (compute_mean_power(entry, truth, n, quantile) for truth in (0.0, half))
-    return first, second
+    return [compute_mean_power(entry, truth, n, quantile) for truth in (0.0, half)]
 
 
 def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:

@@ -152,7 +152,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
 def describe_bound(published: float | None, margin: float, smallest: float, high: float) -> str:
     """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share."""
     if high < 0 <= margin:
-        return "opposite to the claim: the interval is below 0"
+        return "the whole interval is below 0, opposite to the claim"
     if smallest == margin:
         return "the interval is below the margin"
     share = (smallest - margin) / published if published else 0

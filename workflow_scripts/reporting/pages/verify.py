@@ -91,7 +91,8 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
             folder = paths.intervention_folder(run)
             yield from (f"{folder}/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
         for name, display in select_shown_displays(catalogue.papers[paper], asked).items():
-            yield from (f"{display['kind']}s/{paper}/{name}.{ending}" for ending in ENDINGS[display["kind"]])
+            kind = display["kind"]
+            yield from (paths.display_file(kind, paper, name, ending) for ending in ENDINGS[kind])
             for folder in (paths.analysis_folder(paper, analysis) for analysis in list_display_analyses(display)):
                 yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
@@ -129,9 +130,9 @@ def find_display_faults(
         if entry["kind"] == "figure":
             counts["figures"] += 1
             drawn = draw_figure(catalogue, paper, name, scale, shown, results)
-            faults += find_text_faults(results / paths.figure_file(paper, name), drawn.csv)
+            faults += find_text_faults(results / paths.display_file("figure", paper, name), drawn.csv)
             continue
-        file = results / paths.table_file(paper, name)
+        file = results / paths.display_file("table", paper, name)
         stored = read_json(file.with_suffix(".json")).get("tests", {}).items()
         tests = {cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])}) for cell, test in stored}
         table = make_table(catalogue, paper, name, scale, shown, results, tests)

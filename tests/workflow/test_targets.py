@@ -1,0 +1,19 @@
+from pathlib import Path
+
+import pytest
+
+from tests.config.copies import edit
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.workflow.targets import Targets
+
+
+def test_an_experiment_without_seeds_at_the_chosen_scale_is_refused(copy: Path, monkeypatch):
+    edit(copy / "papers/lrf/experiments.yaml", lambda paper: paper["seeds"].pop("full"))
+    monkeypatch.chdir(copy)
+    catalogue, chosen = load_catalogue(copy), {"papers": ["lrf"], "scale": "full"}
+    with pytest.raises(UserError) as error:
+        Targets(load_config(chosen, copy), catalogue).list_runs([], [], [])
+    assert str(error.value).startswith("papers/lrf/experiments.yaml: the experiment on ")
+    assert str(error.value).endswith(" has no seeds at full; name them under `seeds`")
+    Targets(load_config(chosen | {"seeds": [1]}, copy), catalogue).list_runs([], [], [])
