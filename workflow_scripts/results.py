@@ -185,19 +185,19 @@ class Results:
         except (TypeError, ValueError) as error:
             raise UserError(f"{self.folder / name}: {error}; restore it, or run ./reproduce again") from error
 
-    def _find_file(self, run: str, *names: str) -> Path:
-        """Return the first of these files that exists. Raises UserError if none does, or if there is no such run."""
-        if found := [self.folder / name for name in names if (self.folder / name).is_file()]:
-            return found[0]
+    def _find_file(self, run: str, name: str) -> Path:
+        """Return a file of a run. Raises UserError if it does not exist, or if there is no such run."""
+        if (file := self.folder / name).is_file():
+            return file
         if run not in self._runs.index:
             of_task = [one for one in self._runs.index if one.split("/")[0] == run.split("/")[0]]
             known = f"it has runs of the tasks {', '.join(sorted({one.split('/')[0] for one in self._runs.index}))}"
             raise UserError(f"{self.folder} has no run {run}; {suggest_name(run, of_task) if of_task else known}")
         target = f"results/{self.folder.name}/{evaluation_folder(run)}/evaluation.json"
         why = f"only the results/<scale> in which it ran has this file; ./reproduce {target} runs it"
-        if "@" in run and not names[0].startswith(evaluation_folder(run)):
+        if "@" in run and not name.startswith(evaluation_folder(run)):
             why = "this run scores given weights and trains nothing"
-        raise UserError(f"{self.folder} has no {names[0]}: {why}")
+        raise UserError(f"{self.folder} has no {name}: {why}")
 
 
 def read_checkpoint(folder: str | Path) -> Checkpoint:

@@ -6,6 +6,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -277,7 +278,8 @@ def test_the_first_page_of_the_report_is_what_snakemake_can_show(results):
     effect = r"\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\)"
     assert found[place + 1] == "+59.4 points" and re.fullmatch(effect, found[place + 2])
     assert found[place + 3] == "reproduced"
-    assert "Scale small: the real data, small models and short schedules. It is for verdicts within" in html
+    title = load_catalogue().scales["small"].title
+    assert title.startswith("real data") and f"Scale small: {title}. It is for verdicts within" in unescape(html)
     # A paper without claims has no table.
     assert load_catalogue().papers["recompose"].experiments.title not in html
 

@@ -22,7 +22,7 @@ from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import find_search_run
 from workflow_scripts.provenance.fingerprints import fingerprint_search
-from workflow_scripts.tasks.settings import CHOSEN, Search, Training
+from workflow_scripts.tasks.settings import CHOSEN, Chosen, Search, Training
 
 if TYPE_CHECKING:
     import torch
@@ -66,12 +66,11 @@ def main(args: argparse.Namespace) -> None:
         done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
     best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])  # the first of equal ones
-    keys = ("learning_rate", "batch_sentences", "max_steps", "warmup_steps", "validate_every")
     with write_atomically(args.out) as out:
         out.mkdir()
         write_csv(out / "search.csv", COLUMNS, done["pairs"])
         content = {"scale": args.scale, "spec": spec, **origin, "best": done["pairs"][best], "files": hash_files(out)}
-        content["chosen"] = {key: getattr(candidates[best], key) for key in keys}
+        content["chosen"] = {key: getattr(candidates[best], key) for key in Chosen.model_fields}
         write_json(out / "chosen.json", content)
         write_json(out / "record.json", make_training_record(fingerprint, spec, origin["data_digest"], device))
     file.unlink()

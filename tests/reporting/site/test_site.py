@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import time
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,8 +15,10 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.reporting.site.browser import CHROMIUM, PATIENCE_SECONDS, Page, opened
-from tests.reporting.site.conftest import RESULTS
-from workflow_scripts.reporting.site.measured_claims import make_slug
+from tests.reporting.site.conftest import RESULTS, ROOT
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.site.drawings import Axis, draw_interval
+from workflow_scripts.reporting.site.measured_claims import make_slug, read_measured_claims
 from workflow_scripts.reporting.tables.layout import format_effect
 
 pytestmark = pytest.mark.site
@@ -106,6 +109,7 @@ def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(small):
         assert (
             'class="seed' not in page.source.replace('class="seeds"', "")
             and 'class="dot no-verdict"' not in page.source
+            and "<polyline" not in page.source  # a curve of validation scores is an effect, too
         )
         assert all(seeds in read(small / name).words for name in ("index.html", "claims/index.html"))
     assert f"{len(rows)} of them" in read(small / "index.html").words
@@ -188,6 +192,20 @@ def test_drawings_are_xml_with_a_title_and_no_value_that_is_no_number(small):
             assert root.find("title").text and not any(re.search(r"\b(nan|inf|None)\b", value) for value in values)
             count += 1
     assert count > 400
+
+
+def test_a_number_beyond_the_axis_is_an_arrow_at_its_end():
+    axis, claims = Axis(-10, 10, 0, 100), read_measured_claims(load_catalogue(ROOT), RESULTS)
+    claim = next(one for one in claims if one.effect is not None)
+    for low, effect, high, dots, arrows in (
+        (-5, 0, 5, 1, []),
+        (-5, 8, 21, 1, [100]),
+        (15, 20, 25, 0, [100]),
+        (-30, -20, 2, 0, [0]),
+    ):
+        drawn = draw_interval(axis, 9, replace(claim, low=low, effect=effect, high=high))
+        assert drawn.count("<circle") == dots
+        assert [int(x) for x in re.findall(r'<path d="M(\d+) [\d.]+l', drawn)] == arrows
 
 
 def test_the_demo_says_on_every_page_that_it_says_nothing_of_the_papers(demo_site):

@@ -11,7 +11,7 @@ from workflow_scripts.reporting.tables.layout import format_effect
 
 @dataclass(frozen=True)
 class Axis:
-    """Values `low` to `high` on pixels `left` to `right`. Values beyond are clipped to the ends."""
+    """Values `low` to `high` on pixels `left` to `right`. Values beyond are placed at the ends."""
 
     low: float
     high: float
@@ -22,6 +22,10 @@ class Axis:
         """Return the pixel of a value."""
         share = (value - self.low) / (self.high - self.low)
         return round(self.left + min(max(share, 0), 1) * (self.right - self.left), 1)
+
+    def has(self, value: float) -> bool:
+        """Whether the value is between the ends."""
+        return self.low <= value <= self.high
 
     def choose_ticks(self, count: int = 6) -> list[float]:
         """Choose round values, about `count`."""
@@ -74,18 +78,22 @@ def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool
 
 
 def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -> str:
-    """Draw an effect as a dot with its interval. An end beyond the axis is an arrow head."""
+    """Draw an effect as a dot with its interval. What is beyond the axis is an arrow head."""
     parts = []
     if claim.low is not None and claim.high is not None:
         parts.append(draw_line(axis.place(claim.low), y, axis.place(claim.high), y, f"bar {claim.kind}"))
-        for end, away in ((claim.low, -5), (claim.high, 5)):
-            x = axis.place(end)
-            if axis.low <= end <= axis.high:
-                parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
-            else:
-                parts.append(f'<path d="M{x:g} {y - 4:g}l{away} 4 {-away} 4z" class="dot {claim.kind}"/>')
-    x = axis.place(claim.effect or 0)
-    return "".join(parts) + f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" class="dot {claim.kind}"/>'
+        for x in (axis.place(end) for end in (claim.low, claim.high) if axis.has(end)):
+            parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
+    dot = f'<circle cx="{axis.place(claim.effect or 0):g}" cy="{y:g}" r="{size:g}" class="dot {claim.kind}"/>'
+    parts += [dot] if axis.has(claim.effect or 0) else []
+    beyond = (end for end in (claim.low, claim.effect, claim.high) if end is not None and not axis.has(end))
+    return "".join(parts) + "".join(dict.fromkeys(draw_arrow(axis, y, end, f"dot {claim.kind}") for end in beyond))
+
+
+def draw_arrow(axis: Axis, y: float, value: float, kind: str) -> str:
+    """Draw an arrow head at the end of the axis beyond which the value is."""
+    away = 5 if value > axis.high else -5
+    return f'<path d="M{axis.place(value):g} {y - 4:g}l{away} 4 {-away} 4z" class="{kind}"/>'
 
 
 def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
@@ -198,7 +206,12 @@ def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
     zero, mark = axis.place(0), axis.place(claim.margin)
     body = draw_line(zero, 1, zero, 17, "grid") + draw_line(mark, 2, mark, 16, "margin")
     if claim.published is not None:
-        body += draw_diamond(axis.place(claim.published), 9, 4)
+        held = axis.has(claim.published)
+        body += (
+            draw_diamond(axis.place(claim.published), 9, 4)
+            if held
+            else draw_arrow(axis, 9, claim.published, "published")
+        )
     if claim.effect is not None:
         body += draw_interval(axis, 9, claim, 3.5)
     return make_svg(150, 18, body, describe_numbers(claim))

@@ -131,15 +131,18 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
     if row["role"] == PRIMARY and paper.plan:
         plan, planned = paper.plan, next((one for one in paper.plan.primary if one.claim == row["claim"]), None)
     cells = _make_cells(row, sides[row["paper"], row["claim"]])
-    seeds = {seed for cell in cells for seed in cell.values}
-    if plan and planned:  # trainings of other seeds do not belong to a primary claim
-        seeds = set(map(str, plan.select_seeds(planned)))
-    variants = dict.fromkeys(variant for cell in cells for variant in _list_variants(paper, cell.key))
-    names = [(*variant, seed) for variant in variants for seed in sorted(seeds - {""}, key=int)]
-    found = [runs.get("/".join([*variant, f"seed-{seed}"]), {}) for *variant, seed in names]
+    seeds: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    for cell in cells:
+        # Trainings of other seeds than the planned ones do not belong to a primary claim.
+        chosen = plan.select_seeds(planned) if plan and planned else [int(seed) for seed in cell.values if seed]
+        for variant in _list_variants(paper, cell.key):
+            seeds[variant].update(chosen)
+    names = ["/".join((*variant, str(seed))) for variant, found in seeds.items() for seed in sorted(found)]
+    found = [runs.get("/seed-".join(name.rsplit("/", 1)), {}) for name in names]
     trainings = [run for run in found if run.get("steps")]  # scores of given weights need no training
     of_claim: Curves = defaultdict(dict)
-    for name in map("/".join, names):
+    # The curves of the first planned seeds would show an effect before the last one is run.
+    for name in names if int(row["n_seeds"] or 0) >= int(row["n_planned"] or 0) else ():
         for line in curves.get(name, ()):
             of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
     numbers = {name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()}

@@ -16,8 +16,6 @@ from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree
 from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, make_slug, read_measured_claims
 from workflow_scripts.reporting.tables.layout import format_effect
 
-NEIGHBOURS = 12  # other claims of the same table that a page links
-
 
 def name_paper(catalogue: Catalogue, key: str) -> str:
     """Return the short name of a paper: that of its method, else its key."""
@@ -88,7 +86,7 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     write("claims/index.md", "claims", claims=ordered)
     for claim in claims:
         near = [one for one in by_paper[claim.row["paper"]] if one is not claim and one.table == claim.table]
-        write(f"claims/{claim.slug}.md", "claim", c=claim, near=near[:NEIGHBOURS], format_cell=rewriter.format_cell)
+        write(f"claims/{claim.slug}.md", "claim", c=claim, near=near, format_cell=rewriter.format_cell)
     for paper in catalogue.papers:
         write(f"papers/{paper}.md", "paper", **_describe_paper(catalogue, paper, by_paper[paper], results, rewriter))
     (out / "papers/index.md").write_text(
