@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.copies import edit
+from tests.workflow.projects import Project
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.workflow.targets import Targets
@@ -17,3 +18,12 @@ def test_an_experiment_without_seeds_at_the_chosen_scale_is_refused(copy: Path, 
     assert str(error.value).startswith("papers/lrf/experiments.yaml: the experiment on ")
     assert str(error.value).endswith(" has no seeds at full; name them under `seeds`")
     Targets(load_config(chosen | {"seeds": [1]}, copy), catalogue).list_runs([], [], [])
+
+
+def test_snakemake_prints_that_as_one_line(project: Project):
+    with project.edited("papers/lrf/experiments.yaml") as paper:
+        paper["seeds"].pop("full")
+    done = project.reproduce("-n", "--papers", "lrf", "--scale", "full")
+    assert done.returncode == 1
+    said = [line for line in done.stderr.splitlines() if "error" in line or "Wildcards" in line]
+    assert len(said) == 1 and said[0].startswith("error: papers/lrf/experiments.yaml: the experiment on "), done.stderr

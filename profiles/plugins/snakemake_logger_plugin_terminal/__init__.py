@@ -30,7 +30,7 @@ STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
 # Error of our own code while Snakemake reads the Snakefile, of one line or several.
-USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n\S.*)*)", re.MULTILINE)
+USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n(?!Wildcards:)\S.*)*)", re.MULTILINE)
 # Messages of the SLURM executor about a job that failed or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
 SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
