@@ -112,7 +112,7 @@ def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: P
     assert yaml.safe_load(file.read_text())
 
 
-def test_a_list_that_only_running_its_module_would_tell_is_named(tmp_path: Path, monkeypatch):
+def test_a_computed_list_of_metrics_is_named(tmp_path: Path, monkeypatch):
     package = tmp_path / "workflow_scripts"
     shutil.copytree(checker.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     module = package / "evaluation/compound_measure.py"

@@ -193,7 +193,7 @@ def _read_default_options(module: Path) -> dict[str, object]:
 
 
 def _read_value(node: ast.expr, file: Path) -> Any:
-    """Return a value of code that is not imported. Raises UserError for one that only running the code would tell."""
+    """Return the literal value of an expression, without importing its module. Raises UserError if it is computed."""
     try:
         return ast.literal_eval(node)
     except ValueError:

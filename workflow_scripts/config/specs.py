@@ -273,13 +273,13 @@ def _find_origin(catalogue: Catalogue, run: Run, init: Init, scale: str, precisi
     parent = _parse_parent(catalogue, run, init)
     if parent is None:
         return None
-    line, ancestor = [run.unseeded], parent
-    while ancestor and ancestor.unseeded not in line:
-        line.append(ancestor.unseeded)
+    chain, ancestor = [run.unseeded], parent
+    while ancestor and ancestor.unseeded not in chain:
+        chain.append(ancestor.unseeded)
         found = drop_places(merge_settings(catalogue, ancestor, scale)["init"])
         ancestor = _parse_parent(catalogue, ancestor, parse_as(Init, found, _where(ancestor), "init"))
     if ancestor:
-        names = ", which starts from ".join("/".join(each) for each in (*line, ancestor.unseeded))
+        names = ", which starts from ".join("/".join(each) for each in (*chain, ancestor.unseeded))
         raise UserError(f"{where} goes in a circle: {names}; name another run")
     # resolve_run replaces it by the parent with the run's own seed
     own = {"seed": "own"} if init.seed == "own" else {}

@@ -18,7 +18,7 @@ from workflow_scripts.config.displays import (
 )
 from workflow_scripts.config.paths import DOWNLOADS
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.schema import Config
+from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
 from workflow_scripts.provenance.fingerprints import list_paper_runs
 
@@ -48,8 +48,8 @@ class Targets:
         for paper in self.config.papers:
             for experiment in self.catalogue.papers[paper].experiments.list_at(self.config.scale):
                 if not self.config.seeds and not experiment.seeds[self.config.scale]:
-                    what = f"the experiment on {experiment.task} has no seeds at {self.config.scale}"
-                    raise UserError(f"papers/{paper}/experiments.yaml: {what}; name them under `seeds`")
+                    what = f"experiments.yaml: the experiment on {', '.join(list_names(experiment.task))} has no seeds"
+                    raise UserError(f"papers/{paper}/{what} at {self.config.scale}; name them under `seeds`")
             changed |= dict.fromkeys(select_intervened_runs(self.catalogue, paper, self._asked(paper)))
         asked, files = list_requested_runs(self.catalogue, self.config), []
         for runs, made in (([run for run in asked if not run.weights], train), (asked, evaluate), (changed, intervene)):

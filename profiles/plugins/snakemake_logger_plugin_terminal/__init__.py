@@ -29,7 +29,7 @@ BAR_WIDTH, TEXT_WIDTH = 20, 66
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
-# Error of our own code while Snakemake reads the Snakefile, of one line or several.
+# Error of our own code, of one line or several; of an input function, Snakemake adds the wildcards.
 USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n(?!Wildcards:)\S.*)*)", re.MULTILINE)
 # Messages of the SLURM executor about a job that failed or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
