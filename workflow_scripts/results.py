@@ -34,6 +34,7 @@ PROVENANCE = (
     *("steps", "best_step", "best_validation", "parameters", "seconds", "seconds_per_step", "resumed"),
     *("device", "device_name", "cpu", "threads", "precision", "commit", "versions", "analysis_plans"),
 )
+PACKAGES = ("numpy", "python", "scipy", "tokenizers", "torch", "transformers")
 # Columns of tables, claims and curves that hold numbers; all others hold text.
 FLOATS = {"published", "published_std", "reproduced", "std", "ci_low", "ci_high", "difference", "published_effect"}
 FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "degrees_of_freedom", "p_value", "q_value", "value"}
@@ -240,8 +241,9 @@ def read_run_files(folder: Path) -> dict[str, Any]:
 
 
 def select_provenance(run: dict[str, Any]) -> dict[str, Any]:
-    """Select the fields of PROVENANCE from the manifest and record of a run."""
-    return {key: run[key] for key in PROVENANCE if key in run}
+    """Select the fields of PROVENANCE from the manifest and record of a run, with the versions of PACKAGES."""
+    versions = {name: run["versions"][name] for name in PACKAGES if name in run.get("versions", ())}
+    return {key: run[key] for key in PROVENANCE if key in run} | {"versions": versions}
 
 
 def _select(frame: pd.DataFrame, chosen: dict[str, Any]) -> pd.DataFrame:

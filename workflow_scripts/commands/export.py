@@ -119,10 +119,7 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
 
 
 def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:
-    """Copy the tables or figures that show measured values, and return their number.
-
-    The displays of a paper without new ones are copied from `earlier`.
-    """
+    """Copy the measured tables or figures, of papers without any those of `earlier`; return how many are new."""
     measured = [
         file
         for file in sorted(source.glob(f"{kind}/*/*.csv"))
@@ -143,10 +140,7 @@ def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Pat
 
 
 def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> None:
-    """Add the predictions of the runs of primary claims to `out`, a file per variant, without the texts of the data.
-
-    The rows of all seeds of an example are next to each other: such files are a third smaller.
-    """
+    """Add the predictions of the runs of primary claims to `out`, a file per variant, without the texts of the data."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -156,6 +150,9 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
         if run.get("analysis_plans"):
             table = pq.read_table(folder / "eval/predictions.parquet")
             table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
+            place, values = table.column_names.index("prediction"), table["prediction"]
+            if pa.types.is_float64(values.type):
+                table = table.set_column(place, "prediction", values.cast(pa.float32()))
             seed = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
             file = out / f"{'/'.join(folder.parts[-4:-1])}.parquet"
             tables.setdefault(file, []).append(table.add_column(0, "seed", seed))
@@ -164,10 +161,10 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
             seeds = pa.array([table["seed"][0].as_py() for table in new])
             new.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
         table = pa.concat_tables(new)
-        ids = [name for name in table.column_names if name not in ("seed", "prediction", "likelihood")]
+        ids = [name for name in PREDICTION_COLUMNS[:5] if name in table.column_names]
         table = table.sort_by([(name, "ascending") for name in (*ids, "seed")])
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, file, compression="brotli", compression_level=11)
+        pq.write_table(table, file, compression="brotli", compression_level=11, use_dictionary=False)
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
