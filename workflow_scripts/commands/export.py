@@ -7,6 +7,7 @@ import argparse
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
@@ -71,7 +72,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
             _merge_rows(name, read_csv(source / name, ["paper"]), target, out, lambda row: row["paper"])
         files = [file for folder in folders for file in sorted(folder.glob("*/scores.csv"))]
         scores = [row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))]
-        _merge_rows("scores.csv", scores, target, out, _run_of)
+        _merge_rows("scores.csv", average_draws(scores), target, out, _run_of)
         curves = [
             row
             for run, folder in zip(runs, folders, strict=True)
@@ -84,7 +85,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
             for file in sorted(source.glob("analyses/*/*/scores.csv"))
             for row in read_csv(file)
         ]
-        _merge_rows("analyses.csv", analyses, target, out, lambda row: (row["paper"], row["analysis"]))
+        _merge_rows("analyses.csv", average_draws(analyses), target, out, lambda row: (row["paper"], row["analysis"]))
         if (target / "predictions").exists():
             shutil.copytree(target / "predictions", out / "predictions")
         copy_predictions(zip(runs, folders, strict=True), out / "predictions")
@@ -179,6 +180,17 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
         names | {"step": row["step"], "name": row["name"], "value": f"{float(row['value']):.6g}"}
         for row in curve
         if row["name"].startswith("valid_") or (row["name"] == "loss" and row["step"] in kept)
+    ]
+
+
+def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """Average the scores of a run over the draws of an intervention, which are hundreds of rows."""
+    draws: dict[tuple, list[str]] = {}
+    for row in scores:
+        draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(row["value"])
+    return [
+        dict(row) | {"value": values[0] if len(set(values)) == 1 else str(fmean(map(float, values)))}
+        for row, values in draws.items()
     ]
 
 
