@@ -13,6 +13,8 @@ from workflow_scripts.commands.export import copy_predictions
 from workflow_scripts.results import PROVENANCE
 
 RUN = "cogs/transformer/default/seed-1"
+# Metric, draw, value. A share of no item is empty.
+DRAWS = [("consistency", 42, 3), ("cv", "", 0.25), ("empty", 42, ""), ("consistency", 7, 7), ("empty", 7, "")]
 
 
 @pytest.fixture
@@ -114,6 +116,16 @@ def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
     assert export(results, out.parents[1]) == 0
     found = rows(out, "seed", "metric", "value")
     assert found == [("1", "exact_match", "5"), ("1", "cv", "3"), ("2", "exact_match", "4"), ("10", "exact_match", "4")]
+
+
+def test_scores_of_draws_are_averaged(results: Path):
+    file = results / "small/runs" / RUN / "interventions/scores.csv"
+    file.parent.mkdir()
+    draws = [f"cogs,transformer,default,1,{name},{draw},{value}" for name, draw, value in DRAWS]
+    file.write_text("\n".join(["task,method,variant,seed,metric,intervention_seed,value", *draws]) + "\n")
+    assert export(results, results / "reference") == 0
+    found = rows(results / "reference/small/scores.csv", "metric", "intervention_seed", "value")
+    assert found == [("consistency", "", "5.0"), ("cv", "", "0.25"), ("empty", "", "")]
 
 
 def test_scores_of_analyses_are_kept_beside_those_of_other_analyses(results: Path):

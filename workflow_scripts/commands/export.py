@@ -79,7 +79,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
             if (folder / "run.json").exists()  # given weights have no curve
             for row in reduce_curve(run, folder / "training.csv")
         ]
-        _merge_rows("curves.csv", curves, target, out, _run_of, lambda row: (row["name"], int(row["step"])))
+        _merge_rows("curves.csv", curves, target, out, _run_of)
         analyses = [
             {"paper": file.parts[-3], "analysis": file.parts[-2]} | row
             for file in sorted(source.glob("analyses/*/*/scores.csv"))
@@ -151,9 +151,6 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
         if run.get("analysis_plans"):
             table = pq.read_table(folder / "eval/predictions.parquet")
             table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-            place, values = table.column_names.index("prediction"), table["prediction"]
-            if pa.types.is_float64(values.type):
-                table = table.set_column(place, "prediction", values.cast(pa.float32()))
             seed = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
             file = out / f"{'/'.join(folder.parts[-4:-1])}.parquet"
             tables.setdefault(file, []).append(table.add_column(0, "seed", seed))
@@ -188,25 +185,17 @@ def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     draws: dict[tuple, list[str]] = {}
     for row in scores:
         draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(row["value"])
-    return [
-        dict(row) | {"value": values[0] if len(set(values)) == 1 else str(fmean(map(float, values)))}
-        for row, values in draws.items()
-    ]
+    return [dict(row) | {"value": v[0] if len(set(v)) == 1 else str(fmean(map(float, v)))} for row, v in draws.items()]
 
 
 def _merge_rows(
-    name: str,
-    rows: list[dict[str, str]],
-    earlier: Path,
-    out: Path,
-    key: Callable[[dict[str, str]], Any],
-    order: Callable[[dict[str, str]], Any] = lambda row: (),
+    name: str, rows: list[dict[str, str]], earlier: Path, out: Path, key: Callable[[dict[str, str]], Any]
 ) -> None:
-    """Write `rows` and the rows of `earlier` / `name` with another key to `out`, sorted by `key` and `order`."""
+    """Write `rows` and the rows of `earlier` / `name` with another key to `out`, sorted by `key`."""
     new = set(map(key, rows))
     rows = rows + [row for row in read_csv(earlier / name) if key(row) not in new]
     columns = dict.fromkeys(column for row in rows for column in row)  # earlier rows may lack some
-    rows.sort(key=lambda row: (key(row), order(row)))
+    rows.sort(key=key)
     if rows:
         write_csv(out / name, columns, rows)
 
