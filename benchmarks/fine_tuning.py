@@ -55,7 +55,7 @@ def stepping(problem: Problem, batches: Iterator[SentenceBatch]) -> Callable[[],
     """One step of the training loop on the next batch."""
     optimiser = torch.optim.AdamW(problem.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
-    return lambda: update_weights(problem, next(batches), optimiser, 1e-5, 1.0, fp32) and None
+    return lambda: update_weights(problem, optimiser, 1.0, fp32, next(batches)) and None
 
 
 def main() -> None:

@@ -16,12 +16,12 @@ from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.transformer import model as seq2seq
-from workflow_scripts.tasks.base import Loss
+from workflow_scripts.tasks.base import Loss, Problem
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss
 from workflow_scripts.tasks.seq2seq.settings import Settings
-from workflow_scripts.training.run import build_objective
+from workflow_scripts.training.run import add_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
 SOURCE_WORDS, TARGET_WORDS = 25, 18
@@ -83,9 +83,10 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
     return Batch(torch.cat([source, end], 1), torch.cat([end, target], 1), torch.cat([target, end], 1))
 
 
-def objective_of(spec: dict) -> Loss:
+def objective_of(spec: dict, model: nn.Module) -> Loss:
     """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the next word."""
-    return build_objective(spec["objective"], WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing))
+    word_loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
+    return add_objective(Problem(model, word_loss, [], dict), spec["objective"]).loss
 
 
 def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
@@ -168,7 +169,8 @@ def main() -> None:
     vocabulary = {"source": [""] * SOURCE_WORDS, "target": [""] * TARGET_WORDS}
     for method, variant in (("transformer", "default"), ("sq-transformer", "sal"), ("sq-transformer", "srl")):
         spec = resolve_run(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
-        model, objective = build_model(spec["model"], vocabulary).train(), objective_of(spec)
+        model = build_model(spec["model"], vocabulary).train()
+        objective = objective_of(spec, model)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])
     seconds = take_turns(ours, args.rounds)
     show("The paper's models", seconds, "transformer default")

@@ -162,8 +162,9 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
 
     Times are sums over all invocations, without their start and end. Memory is the maximum over them.
     """
-    seconds_per_step = statistics.median(state.interval_seconds or [0.0])
+    seconds_per_step = statistics.median(state.steady_seconds or state.interval_seconds or [0.0])
     on_gpu = [call["peak_gpu_memory_bytes"] or 0 for call in state.attempts]
+    counts = [call["gpu_processes"] for call in state.attempts if call["gpu_processes"]]
     return {
         "resumed": state.resumed,
         "seconds": state.seconds,
@@ -172,6 +173,7 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
         "started": state.attempts[0]["started"],
         "peak_memory_bytes": max(call["peak_memory_bytes"] for call in state.attempts),
         "peak_gpu_memory_bytes": max(on_gpu) if device.type == "cuda" else None,
+        "gpu_processes": max(counts, default=None),
         "attempts": state.attempts,
         "seconds_per_step": seconds_per_step,
         "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,

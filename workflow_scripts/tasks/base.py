@@ -23,6 +23,10 @@ class Problem:
     ones the lowest `tie_break_metric`, if one is named, is the best, and then the latest. With validation none it is
     not called. `save_extra_files(folder)` writes further files of a checkpoint. A model may define `finish_step()`,
     called after each update.
+
+    capturable: whether a GPU can repeat an update as a graph. Then every size in an update follows from the shapes of
+    its batch, and nothing waits for the device: no boolean index, no `nonzero`, no `item`.
+    compilable: layers that can be compiled, each with `dynamic=True` and `fullgraph=True`.
     """
 
     model: nn.Module
@@ -31,6 +35,16 @@ class Problem:
     validate: Callable[[nn.Module], dict[str, float]]
     save_extra_files: Callable[[Path], None] | None = None
     tie_break_metric: str | None = None
+    capturable: bool = False
+    compilable: Sequence[nn.Module] = ()
+
+
+def average_over(values: Tensor, counted: Tensor) -> Tensor:
+    """Return the mean of values [...] at the positions where counted [...] is True, or 0 if there are none.
+
+    `values[counted].mean()` has a size that depends on the data, for which the program would have to wait.
+    """
+    return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 # `tasks.<kind>.problem.make_problem(spec, settings, data, init, device)`: the problem of a run, tensors on `device`.

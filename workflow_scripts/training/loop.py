@@ -3,8 +3,9 @@
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,12 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import CHOSEN, Training
-from workflow_scripts.training.machine import describe_attempt, measure_usage
+from workflow_scripts.training.graphs import GraphedUpdates
+from workflow_scripts.training.machine import count_gpu_processes, describe_attempt, measure_usage
 from workflow_scripts.training.state import StateFolder, TrainingState
 
-SAVE_SHARE = 1 / 20  # of the time, at most: the state of a large model is saved less often
+MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often
+WARM_UP_EPOCHS = 2  # in the first a GPU allocates memory, in the second it captures graphs
 
 
 class StopRequested(Exception):  # noqa: N818
@@ -30,23 +33,133 @@ class StopRequested(Exception):  # noqa: N818
         self.number, self.step = number, step
 
 
-@contextmanager
-def record_stop_signals() -> Iterator[list[int]]:
-    """Yield a list that receives the number of each SIGTERM or SIGINT that arrives in the block."""
-    received: list[int] = []
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda arrived, _frame: received.append(arrived)) for number in numbers]
-    try:
-        yield received
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
+class StopSignals:
+    """Context manager that keeps SIGTERM and SIGINT from ending the process, and remembers the first."""
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+
+    def __enter__(self) -> "StopSignals":
+        self.handlers = {number: signal.signal(number, self._remember) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.handlers.items():
             signal.signal(number, handler)
 
+    def _remember(self, number: int, _frame: object) -> None:
+        if self.first is None:
+            self.first = number
 
-def build_optimiser(model: nn.Module, settings: Training) -> torch.optim.AdamW:
-    """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`."""
-    rates = {"lr": settings.learning_rate, "betas": settings.betas, "weight_decay": settings.weight_decay}
-    return torch.optim.AdamW(model.parameters(), eps=settings.adam_epsilon, fused=True, **rates)
+
+class StepTimer:
+    """Measures seconds per update of each logging interval, without the time of validating and saving.
+
+    An interval is steady if it begins after `warm_up` updates of this process.
+    """
+
+    def __init__(self, state: TrainingState, warm_up: int):
+        self.state = state
+        self.first_steady_step = state.step + warm_up
+        self.interval_step = state.step
+        self.interval_start = time.monotonic()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the time of a block out."""
+        paused_at = time.monotonic()
+        yield
+        self.interval_start += time.monotonic() - paused_at
+
+    def finish_interval(self) -> None:
+        """Append the seconds per update since the last call to the state."""
+        now = time.monotonic()
+        seconds_per_step = (now - self.interval_start) / (self.state.step - self.interval_step)
+        self.state.interval_seconds.append(seconds_per_step)
+        if self.interval_step >= self.first_steady_step:
+            self.state.steady_seconds.append(seconds_per_step)
+        self.interval_step = self.state.step
+        self.interval_start = now
+
+
+class Saver:
+    """Saves the state every `seconds`, or less often if saving takes more than MAX_SAVE_SHARE of the time."""
+
+    def __init__(self, folder: StateFolder, state: TrainingState, attempt: dict[str, Any], seconds: float):
+        self.folder = folder
+        self.state = state
+        self.attempt = attempt
+        self.pause = self.min_pause = seconds
+        self.saved_at = self.started = time.monotonic()
+        self.earlier_seconds = state.seconds
+        self.cpu_start = measure_cpu_seconds()
+
+    def is_due(self) -> bool:
+        """Whether the last save was long enough ago."""
+        return time.monotonic() - self.saved_at >= self.pause
+
+    def describe_attempt(self) -> None:
+        """Bring the record of this process up to date: its last step, seconds and memory."""
+        seconds = time.monotonic() - self.started
+        self.state.seconds = self.earlier_seconds + seconds
+        self.attempt |= {"last_step": self.state.step, "seconds": seconds, **measure_usage(self.cpu_start)}
+        if "gpu_processes" not in self.attempt:
+            self.attempt["gpu_processes"] = count_gpu_processes()
+
+    def save(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        """Save the state."""
+        began = time.monotonic()
+        self.describe_attempt()
+        self.folder.save(self.state, model, optimiser)
+        self.saved_at = time.monotonic()
+        self.pause = max(self.min_pause, (self.saved_at - began) / MAX_SAVE_SHARE)
+
+
+class EpochOrder:
+    """The order of the batches: a permutation in each epoch that depends on seed and epoch alone."""
+
+    def __init__(self, batches: int, seed: int):
+        self.batches = batches
+        self.seed = seed
+        self.epoch = -1
+        self.order = np.empty(0, np.int64)
+
+    def find_batch(self, step: int) -> int:
+        """Return the index of the batch of update `step`, from 1."""
+        epoch, position = divmod(step - 1, self.batches)
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.order = np.random.default_rng([self.seed, epoch]).permutation(self.batches)
+        return int(self.order[position])
+
+
+def build_optimiser(model: nn.Module, settings: Training, capturable: bool = False) -> torch.optim.AdamW:
+    """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`.
+
+    capturable: whether its step can be part of a CUDA graph, which reads the learning rate from a tensor.
+    """
+    parameters = list(model.parameters())
+    rate: float | Tensor = settings.learning_rate
+    if capturable:
+        rate = torch.tensor(settings.learning_rate, device=parameters[0].device)
+    return torch.optim.AdamW(
+        parameters,
+        lr=rate,
+        betas=settings.betas,
+        eps=settings.adam_epsilon,
+        weight_decay=settings.weight_decay,
+        fused=True,
+        capturable=capturable,
+    )
+
+
+def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next update; in place if it is a tensor, which a CUDA graph reads."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def compute_learning_rate(settings: Training, step: int) -> float:
@@ -80,89 +193,93 @@ def train(
 ) -> TrainingState:
     """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
-    Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved at each
-    validation and every `save_every_seconds`, or less often if saving takes long. At the end the model has the last
-    weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM or SIGINT, also in the last step,
-    and UserError for a non-finite loss. Both leave a state to resume from.
+    Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved every
+    `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model has the last weights;
+    for the best see `folder.locate_best`. Raises StopRequested after SIGTERM or SIGINT, also in the last step, and
+    UserError for a non-finite loss. Both leave a state to resume from.
     """
     model, batches = problem.model, problem.batches
-    optimiser = build_optimiser(model, settings)
-    autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
+    graphed = device.type == "cuda" and problem.capturable
+    optimiser = build_optimiser(model, settings, capturable=graphed)
     state = folder.load(model, optimiser)
     reporter.resume(state.step)
-    call = describe_attempt(device, state.step)
-    state.attempts.append(call)
+    attempt = describe_attempt(device, state.step)
+    state.attempts.append(attempt)
+    update = make_update(problem, settings, optimiser, device, graphed, reporter.print_line)
     rows: list[dict[str, Tensor]] = []  # values of the steps since `collect_logged_values`
-    epoch, order = -1, np.empty(0, np.int64)
+    order = EpochOrder(len(batches), seed)
     model.train()
-    with record_stop_signals() as received:
-        saved = timed = time.monotonic()
-        wait = save_every_seconds
-        timed_step, seconds_before = state.step, state.seconds - saved
-        seconds_start, cpu_start = state.seconds, measure_cpu_seconds()
-        stop = 0
+    stop: int | None = None
+    with StopSignals() as signals:
+        timer = StepTimer(state, WARM_UP_EPOCHS * len(batches))
+        saver = Saver(folder, state, attempt, save_every_seconds)
         while state.step < settings.max_steps and not stop:
-            if epoch != state.step // len(batches):
-                epoch = state.step // len(batches)
-                order = np.random.default_rng([seed, epoch]).permutation(len(batches))
-            batch = batches[order[state.step % len(batches)]]
             state.step += 1
             rate = compute_learning_rate(settings, state.step)
-            rows.append(update_weights(problem, batch, optimiser, rate, settings.clip_norm, autocast))
+            set_learning_rate(optimiser, rate)
+            rows.append(update(batches[order.find_batch(state.step)]))
 
             last = state.step == settings.max_steps
-            validates = last or (settings.selection and state.step % settings.validate_every == 0)
             if last or state.step % settings.log_every == 0:
                 collect_logged_values(rows, state)
-                now = time.monotonic()
-                state.interval_seconds.append((now - timed) / (state.step - timed_step))
-                timed, timed_step = now, state.step
+                timer.finish_interval()
                 reporter.update_values(log_means(state, rate))
-            began = time.monotonic()
-            if validates:
+            if last or (settings.selection and state.step % settings.validate_every == 0):
                 collect_logged_values(rows, state)
                 reporter.set_stage("validate")
-                reporter.update_values(validate(problem, settings, folder, state))
-            stop = received[0] if received else 0
-            if validates or stop or began - saved >= wait:
+                with timer.paused():
+                    reporter.update_values(validate(problem, settings, folder, state))
+                reporter.set_stage("train")
+            stop = signals.first
+            if last or stop or saver.is_due():
                 collect_logged_values(rows, state)
                 reporter.set_stage("save")
-                saving = time.monotonic()
-                state.seconds = seconds_before + time.monotonic()
-                call |= {"last_step": state.step, "seconds": state.seconds - seconds_start, **measure_usage(cpu_start)}
-                folder.save(state, model, optimiser)
+                with timer.paused():
+                    saver.save(model, optimiser)
                 reporter.set_stage("train")
-                saved = time.monotonic()
-                wait = max(save_every_seconds, (saved - saving) / SAVE_SHARE)
-                timed += saved - began  # the step time counts neither validating nor saving
-                stop = received[0] if received else 0  # a signal may have arrived meanwhile
+                stop = signals.first  # it may have arrived meanwhile
             reporter.advance()
+        if "last_step" not in attempt:  # no step was left to make
+            saver.describe_attempt()
     # After the last step, too: the signal must also end a search that this training is a part of. And Snakemake deletes
     # the results of a job that ends after its time limit, so the state must stay.
-    if stop := stop or (received[0] if received else 0):
-        folder.log(f"stopped by signal {stop} at step {state.step}")
-        raise StopRequested(stop, state.step)
-    if "last_step" not in call:  # no step was left to make
-        call |= {"last_step": state.step, "seconds": 0.0, **measure_usage(cpu_start)}
+    if signals.first:
+        folder.log(f"stopped by signal {signals.first} at step {state.step}")
+        raise StopRequested(signals.first, state.step)
     return state
 
 
+def make_update(
+    problem: Problem,
+    settings: Training,
+    optimiser: torch.optim.Optimizer,
+    device: torch.device,
+    graphed: bool,
+    warn: Callable[[str], None],
+) -> Callable[[Any], dict[str, Tensor]]:
+    """Return update(batch) -> logged values, in the precision of the settings; with `graphed` as CUDA graphs."""
+    autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
+    update = partial(update_weights, problem, optimiser, settings.clip_norm, autocast)
+    if not graphed:
+        return update
+    return GraphedUpdates(update, discard=optimiser.zero_grad, warn=warn)
+
+
 def update_weights(
-    problem: Problem, batch: Any, optimiser: torch.optim.Optimizer, rate: float, clip: float, autocast: torch.autocast
+    problem: Problem, optimiser: torch.optim.Optimizer, clip_norm: float, autocast: torch.autocast, batch: Any
 ) -> dict[str, Tensor]:
     """Make one optimiser step. Return loss, parts and, if clipped, gradient norm: tensors, to not wait for a GPU."""
     with autocast:
         loss, parts = problem.loss(problem.model, batch)
     loss.backward()
-    if clip:
-        parts = {**parts, "gradient_norm": nn.utils.clip_grad_norm_(problem.model.parameters(), clip)}
-    for group in optimiser.param_groups:
-        group["lr"] = rate
+    values = {"loss": loss, **parts}
+    if clip_norm:
+        values["gradient_norm"] = nn.utils.clip_grad_norm_(problem.model.parameters(), clip_norm)
     optimiser.step()
     optimiser.zero_grad()
     if hasattr(problem.model, "finish_step"):
         problem.model.finish_step()
-    return {"loss": loss.detach(), **{name: torch.as_tensor(part).detach() for name, part in parts.items()}}
+    return {name: torch.as_tensor(value).detach() for name, value in values.items()}
 
 
 def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -> None:

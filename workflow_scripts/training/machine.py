@@ -3,6 +3,7 @@
 import platform
 import random
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,31 @@ def describe_device(device: torch.device) -> dict[str, Any]:
         here["bit_equality"] = "not promised: GPU kernels add in any order"
         here["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(device)
     return describe_cpu() | here
+
+
+def count_gpu_processes() -> int | None:
+    """Return the number of processes that compute on this process's GPU; None on a CPU, or if it cannot be counted."""
+    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+        return None
+    query = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,name", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return parse_gpu_processes(answer, str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+
+
+def parse_gpu_processes(answer: str, gpu: str) -> int | None:
+    """Return the number of lines `<uuid of gpu>, <pid>, <name>` in the answer of nvidia-smi; None if there are none.
+
+    The server of MPS, through which the processes compute, does not count.
+    """
+    count = 0
+    for line in answer.splitlines():
+        fields = [field.strip() for field in line.split(",", 2)]
+        if len(fields) == 3 and gpu in fields[0] and fields[1].isdigit() and "mps-server" not in fields[2]:
+            count += 1
+    return count or None
 
 
 def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:

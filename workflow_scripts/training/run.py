@@ -11,7 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import Loss, MakeProblem, Problem
+from workflow_scripts.tasks.base import MakeProblem, Problem
 from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_seed_and_threads
@@ -34,7 +34,7 @@ def train_run(
     after a signal, and UserError if files are broken or the GPU's memory is full.
     """
     problem = make_problem(spec, settings, data, init, device)
-    problem = replace(problem, loss=build_objective(spec["objective"], problem.loss))
+    problem = add_objective(problem, spec["objective"])
     try:
         return problem, loop.train(problem, settings, spec["seed"], device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
@@ -50,12 +50,13 @@ def make_problem(
     return of_kind(spec, settings, data, init, device)
 
 
-def build_objective(section: dict[str, Any], loss: Loss) -> Loss:
-    """Build the objective of the section `objective` of a spec around the task's `loss`, if there is one."""
+def add_objective(problem: Problem, section: dict[str, Any]) -> Problem:
+    """Return the problem with the objective of the section `objective` of a spec around its loss, if there is one."""
     if not section:
-        return loss
+        return problem
     module = importlib.import_module(f"workflow_scripts.objectives.{section['name']}.objective")
-    return module.build(drop_name(section), loss)
+    loss = module.build(drop_name(section), problem.loss)
+    return replace(problem, loss=loss, capturable=problem.capturable and module.CAPTURABLE)
 
 
 def write_checkpoint(

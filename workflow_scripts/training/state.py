@@ -9,6 +9,8 @@ Layout of a state folder (`*` is a step number):
 
 A saved state is written under another name and renamed when complete, and the one before it is kept, so a process
 that dies at any instant leaves at least one that can be read. Nothing is pickled.
+
+The best weights stay in memory until the next save: a run that resumes from an earlier state finds them again.
 """
 
 import fcntl
@@ -46,7 +48,8 @@ class TrainingState:
     pending: dict[str, list[float]] = field(default_factory=dict)
     best: dict[str, dict[str, Any]] = field(default_factory=dict)  # name of weights -> step, value, tie, sha256
     seconds: float = 0.0
-    interval_seconds: list[float] = field(default_factory=list)
+    interval_seconds: list[float] = field(default_factory=list)  # per update, of each logging interval
+    steady_seconds: list[float] = field(default_factory=list)  # of those after the first epochs of a process
     resumed: int = 0
     attempts: list[dict[str, Any]] = field(default_factory=list)  # each invocation, up to its last save
 
@@ -63,6 +66,7 @@ class StateFolder:
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
         self.identity = identity
+        self.unsaved_best: dict[str, dict[str, Tensor]] = {}  # name of weights -> weights, on the CPU
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -99,16 +103,27 @@ class StateFolder:
     def keep_best(
         self, state: TrainingState, model: nn.Module, name: str, value: float | None, tie: float = 0.0
     ) -> None:
-        """Write the weights atomically as the best of a name, with what their validation gave."""
-        path = self.locate_best(name, state.step)
-        part = path.with_name(f".{path.name}.part")
-        write_tensors(list_weights(model), part)
-        _flush(part)
-        state.best[name] = {"step": state.step, "value": value, "tie": tie, "sha256": hash_file(part)}
-        os.replace(part, path)
+        """Keep a copy of the weights as the best of a name, with what their validation gave. `save` writes them."""
+        state.best[name] = {"step": state.step, "value": value, "tie": tie}
+        self.unsaved_best[name] = {key: tensor.to("cpu", copy=True) for key, tensor in list_weights(model).items()}
+
+    def _write_best(self, state: TrainingState) -> None:
+        """Write the best weights that are in memory, each file atomically."""
+        for name, weights in self.unsaved_best.items():
+            path = self.locate_best(name, state.best[name]["step"])
+            part = path.with_name(f".{path.name}.part")
+            write_tensors(weights, part)
+            _flush(part)
+            state.best[name]["sha256"] = hash_file(part)
+            os.replace(part, path)
+        self.unsaved_best = {}
 
     def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-        """Write a new saved state. Delete all but the one before it, and the best weights that neither names."""
+        """Write the best weights and a new saved state.
+
+        Delete all states but the one before it, and the best weights that neither names.
+        """
+        self._write_best(state)
         saved = self.folder / f"step-{state.step}"
         part = self.folder / f".{saved.name}.part"
         part.mkdir()

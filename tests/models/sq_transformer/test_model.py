@@ -214,18 +214,20 @@ def test_terms_against_their_definition(name):
     assert ("source_prior" in terms) == ("target_prior" in terms) == (model.settings.clustering != "none")
     if model.settings.clustering == "none":
         return
-    scores = model.target_quantiser.score_codes(terms["target_embedded"])[target.t().ne(0)]
+    scores, real = model.target_quantiser.score_codes(terms["target_embedded"]), target.t().ne(0)
     torch.testing.assert_close(terms["target_posterior"], scores)
     torch.testing.assert_close(terms["target_marginal"], scores)
-    assert terms["target_prior"].shape == (17, 4)
+    assert torch.equal(terms["target_predicted"], real) and torch.equal(terms["target_averaged"], real)
+    assert terms["target_prior"].shape == (7, 4, 4)
     scores = model.source_quantiser.score_codes(terms["source_embedded"])
     if model.settings.source_predictor == "causal":
-        later = source.t()[1:].ne(0)
-        torch.testing.assert_close(terms["source_posterior"], scores[1:][later])
-        torch.testing.assert_close(terms["source_marginal"], scores[source.t().ne(0)])
-        assert len(terms["source_prior"]) == 5 + 2 + 3 + 1
+        torch.testing.assert_close(terms["source_posterior"], scores[1:])
+        torch.testing.assert_close(terms["source_marginal"], scores)
+        assert torch.equal(terms["source_predicted"], source.t()[1:].ne(0))
+        assert torch.equal(terms["source_averaged"], source.t().ne(0))
     else:
         assert len(terms["source_prior"]) == len(terms["source_posterior"]) == len(terms["source_marginal"]) == 4
+        assert terms["source_predicted"].tolist() == terms["source_averaged"].tolist() == [True] * 4
 
 
 def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_once():
@@ -264,7 +266,7 @@ def test_priors_read_what_the_setting_says(name):
     mask, causal = make_padding_mask(source), make_causal_mask(target.size(1), source.device)
     inputs = words["source"] if mmi else books["source"][codes["source"]]
     if model.settings.source_predictor == "causal":
-        expected = model.source_predictor(inputs[:-1], mask[..., :-1], books["source"])[source.t()[1:].ne(0)]
+        expected = model.source_predictor(inputs[:-1], mask[..., :-1], books["source"])
     else:
         torch.manual_seed(5)
         at, rows = sample_masked_positions(torch.tensor([6, 3, 4, 2])), torch.arange(4)
@@ -274,7 +276,8 @@ def test_priors_read_what_the_setting_says(name):
         expected = model.source_predictor(inputs, mask, books["source"])[at, rows]
         scores = model.source_quantiser.score_codes(words["source"][at, rows])
         torch.testing.assert_close(terms["source_posterior"], scores)
-    torch.testing.assert_close(terms["source_prior"], expected, atol=2e-5, rtol=1e-4)
+    counted = terms["source_predicted"]
+    torch.testing.assert_close(terms["source_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4)
     inputs = words["target"] if mmi else books["target"][codes["target"]]
     if model.settings.target_predictor == "cross":
         # Words come before their codes, if there are both.
@@ -282,7 +285,8 @@ def test_priors_read_what_the_setting_says(name):
         expected = model.target_predictor(inputs, memory, mask, books["target"])
     else:
         expected = model.target_predictor(inputs, causal, books["target"])
-    torch.testing.assert_close(terms["target_prior"], expected[target.t().ne(0)], atol=2e-5, rtol=1e-4)
+    counted = terms["target_predicted"]
+    torch.testing.assert_close(terms["target_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4)
 
 
 # Gradients

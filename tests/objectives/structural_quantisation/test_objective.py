@@ -45,15 +45,25 @@ def hard(codes, K):
     return torch.full((len(codes), K), -torch.inf).scatter(1, torch.tensor(codes)[:, None], 0.0)
 
 
+def everywhere(scores):
+    """All positions of scores [..., K] count."""
+    return torch.ones(scores.shape[:-1], dtype=torch.bool)
+
+
 def test_objective_is_the_exact_mutual_information_worked_by_hand():
     # Eight bigrams of classes (context, word): AA AA AA AB BA BB BB BB. H(Z) = log 2, and given the context the word's
     # class is 3 to 1: H(Z | context) = log 4 - 3/4 log 3.
     pairs = [(0, 0)] * 3 + [(0, 1)] + [(1, 0)] + [(1, 1)] * 3
     posterior = hard([word for _, word in pairs], 2)
     prior = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()[[context for context, _ in pairs]]
-    assert float(compute_cluster_entropy(posterior)) == pytest.approx(math.log(2))
-    assert float(compute_cluster_cross_entropy(posterior, prior)) == pytest.approx(math.log(4) - 0.75 * math.log(3))
-    objective = float(compute_cluster_entropy(posterior) - compute_cluster_cross_entropy(posterior, prior))
+    assert float(compute_cluster_entropy(posterior, everywhere(posterior))) == pytest.approx(math.log(2))
+    assert float(compute_cluster_cross_entropy(posterior, prior, everywhere(posterior))) == pytest.approx(
+        math.log(4) - 0.75 * math.log(3)
+    )
+    objective = float(
+        compute_cluster_entropy(posterior, everywhere(posterior))
+        - compute_cluster_cross_entropy(posterior, prior, everywhere(posterior))
+    )
     assert objective == pytest.approx(0.75 * math.log(3) - math.log(2))
     assert objective == pytest.approx(brown_clustering([[3, 1], [1, 3]]))
 
@@ -71,12 +81,15 @@ def test_objective_is_a_lower_bound_reached_by_the_true_prior(table, seed):
     counts = torch.tensor(table, dtype=torch.float)
     torch.manual_seed(seed)
     information = brown_clustering(table)
-    entropy = float(compute_cluster_entropy(posterior))
+    entropy = float(compute_cluster_entropy(posterior, everywhere(posterior)))
     true = (counts / counts.sum(dim=1, keepdim=True) + 1e-12).log()
-    reached = entropy - float(compute_cluster_cross_entropy(posterior, true[context]))
+    reached = entropy - float(compute_cluster_cross_entropy(posterior, true[context], everywhere(posterior)))
     assert reached == pytest.approx(information, abs=1e-4)
     other = true + torch.randn_like(true)
-    assert entropy - float(compute_cluster_cross_entropy(posterior, other[context])) <= information + 1e-4
+    assert (
+        entropy - float(compute_cluster_cross_entropy(posterior, other[context], everywhere(posterior)))
+        <= information + 1e-4
+    )
 
 
 @settings(max_examples=25, deadline=None)
@@ -87,18 +100,23 @@ def test_soft_clusters_by_hand(n, K, seed):
     q = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in scores.tolist()]
     p = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in logits.tolist()]
     expected = -sum(a * math.log(b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
-    assert float(compute_cluster_cross_entropy(scores, logits)) == pytest.approx(expected, abs=1e-5)
+    assert float(compute_cluster_cross_entropy(scores, logits, everywhere(scores))) == pytest.approx(expected, abs=1e-5)
     marginal = [sum(row[k] for row in q) / n for k in range(K)]
-    assert float(compute_cluster_entropy(scores)) == pytest.approx(-sum(x * math.log(x) for x in marginal), abs=1e-5)
+    assert float(compute_cluster_entropy(scores, everywhere(scores))) == pytest.approx(
+        -sum(x * math.log(x) for x in marginal), abs=1e-5
+    )
 
 
 def test_a_code_that_cannot_be_assigned_leaves_gradients_finite():
     scores = torch.randn(5, 4, requires_grad=True)
     hidden = scores.masked_fill(torch.tensor([False, False, False, True]), -torch.inf)
     prior = torch.randn(5, 4, requires_grad=True)
-    (compute_cluster_cross_entropy(hidden, prior) - compute_cluster_entropy(hidden)).backward()
+    (
+        compute_cluster_cross_entropy(hidden, prior, everywhere(hidden))
+        - compute_cluster_entropy(hidden, everywhere(hidden))
+    ).backward()
     assert torch.isfinite(scores.grad).all() and torch.isfinite(prior.grad).all()
-    gradients = torch.autograd.grad(compute_cluster_cross_entropy(scores, prior), (scores, prior))
+    gradients = torch.autograd.grad(compute_cluster_cross_entropy(scores, prior, everywhere(scores)), (scores, prior))
     assert all(gradient.any() for gradient in gradients)
 
 

@@ -24,6 +24,11 @@ def select_codes(states: Tensor) -> Tensor:
     return states[:, states.size(1) // 2 :]
 
 
+def select_positions(states: Tensor, at: Tensor) -> Tensor:
+    """Return one position of each sequence: states [S, N, d], positions [N] -> [1, N, d]."""
+    return states.gather(0, at[None, :, None].expand(1, -1, states.size(-1)))
+
+
 def make_padding_mask(ids: Tensor) -> Tensor:
     """Return a mask that is True where a key is padding: ids [B, S] -> [B, 1, 1, S]."""
     return ids.eq(0)[:, None, None, :]
@@ -95,8 +100,8 @@ class EncoderLayer(nn.Module):
             states = select_words(states)
         attended = self.attention(guide, guide, states, mask)
         if at is not None:
-            rows = torch.arange(at.size(0), device=at.device)
-            attended, states = attended[at, rows][None], states[at, rows][None]
+            attended = select_positions(attended, at)
+            states = select_positions(states, at)
         return self.feed_forward(self.norm(states + self.dropout(attended)))
 
 

@@ -33,6 +33,7 @@ class RobertaTransformer(FusedTransformer):
     """
 
     settings: Settings
+    capturable = False  # transformers looks at the values of the padding mask
 
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__(settings, source_vocabulary, target_vocabulary)

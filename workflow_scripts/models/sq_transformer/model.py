@@ -10,6 +10,7 @@ from workflow_scripts.models.layers.transformer import (
     make_causal_mask,
     make_padding_mask,
     select_codes,
+    select_positions,
     select_words,
 )
 from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, apply_straight_through
@@ -83,12 +84,13 @@ class SQTransformer(Seq2Seq):
     Terms of a training step, each prefixed by "source_" or "target_". X is K, or K + 1 with a mask code:
       embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes z, and the rows of Z
       real [S, B]: False on padding
-      posterior [n, X], prior [n, X]: scores of q(z | x) and logits of p(z | context) at n predicted positions
-      marginal [m, X]: scores of q(z | x) at the m positions over which q(Z) is the mean
+      posterior [..., X], prior [..., X], predicted [...]: scores of q(z | x), logits of p(z | context), and the
+        positions at which a code is predicted: all of them [S, B], or one of each sentence [B]
+      marginal [..., X], averaged [...]: scores of q(z | x), and the positions over which q(Z) is the mean
       output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their scores, nearest codes
       next_codes [S, B], next_real [S, B]: the code that an output must predict, and whether there is one
       layers [layers, S, 2 B, d]: words and codes after each layer (with SRL)
-    posterior, prior and marginal exist only with predictors.
+    The terms from posterior to averaged exist only with predictors.
     """
 
     settings: Settings
@@ -213,8 +215,8 @@ class SQTransformer(Seq2Seq):
                 prior = self.target_predictor(inputs, encoded, memory.mask, codebook)
             else:
                 prior = self.target_predictor(inputs, mask, codebook)
-            scores = quantised.scores[real]
-            terms |= {"prior": prior[real], "posterior": scores, "marginal": scores}
+            terms |= {"prior": prior, "posterior": quantised.scores, "predicted": real}
+            terms |= {"marginal": quantised.scores, "averaged": real}
         logits = self.project(outputs[-1][:, : target_in.size(0)])
         return logits, {f"target_{name}": value for name, value in terms.items()}
 
@@ -233,22 +235,25 @@ class SQTransformer(Seq2Seq):
     def _predict_source(
         self, source: Tensor, mask: Tensor, real: Tensor, words: Tensor, codes: Tensor, quantised: Quantised
     ) -> dict[str, Tensor]:
-        """Return prior, posterior and marginal of one masked position per sentence, or of all but the first."""
+        """Return prior to averaged: one masked position of each sentence is predicted, or all but the first."""
         mmi, quantiser = self.settings.clustering == "mmi", self.source_quantiser
         if not self.masked:
             inputs = words if mmi else codes
             prior = self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook)
-            later, scores = real[1:], quantised.scores
-            return {"prior": prior[later], "posterior": scores[1:][later], "marginal": scores[real]}
-        at, rows = sample_masked_positions(real.sum(dim=0)), torch.arange(source.size(0), device=source.device)
+            predicted = {"prior": prior, "posterior": quantised.scores[1:], "predicted": real[1:]}
+            return predicted | {"marginal": quantised.scores, "averaged": real}
+        at = sample_masked_positions(real.sum(dim=0))
+        masked = torch.arange(source.size(1), device=source.device)[:, None].eq(at)  # [S, B]
         if mmi:
-            inputs = self.embed(self.source_embedding, source.index_put((rows, at), source.new_tensor(UNKNOWN)))
+            inputs = self.embed(self.source_embedding, source.masked_fill(masked.t(), UNKNOWN))
         else:
-            hidden = quantised.codes.index_put((at, rows), quantised.codes.new_tensor(quantiser.codes))
-            inputs = nn.functional.embedding(hidden, quantiser.codebook)
+            codes_with_mask = quantised.codes.masked_fill(masked, quantiser.codes)
+            inputs = nn.functional.embedding(codes_with_mask, quantiser.codebook)
         prior = self.source_predictor(inputs, mask, quantiser.codebook, at)[0]
-        posterior = quantised.scores[at, rows]
-        return {"prior": prior, "posterior": posterior, "marginal": posterior}
+        posterior = select_positions(quantised.scores, at)[0]
+        every_sentence = torch.ones_like(at, dtype=torch.bool)
+        predicted = {"prior": prior, "posterior": posterior, "predicted": every_sentence}
+        return predicted | {"marginal": posterior, "averaged": every_sentence}
 
 
 def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize, one_hot
+from torch.nn.functional import normalize
 
 from workflow_scripts.models.sq_transformer.settings import Settings
 
@@ -43,13 +43,16 @@ class Quantiser(nn.Module):
         s_k(x) = -||e_x - z_k||^2 + ||e_x||^2, or cos(e_x, z_k) (paper, A.4). ||e_x||^2 is equal for all codes, so it
         changes neither arg max nor softmax; without it there is less rounding.
         """
-        # In half precision, codes that are close would get equal scores.
+        # In half precision or TF32, codes that are close would get equal scores. These products are small: autocast is
+        # off, and TF32 is only for products of fp32.
         with torch.autocast(embedded.device.type, enabled=False):
-            embedded, codebook = embedded.float(), self.codebook
+            embedded = embedded.double()
+            codebook = self.codebook.double()
             if self.settings.similarity == "cosine":
                 scores = normalize(embedded, dim=-1) @ normalize(codebook, dim=-1).t()
             else:
                 scores = 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
+            scores = scores.float()
         if self.codebook.size(0) > self.codes:
             scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
         return scores
@@ -62,19 +65,19 @@ class Quantiser(nn.Module):
 
     @torch.no_grad()
     def observe(self, embedded: Tensor, codes: Tensor, real: Tensor) -> None:
-        """Add the directions e_n / ||e_n|| of each code's members to the sums for the next `finish_step`.
+        """Sum the directions e_n / ||e_n|| of each code's members, for the next `finish_step`.
 
         embedded [S, B, d], codes [S, B], real [S, B] (False on padding).
         """
         if self.settings.ema_decay == 1:
             return
         embedded = embedded.float()
-        members = one_hot(codes, self.codebook.size(0)).float() * real[..., None]
+        every_code = torch.arange(self.codebook.size(0), device=codes.device)
+        members = codes[..., None].eq(every_code) & real[..., None]
         # The last column counts the members, to tell a code without any.
         directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
         with torch.autocast(embedded.device.type, enabled=False):
-            sums = members.flatten(0, 1).t() @ directions.flatten(0, 1)
-        self.directions = sums if self.directions is None else self.directions + sums
+            self.directions = members.flatten(0, 1).t().float() @ directions.flatten(0, 1)
 
     @torch.no_grad()
     def finish_step(self) -> None:

@@ -13,14 +13,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
-from workflow_scripts.tasks.base import Loss
+from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, compute_task_losses
 
-
-def average_over_tokens(values: Tensor, real: Tensor) -> Tensor:
-    """Return the mean of values [B, S] over the real tokens."""
-    return (values * real).sum() / real.sum().clamp(min=1)
+CAPTURABLE = False  # losses are of the masked words, whose number is random: see tasks.base.Problem
 
 
 def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor) -> Tensor:
@@ -38,7 +35,7 @@ def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor
 def compute_consistency(cont: Tensor, comp: Tensor, real: Tensor, beta: float) -> Tensor:
     """Return |h_comp - sg(h_cont)|^2 + beta |sg(h_comp) - h_cont|^2   (Eqn 5), as a mean over tokens and features."""
     moved = (comp - cont.detach()).square() + beta * (comp.detach() - cont).square()
-    return average_over_tokens(moved.mean(-1), real)
+    return average_over(moved.mean(-1), real)
 
 
 def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
@@ -51,7 +48,7 @@ def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
         logs = gap.log_softmax(-1)
         return -(logs.exp() * logs).sum(-1)
 
-    return torch.stack([torch.exp(-average_over_tokens(entropy(gap), real)) for gap in gaps]).mean()
+    return torch.stack([torch.exp(-average_over(entropy(gap), real)) for gap in gaps]).mean()
 
 
 def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
@@ -84,7 +81,7 @@ def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
         if s.sparsity:
             # L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers.
             means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in output.codes]
-            terms["sparsity"] = torch.stack([average_over_tokens(mean, batch.real) for mean in means]).mean()
+            terms["sparsity"] = torch.stack([average_over(mean, batch.real) for mean in means]).mean()
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
         return loss, {name: term.detach() for name, term in terms.items()}
 

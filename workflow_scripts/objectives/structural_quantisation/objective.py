@@ -1,31 +1,41 @@
 """Objective of SQ-Transformer: next word, predictive clustering, commitment, next code, distance of the streams."""
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
-from workflow_scripts.tasks.base import Loss
+from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.problem import WordLoss, compute_word_cross_entropy
 
+CAPTURABLE = True  # see tasks.base.Problem
 
-def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor) -> Tensor:
+
+def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor, counted: Tensor) -> Tensor:
     """Return H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats, with gradients to both.
 
-    posterior [n, K]: scores of q, which may be -inf. prior [n, K]: logits of p.
+    posterior [..., K]: scores of q, which may be -inf. prior [..., K]: logits of p. counted [...]: the positions n.
     """
-    return -(posterior.softmax(dim=-1) * prior.float().log_softmax(dim=-1)).sum(dim=-1).mean()
+    q = posterior.softmax(dim=-1)
+    log_p = prior.float().log_softmax(dim=-1)
+    return average_over(-(q * log_p).sum(dim=-1), counted)
 
 
-def compute_cluster_entropy(marginal: Tensor) -> Tensor:
-    """Return H(Z) = -sum_z q(z) log q(z) in nats, with q(z) = mean_n q(z | x_n)   (Eqn 12), for scores of q [n, K]."""
-    probability = marginal.softmax(dim=-1).mean(dim=0)
+def compute_cluster_entropy(marginal: Tensor, counted: Tensor) -> Tensor:
+    """Return H(Z) = -sum_z q(z) log q(z) in nats, with q(z) = mean_n q(z | x_n)   (Eqn 12).
+
+    marginal [..., K]: scores of q. counted [...]: the positions n.
+    """
+    q = torch.where(counted[..., None], marginal.softmax(dim=-1), 0.0)
+    probability = q.flatten(0, -2).sum(dim=0) / counted.sum().clamp(min=1)
     return -(probability * (probability + 1e-30).log()).sum()
 
 
 def compute_commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
     """Return the mean of (sg[z] - e)^2 over counted [S, B] positions and features; states e, vectors z [S, B, d]."""
-    return (vectors.detach() - states).square().mean(dim=-1)[counted].mean()
+    return average_over((vectors.detach() - states).square().mean(dim=-1), counted)
 
 
 def compute_next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
@@ -33,7 +43,8 @@ def compute_next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted:
 
     scores [S, B, K]: similarities of the final states h_n. next_codes [S, B]: the hard code of the next token.
     """
-    return nn.functional.cross_entropy(scores[counted], next_codes[counted])
+    losses = cross_entropy(scores.flatten(0, 1), next_codes.flatten(), reduction="none")
+    return average_over(losses, counted.flatten())
 
 
 def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
@@ -43,7 +54,7 @@ def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = 
     """
     words, codes = layers.chunk(2, dim=2)
     squares = (words - (codes.detach() if stop_gradient else codes)).square().mean(dim=-1)
-    return squares[:, real].mean(dim=1).sum()
+    return average_over(squares.sum(dim=0), real)
 
 
 def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
@@ -59,9 +70,9 @@ def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) 
         "output_commitment": compute_commitment(term("output"), term("output_vectors"), counted),
     }
     if f"{side}_prior" in terms:
-        parts["cluster"] = compute_cluster_cross_entropy(term("posterior"), term("prior"))
+        parts["cluster"] = compute_cluster_cross_entropy(term("posterior"), term("prior"), term("predicted"))
         if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
-            parts["entropy"] = compute_cluster_entropy(term("marginal"))
+            parts["entropy"] = compute_cluster_entropy(term("marginal"), term("averaged"))
     if f"{side}_layers" in terms:
         parts["distance"] = compute_stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
     return {f"{name}_{side}": value for name, value in parts.items()}

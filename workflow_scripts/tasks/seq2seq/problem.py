@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
+from workflow_scripts.tasks.base import Problem, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
@@ -27,8 +28,10 @@ def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: 
 
     logits [B, T, V], target [B, T] -> scalar, in nats.
     """
-    real = target.ne(0)
-    return cross_entropy(logits[real].float(), target[real], label_smoothing=label_smoothing)
+    flat_logits = logits.flatten(0, 1).float()
+    flat_target = target.flatten()
+    losses = cross_entropy(flat_logits, flat_target, label_smoothing=label_smoothing, reduction="none")
+    return average_over(losses, flat_target.ne(PAD))
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,15 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         scores = {prefix: validation(trained) for prefix, validation in validations.items()}
         return {prefix + name: value for prefix, found in scores.items() for name, value in found.items()}
 
-    return Problem(model, loss, batches, validate, save_extra_files)
+    return Problem(
+        model,
+        loss,
+        batches,
+        validate,
+        save_extra_files,
+        capturable=model.capturable,
+        compilable=[module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))],
+    )
 
 
 def make_validation(

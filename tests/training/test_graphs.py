@@ -1,0 +1,132 @@
+"""Updates as graphs, recorded and repeated by the real code on a stand-in for CUDA graphs."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from tests.training.graph_stand_in import graphs_on_cpu  # noqa: F401
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.models.roberta_decoder.model import RobertaTransformer
+from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.seq2seq.checkpoint import build_model
+from workflow_scripts.tasks.seq2seq.problem import WordLoss
+from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training import graphs, loop
+from workflow_scripts.training.run import add_objective
+
+RUNS = (
+    "scan-jump-x2/sq-transformer/sal",
+    "scan-jump-x2/sq-transformer/sal-mmi",
+    "cogs/sq-transformer/srl",
+    "cognition/lrf/default",
+    "scan-jump-x2/transformer/default",
+)
+VOCABULARY = {"source": ["w"] * 9, "target": ["w"] * 9}
+UPDATES = 12
+CPU = torch.device("cpu")
+
+
+def make_batches() -> Iterator[Batch]:
+    """Batches with padding, of two shapes in turn."""
+    torch.manual_seed(0)
+    for number in range(UPDATES):
+        tables = [torch.randint(4, 9, (4, 5 + number % 2)) for _ in range(3)]
+        for table in tables:
+            table[0, -2:] = 0
+        yield Batch(*tables)
+
+
+def make_toy_problem(run: str) -> tuple[Problem, Training]:
+    spec = resolve_run(load_catalogue(), f"{run}/seed-1", "small")
+    torch.manual_seed(1)
+    model = build_model(spec["model"], VOCABULARY).train()
+    problem = Problem(model, WordLoss(0.1), [], dict, capturable=model.capturable)
+    return add_objective(problem, spec["objective"]), Training.model_construct(**spec["training"] | {"clip_norm": 1.0})
+
+
+class Trainer:
+    """Some updates of a run at `small`, with dropout, clipping and a learning rate that changes."""
+
+    def __init__(self, run: str, graphed: bool):
+        self.problem, settings = make_toy_problem(run)
+        self.optimiser = loop.build_optimiser(self.problem.model, settings, capturable=True)
+        self.warnings: list[str] = []
+        self.update = loop.make_update(self.problem, settings, self.optimiser, CPU, graphed, self.warnings.append)
+
+    def train(self) -> list[dict[str, float]]:
+        rows = []
+        for number, batch in enumerate(make_batches()):
+            loop.set_learning_rate(self.optimiser, 1e-3 * number)
+            values = self.update(batch)
+            rows.append({name: float(value) for name, value in values.items()})
+        return rows
+
+    def list_weights(self) -> list[torch.Tensor]:
+        return [parameter.detach() for parameter in self.problem.model.parameters()]
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.usefixtures("graphs_on_cpu")
+def test_a_repeated_update_is_the_update_itself(run):
+    graphed, eager = Trainer(run, True), Trainer(run, False)
+    assert graphed.problem.capturable
+    assert graphed.train() == eager.train()
+    assert all(map(torch.equal, graphed.list_weights(), eager.list_weights()))
+    assert not graphed.warnings
+    captured = graphed.update.captured
+    assert len(captured) == 2
+    assert [update.graph.replays for update in captured.values()] == [UPDATES / 2 - 1] * 2  # the first was eager
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param(lambda loss, batch: loss[batch.source[:, 0].gt(3)], id="boolean index"),
+        pytest.param(lambda loss, batch: loss.nonzero().float(), id="nonzero"),
+        pytest.param(lambda loss, batch: loss * loss.sum().item(), id="item"),
+        pytest.param(lambda loss, batch: loss * float(loss.sum()), id="float"),
+        pytest.param(lambda loss, batch: loss.masked_select(loss.gt(0)), id="masked_select"),
+    ],
+)
+@pytest.mark.usefixtures("graphs_on_cpu")
+def test_what_waits_for_the_data_is_refused_and_the_shape_stays_without_a_graph(wait):
+    """This is the check that keeps such operations out of losses: `test_a_repeated_update` fails with them."""
+
+    def train(graphed: bool) -> Trainer:
+        trainer = Trainer("scan-jump-x2/transformer/default", graphed)
+        loss = trainer.problem.loss
+
+        def waiting_loss(model, batch):
+            value, parts = loss(model, batch)
+            return value + 0 * wait(torch.ones(4), batch).sum(), parts
+
+        object.__setattr__(trainer.problem, "loss", waiting_loss)
+        return trainer
+
+    graphed, eager = train(True), train(False)
+    assert [list(row) for row in graphed.train()] == [list(row) for row in eager.train()]
+    assert not graphed.update.captured
+    assert len(graphed.warnings) == 2
+    assert "4x5, 4x5, 4x5 run without a CUDA graph, more slowly: " in graphed.warnings[0]
+    assert "is not permitted in a graph" in graphed.warnings[0]
+
+
+@pytest.mark.usefixtures("graphs_on_cpu")
+def test_the_number_of_graphs_and_their_memory_are_limited(monkeypatch):
+    monkeypatch.setattr(graphs, "MAX_GRAPHS", 1)
+    limited = Trainer(RUNS[-1], True)
+    limited.train()
+    assert len(limited.update.captured) == 1 and not limited.warnings
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 10**10))
+    without_memory = Trainer(RUNS[-1], True)
+    without_memory.train()
+    assert not without_memory.update.captured and not without_memory.warnings
+
+
+def test_a_loss_that_selects_words_and_a_model_of_another_library_are_not_captured():
+    problem, _ = make_toy_problem("scan-jump/transformer-carma/carma")
+    assert problem.model.capturable and not problem.capturable
+    assert not RobertaTransformer.capturable
