@@ -45,7 +45,8 @@ class Recorder(TorchDispatchMode):
 
 class Graph:
     """Repeats what was recorded. Recording runs the update, too, which a CUDA graph would not: so the first replay,
-    which follows it at once, does nothing."""
+    which follows it at once, does nothing.
+    """
 
     def __init__(self) -> None:
         self.operations: list[tuple] = []

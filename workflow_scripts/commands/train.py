@@ -4,7 +4,7 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
@@ -26,7 +26,7 @@ from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.specs import parse_training, read_precision, resolve_run
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Spec, Training
+from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Spec, Training
 
 if TYPE_CHECKING:
     import torch
@@ -48,9 +48,8 @@ def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) 
     what.add_argument("--run", metavar="ID", help=f"{run} of the catalogue")
     what.add_argument("--spec", type=Path, metavar="FILE", help="resolved spec as JSON, instead of the catalogue's")
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
-    parser.add_argument(
-        "--precision", choices=("auto", "fp32", "bf16"), default="auto", help="with --run; auto is the catalogue's"
-    )
+    precisions = ("auto", *get_args(Precision))
+    parser.add_argument("--precision", choices=precisions, default="auto", help="with --run; auto is the catalogue's")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
     parser.add_argument("--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)")

@@ -59,7 +59,7 @@ class Config(StrictModel):
     models: ModelSources = ModelSources()
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
     gpu_option: Literal["gpus", "gres"] = Field("gpus", description="How the cluster's sbatch is asked for a GPU.")
-    precision: Literal["auto", "fp32", "bf16"] = Field(
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto", description="Of trainings: auto is what the catalogue says of each (training.precision)."
     )
 

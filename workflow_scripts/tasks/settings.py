@@ -10,13 +10,14 @@ from workflow_scripts.evaluation.protocol import Protocol
 
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Beta = Annotated[float, Field(ge=0, lt=1)]
+Precision = Literal["fp32", "tf32", "bf16"]
 CHOSEN = "model"  # the weights that `validation` chooses
 LAST = "last"  # of Training.also_keep: the weights after the last update
 
 
 # Keys that only some kinds of tasks read.
 ONLY_SOME = {
-    "training": {"batch_sentences", "shuffle_rows", "also_keep", "gradient_checkpointing"},
+    "training": {"batch_sentences", "shuffle_rows", "also_keep", "gradient_checkpointing", "compiled"},
     "evaluation": {"beam", "max_length", "max_length_ratio", "joined", "measures", "match", "same_word"},
 }
 
@@ -80,7 +81,16 @@ class Training(StrictModel):
         description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
         "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
     )
-    precision: Literal["fp32", "bf16"] = Field("fp32", description="bf16 is autocast over fp32 weights.")
+    precision: Precision = Field(
+        "fp32",
+        description="Of updates: fp32; tf32, in which an NVIDIA GPU rounds the factors of matrix products to 10 bits; "
+        "or bf16, which is autocast over fp32 weights.",
+    )
+    compiled: bool = Field(
+        False,
+        description="Whether layers are compiled, on an NVIDIA GPU only. Dropout then draws other numbers; for "
+        "sequence-to-sequence tasks.",
+    )
     gradient_checkpointing: bool = Field(
         False,
         description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "

@@ -4,7 +4,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
-from workflow_scripts.training.machine import count_gpu_processes, describe_attempt, measure_usage
+from workflow_scripts.training.machine import compute_in_fp32, count_gpu_processes, describe_attempt, measure_usage
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often
@@ -307,6 +307,11 @@ def log_means(state: TrainingState, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
+def without_compiling(settings: Training) -> AbstractContextManager[Any]:
+    """Return a context in which compiled layers run as they are written: decoding has too many shapes to compile."""
+    return torch.compiler.set_stance("force_eager") if settings.compiled else nullcontext()
+
+
 def validate(problem: Problem, settings: Training, folder: StateFolder, state: TrainingState) -> dict[str, float]:
     """Validate, add the values to the history, keep the weights if they are the best on a split, and return the metric.
 
@@ -318,7 +323,7 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: T
         return {}
     metric, tie_break = settings.selection["metric"], problem.tie_break_metric
     problem.model.eval()
-    with torch.no_grad():
+    with torch.no_grad(), compute_in_fp32(), without_compiling(settings):
         values = problem.validate(problem.model)
     problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]

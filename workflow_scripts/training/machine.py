@@ -4,6 +4,8 @@ import platform
 import random
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.system import STARTED, describe_cpu, measure_cpu_seconds, measure_peak_memory, read_commit
+
+TF32_SINCE = (8, 0)  # compute capability of Ampere
 
 
 def choose_device(name: str) -> torch.device:
@@ -37,6 +41,30 @@ def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
         torch.set_deterministic_debug_mode("error")
         # Filling new memory only guards against reading it before it is set, and costs time at every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def set_precision(precision: str, device: torch.device) -> None:
+    """Set how this process multiplies fp32 matrices. Raises UserError for tf32 on a device that does not have it.
+
+    bf16 is not set here: the loop uses autocast.
+    """
+    if precision == "tf32" and device.type != "cuda":
+        raise UserError(f"precision tf32: a {device.type} device has no TF32; use precision: fp32")
+    if precision == "tf32" and torch.cuda.get_device_capability(device) < TF32_SINCE:
+        name = torch.cuda.get_device_name(device)
+        raise UserError(f"precision tf32: {name} has no TF32, which began with Ampere; use precision: fp32")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
+@contextmanager
+def compute_in_fp32() -> Iterator[None]:
+    """Multiply fp32 matrices exactly in this block, whatever the precision of updates is."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 # States of all generators of a process: (torch and CUDA, as tensors; python and numpy, as JSON).

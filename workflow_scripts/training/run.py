@@ -14,7 +14,7 @@ from workflow_scripts.models.weights import list_weights, read_weights, write_te
 from workflow_scripts.tasks.base import MakeProblem, Problem
 from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
-from workflow_scripts.training.machine import set_seed_and_threads
+from workflow_scripts.training.machine import set_precision, set_seed_and_threads
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 
@@ -35,6 +35,8 @@ def train_run(
     """
     problem = make_problem(spec, settings, data, init, device)
     problem = add_objective(problem, spec["objective"])
+    if settings.compiled:
+        compile_layers(problem, device)
     try:
         return problem, loop.train(problem, settings, spec["seed"], device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
@@ -46,6 +48,7 @@ def make_problem(
 ) -> Problem:
     """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
     set_seed_and_threads(spec["seed"], settings.torch_threads, device)
+    set_precision(settings.precision, device)
     of_kind: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
     return of_kind(spec, settings, data, init, device)
 
@@ -57,6 +60,16 @@ def add_objective(problem: Problem, section: dict[str, Any]) -> Problem:
     module = importlib.import_module(f"workflow_scripts.objectives.{section['name']}.objective")
     loss = module.build(drop_name(section), problem.loss)
     return replace(problem, loss=loss, capturable=problem.capturable and module.CAPTURABLE)
+
+
+def compile_layers(problem: Problem, device: torch.device) -> None:
+    """Compile the layers of a problem for all shapes. Raises UserError where that is not supported."""
+    if device.type != "cuda":
+        raise UserError(
+            f"training.compiled: layers are compiled for an NVIDIA GPU only, not for {device.type}; leave it"
+        )
+    for layer in problem.compilable:
+        layer.compile(dynamic=True, fullgraph=True)
 
 
 def write_checkpoint(

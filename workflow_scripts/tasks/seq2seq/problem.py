@@ -47,6 +47,11 @@ class WordLoss:
         return loss, {"word": loss.detach()}
 
 
+def list_compilable(model: nn.Module) -> list[nn.Module]:
+    """Return the layers of a model that can be compiled, each for all shapes."""
+    return [module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))]
+
+
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make the model, batches on `device`, and the validation: teacher-forced, and decoded if the settings say so.
 
@@ -98,7 +103,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         validate,
         save_extra_files,
         capturable=model.capturable,
-        compilable=[module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))],
+        compilable=list_compilable(model),
     )
 
 

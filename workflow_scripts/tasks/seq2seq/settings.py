@@ -6,7 +6,10 @@ TRAITS = Traits(
     ("exact_match", "log_likelihood"),
     metrics=("exact_match", "examples", "out_of_vocabulary_tokens", "structure_match"),
     reads=frozenset(
-        {"shuffle_rows", "also_keep", "beam", "max_length", "max_length_ratio", "joined", "measures", "same_word"}
+        {
+            *("shuffle_rows", "also_keep", "compiled"),
+            *("beam", "max_length", "max_length_ratio", "joined", "measures", "same_word"),
+        }
     ),
     decoding=True,
 )
