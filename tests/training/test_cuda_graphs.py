@@ -1,5 +1,6 @@
 """Updates as CUDA graphs, TF32 and compiled layers on a GPU."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
         capturable=model.capturable,
         compilable=list_compilable(model),
     )
-    return add_objective(problem, spec["objective"]), Training.model_validate(spec["training"])
+    return add_objective(problem, spec["objective"]), Training.model_validate_json(json.dumps(spec["training"]))
 
 
 def train_updates(run: str, count: int, graphed: bool, dropout: float = 0.0, precision: str = "fp32") -> list[float]:
@@ -104,8 +105,8 @@ def test_graphs_draw_the_random_numbers_of_eager_updates(run):
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 @pytest.mark.parametrize("run", RUNS)
 def test_graphs_in_other_precisions(run, precision):
-    graphed, eager = (train_updates(run, 300, graphed, precision=precision) for graphed in (True, False))
-    assert sum(graphed[-50:]) == pytest.approx(sum(eager[-50:]), rel=0.1, abs=0.1 * 50)
+    graphed, eager = (train_updates(run, 60, graphed, precision=precision) for graphed in (True, False))
+    assert graphed == pytest.approx(eager, rel=0.1, abs=0.1)
 
 
 def train_run(folder: Path, problem: Problem, settings: Training) -> TrainingState:
