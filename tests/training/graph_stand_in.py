@@ -9,6 +9,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from workflow_scripts.training import graphs
+
 WAITS_FOR_DATA = ("nonzero", "masked_select", "_local_scalar_dense")  # the last is item()
 
 
@@ -81,3 +83,4 @@ def graphs_on_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**10, 10**10))
+    monkeypatch.setattr(graphs, "remember_stream_and_generator", lambda: lambda: None)

@@ -141,24 +141,51 @@ def test_a_run_that_resumes_in_the_middle_of_its_graphs_ends_with_the_same_losse
     assert resumed.attempts[-1]["gpu_processes"] == count_gpu_processes()
 
 
-def test_a_loss_that_waits_for_the_data_is_trained_without_graphs():
-    problem, settings = make_small_problem(RUNS[0], 0.0)
+def waiting(problem: Problem) -> Problem:
+    """The problem with a loss that waits for the GPU."""
 
     def waiting_loss(model, batch, loss=problem.loss):
         value, parts = loss(model, batch)
         return value * float(value.detach().gt(-1e9)), parts
 
+    return replace(problem, loss=waiting_loss)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
+    """Also where only the capture shows it."""
     losses = {}
     for graphed in (True, False):
-        own, _ = make_small_problem(RUNS[0], 0.1)
-        own = replace(own, loss=waiting_loss)
-        optimiser = loop.build_optimiser(own.model, settings, capturable=True)
+        problem, settings = make_small_problem(RUNS[0], 0.1)
+        problem = waiting(problem)
+        optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
         warnings: list[str] = []
-        update = loop.make_update(own, settings, optimiser, GPU, graphed, warnings.append)
+        update = loop.make_update(problem, settings, optimiser, GPU, graphed, warnings.append)
+        if graphed:
+            update.checked = checked
         loop.set_learning_rate(optimiser, 1e-4)
-        losses[graphed] = [float(update(own.batches[number % 6])["loss"]) for number in range(12)]
+        losses[graphed] = [float(update(problem.batches[number % 6])["loss"]) for number in range(12)]
         assert len(warnings) == (2 if graphed else 0)
+        assert torch.cuda.current_stream() == torch.cuda.default_stream()
     assert losses[True] == pytest.approx(losses[False], rel=0.05)
+
+
+def test_other_shapes_are_still_captured_after_a_capture_that_failed():
+    problem, settings = make_small_problem(RUNS[0], 0.1)
+    plain, slow = problem.loss, waiting(problem).loss
+    longest = max(batch.source.size(1) for batch in problem.batches)
+
+    def loss(model, batch):
+        return (slow if batch.source.size(1) == longest else plain)(model, batch)
+
+    problem = replace(problem, loss=loss)
+    optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+    warnings: list[str] = []
+    update = loop.make_update(problem, settings, optimiser, GPU, True, warnings.append)
+    update.checked = False
+    for number in range(12):
+        assert torch.isfinite(update(problem.batches[number % 6])["loss"])
+    assert len(warnings) == 1 and len(update.captured) == 1
 
 
 def test_compiled_layers_train_and_are_validated_as_written():

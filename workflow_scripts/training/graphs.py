@@ -5,9 +5,12 @@ A small model's update is bound by the CPU, which starts each kernel by itself: 
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from workflow_scripts.tasks.batching import TensorBatch
 
@@ -17,6 +20,46 @@ Shapes = tuple[torch.Size, ...]
 
 MAX_GRAPHS = 256  # an epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB
 MIN_FREE_MEMORY = 1 / 8  # of the GPU's: below this, batches of further shapes are updates without a graph
+
+
+# Operations whose size, or Python value, depends on the data. The last is `item`, `float` and `if`.
+WAITING = ("nonzero", "masked_select", "unique", "_local_scalar_dense")
+
+
+class WaitDetector(TorchDispatchMode):
+    """Finds out whether the operations in its block wait for a GPU, which a graph cannot do.
+
+    `found` names the first that does: a size or a Python value that depends on the data, or a copy to another device.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: str | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self.found is None:
+            self.found = describe_wait(func, args, result)
+        return result
+
+
+def describe_wait(func: Any, args: Any, result: Any) -> str | None:
+    """Return why the GPU's result is needed, or has to be sent, before the program can go on; None if it is not."""
+    name = func._overloadpacket.__name__
+    if name.startswith(WAITING):
+        return f"{name} depends on the data"
+    if "index" in name and any(index.dtype == torch.bool for index in select_tensors(args[1:2])):
+        return f"{name} with a boolean index depends on the data"
+    if name in ("copy_", "_to_copy"):
+        devices = {tensor.device.type for tensor in select_tensors((args, result))}
+        if len(devices) > 1:
+            return f"{name} moves a tensor between {' and '.join(sorted(devices))}"
+    return None
+
+
+def select_tensors(tree: Any) -> list[Tensor]:
+    """Return the tensors of nested tuples, lists and dicts."""
+    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
 
 
 @dataclass
@@ -50,15 +93,17 @@ class GraphedUpdates:
     rate at their places in memory. So nothing but the speed depends on which updates are graphs. All graphs share one
     pool of memory, since only one runs at a time.
 
-    A shape that cannot be captured stays without a graph: `discard` clears what the failed attempt left in the model
-    and the optimiser, and `warn` gets a line. Shapes that are rare stay without one, too: they do not come twice, or
-    come when there are MAX_GRAPHS already, or little memory is free.
+    A shape that cannot be captured stays without a graph, and `warn` gets a line: with `checked` the first update of a
+    shape is watched for operations that wait for the GPU; where a capture fails for another reason, `discard` clears
+    what it left in model and optimiser. Shapes that are rare stay without a graph, too: they do not come twice, or come
+    when there are MAX_GRAPHS already, or little memory is free. Compiled layers cannot be watched.
     """
 
-    def __init__(self, update: Update, discard: Callable[[], None], warn: Callable[[str], None]):
+    def __init__(self, update: Update, discard: Callable[[], None], warn: Callable[[str], None], checked: bool = True):
         self.update = update
         self.discard = discard
         self.warn = warn
+        self.checked = checked
         self.seen: set[Shapes] = set()
         self.refused: set[Shapes] = set()
         self.captured: dict[Shapes, CapturedUpdate] = {}
@@ -68,25 +113,42 @@ class GraphedUpdates:
     def __call__(self, batch: TensorBatch) -> dict[str, Tensor]:
         """Make one update, and return its values."""
         shapes = tuple(tensor.shape for tensor in list_tensors(batch).values())
-        if shapes not in self.captured and shapes in self.seen and shapes not in self.refused:
+        if shapes not in self.seen:
+            self.seen.add(shapes)
+            return self._update_first(shapes, batch)
+        if shapes not in self.captured and shapes not in self.refused:
             self._try_to_capture(shapes, batch)
-        self.seen.add(shapes)
         if shapes in self.captured:
             return self.captured[shapes].replay(batch)
         return self.update(batch)
+
+    def _update_first(self, shapes: Shapes, batch: TensorBatch) -> dict[str, Tensor]:
+        """Make the first update of a shape. Refuse the shape if an operation waits for the GPU."""
+        if not self.checked:
+            return self.update(batch)
+        with WaitDetector() as detector:
+            values = self.update(batch)
+        if detector.found:
+            self._refuse(shapes, detector.found)
+        return values
+
+    def _refuse(self, shapes: Shapes, reason: str) -> None:
+        self.refused.add(shapes)
+        sizes = ", ".join("x".join(map(str, shape)) for shape in shapes)
+        self.warn(f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: {reason}")
 
     def _try_to_capture(self, shapes: Shapes, batch: TensorBatch) -> None:
         if len(self.captured) == MAX_GRAPHS or not has_free_memory():
             self.refused.add(shapes)
             return
+        restore = remember_stream_and_generator()
         try:
             self.captured[shapes] = self._capture(batch)
         except RuntimeError as error:  # of CUDA; torch.OutOfMemoryError is one, too
-            self.refused.add(shapes)
+            restore()
+            self.captured.clear()  # they draw from what was the generator's state
             self.discard()
-            sizes = ", ".join("x".join(map(str, shape)) for shape in shapes)
-            reason = str(error).strip().split("\n")[0]
-            self.warn(f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: {reason}")
+            self._refuse(shapes, str(error).strip().split("\n")[0])
 
     def _capture(self, batch: TensorBatch) -> CapturedUpdate:
         """Record an update. Recording does not run it."""
@@ -96,6 +158,19 @@ class GraphedUpdates:
             values = self.update(own_batch)
             stacked = torch.stack([value.float() for value in values.values()])
         return CapturedUpdate(graph, own_batch, list(values), stacked)
+
+
+def remember_stream_and_generator() -> Callable[[], None]:
+    """Return a function that restores the GPU's stream and random generator, which a failed capture leaves in use."""
+    stream = torch.cuda.current_stream()
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    state = generator.clone_state()
+
+    def restore() -> None:
+        torch.cuda.set_stream(stream)
+        generator.graphsafe_set_state(state)
+
+    return restore
 
 
 def has_free_memory() -> bool:

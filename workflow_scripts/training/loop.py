@@ -262,7 +262,7 @@ def make_update(
     update = partial(update_weights, problem, optimiser, settings.clip_norm, autocast)
     if not graphed:
         return update
-    return GraphedUpdates(update, discard=optimiser.zero_grad, warn=warn)
+    return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.compiled)
 
 
 def update_weights(
