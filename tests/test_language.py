@@ -22,9 +22,9 @@ download draw drop embed encode enter escape estimate evaluate expand explain ex
 finish format forward generate get group has hash hide import infer intervene is iterate join judge keep learn limit
 list load locate lock log look make map mark mask match matches measure merge name normalise observe open pad pair
 parse perturb place pool predict prepare print project rank read rebuild receive record reduce refuse remap remove
-render replace report require resolve resume run sample save scale scatter score search select set shorten shuffle
-split spread stack start stop store suggest sum summarise tag to tokenise train try unpack update use validate verify
-write
+render replace report require resolve resume run sample save scale scatter score search select send set share shorten
+shuffle split spread stack start stop store suggest sum summarise tag to tokenise train try unpack update use
+validate verify write
 """
 # Interfaces that other code calls by these names, and formulas that are known by their names.
 NOUNS = {"main"}
