@@ -1,4 +1,4 @@
-"""Jobs that share a GPU: nvidia-smi and MPS are replaced by executables that answer, fail or print garbage."""
+"""Jobs that share a GPU: in the place of nvidia-smi and MPS, executables answer, fail or print garbage."""
 
 import os
 import signal
@@ -189,6 +189,7 @@ def test_a_daemon_that_runs_already_is_used_and_continues(project_with_job, tool
         os.kill(int(daemon.read_text()), signal.SIGKILL)
 
 
+@pytest.mark.quick_faults
 @pytest.mark.parametrize("fault", ["echo 'cannot bind the socket' >&2; exit 1", "exit 0"])
 def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeypatch):
     tools.add_smi(70, 30)
@@ -208,6 +209,7 @@ def test_where_mps_is_not_installed_a_line_says_so(project_with_job, tools):
     assert said_of_gpu(done)[1].startswith("nvidia-cuda-mps-control is not on PATH: jobs take turns on the GPU")
 
 
+@pytest.mark.quick_faults
 def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one(project_with_job, tools):
     tools.add_mps()
     demanding = project_with_job.reproduce(*GPU_PROFILE, "--config", "device=cuda", "--", REPORT)
@@ -221,6 +223,7 @@ def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one
     assert tools.read_calls() == []
 
 
+@pytest.mark.quick_faults
 def test_a_failed_job_ends_mps_too(project, tools):
     add_rule(project, "exit 3")
     tools.add_smi(70)

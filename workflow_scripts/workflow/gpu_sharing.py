@@ -280,14 +280,20 @@ def print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-@contextmanager
-def share_gpu(call: SnakemakeCall) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Yield the arguments and the environment with which the jobs of a call share a GPU.
+@dataclass(frozen=True)
+class GpuSetup:
+    """How Snakemake is called so that its jobs share a GPU."""
 
-    The arguments limit the number of jobs on the GPU, unless the call does. MPS runs during the
-    block, where it is installed: a daemon that is found is used, and continues; one that is started
-    here ends with the block. Without a GPU a line says so, and the jobs use the CPU. Raises
-    UserError if config.yaml demands a GPU.
+    arguments: list[str]
+    environment: dict[str, str]
+    has_gpu: bool
+
+
+def prepare_gpu(call: SnakemakeCall) -> GpuSetup:
+    """Choose the GPU of a call, and how many jobs share it, unless the call says so itself.
+
+    Without a GPU a line says so, and the jobs use the CPU. Raises UserError if config.yaml demands
+    a GPU.
     """
     environment = dict(os.environ)
     device = call.config.device
@@ -303,19 +309,16 @@ def share_gpu(call: SnakemakeCall) -> Iterator[tuple[list[str], dict[str, str]]]
         used = "CPU" if device == "auto" else device
         print_line(f"No GPU is used: {error}; trainings run on the {used}")
         # No job uses a GPU, so nothing limits their number but the cores.
-        yield limit_gpu_jobs(call, call.cores or 1), environment
-        return
+        return GpuSetup(limit_gpu_jobs(call, call.cores or 1), environment, has_gpu=False)
 
     count, reason = choose_job_count(load_catalogue(), call.config, gpu)
     if call.sets_gpu_jobs:
         count, reason = call.gpu_jobs or 1, "as --resources says"
-    arguments = limit_gpu_jobs(call, count)
     # By its UUID: a daemon numbers the GPUs of CUDA_VISIBLE_DEVICES again.
     environment["CUDA_VISIBLE_DEVICES"] = gpu.uuid
     others = "" if len(gpus) == 1 else f", one of {len(gpus)}; CUDA_VISIBLE_DEVICES chooses another"
     print_line(f"GPU {gpu.index}{others}: up to {count} jobs at once ({reason})")
-    with run_mps(environment) as jobs_environment:
-        yield arguments, jobs_environment
+    return GpuSetup(limit_gpu_jobs(call, count), environment, has_gpu=True)
 
 
 def limit_gpu_jobs(call: SnakemakeCall, count: int) -> list[str]:
@@ -327,7 +330,8 @@ def limit_gpu_jobs(call: SnakemakeCall, count: int) -> list[str]:
 def run_mps(environment: dict[str, str]) -> Iterator[dict[str, str]]:
     """Run MPS during the block, and yield the environment of processes that use it.
 
-    Where it cannot be had, a line says why.
+    A daemon that is found is used, and continues; one that is started here ends with the block.
+    Where there is no MPS, a line says why.
     """
     if not shutil.which(MPS_CONTROL):
         print_line(f"{MPS_CONTROL} is not on PATH: {TAKE_TURNS}")

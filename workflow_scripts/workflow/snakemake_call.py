@@ -113,7 +113,7 @@ def run_snakemake(
 
     After a signal, or at `stop_at`, Snakemake and its jobs are asked to stop by SIGINT, as by
     Ctrl-C: trainings save their state. At `kill_at` they are ended by SIGKILL. Times are those of
-    time.time(). `watch` is called every POLL_SECONDS.
+    time.monotonic(). `watch` is called every POLL_SECONDS.
     """
     # Its own process group receives signals from here only: a second Ctrl-C disturbs no saving.
     # close_fds: Snakemake inherits the lock of ./reproduce.
@@ -125,17 +125,27 @@ def run_snakemake(
         process_group=0,
         close_fds=False,
     )
-    stopping = False
-    while True:
-        try:
-            return process.wait(timeout=POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
-        watch()
-        now = time.time()
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # it may just have ended
-            if not stopping and (received or now >= stop_at):
-                stopping = True
-                os.killpg(process.pid, signal.SIGINT)
+    is_stopping = False
+    try:
+        while True:
+            try:
+                return process.wait(timeout=POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            watch()
+            now = time.monotonic()
+            if not is_stopping and (received or now >= stop_at):
+                is_stopping = True
+                send_to_group(process, signal.SIGINT)
             if now >= kill_at:
-                os.killpg(process.pid, signal.SIGKILL)
+                send_to_group(process, signal.SIGKILL)
+    finally:
+        if process.poll() is None:  # `watch` has failed
+            send_to_group(process, signal.SIGINT)
+            process.wait()
+
+
+def send_to_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to a process and its children, unless it has just ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
