@@ -7,6 +7,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow import time_limit
 from workflow_scripts.workflow.time_limit import (
     Job,
@@ -124,6 +125,21 @@ def test_times_that_nobody_measured_are_unknown():
     assert estimate_seconds(catalogue, config, machine, given) == 68
     estimate = make_estimate(catalogue, config, machine, is_done=lambda job: job is jobs[0])
     assert estimate(jobs[0]) == 0.0 and estimate(jobs[1]) is None
+
+
+def test_a_download_takes_as_long_as_it_is_large():
+    catalogue, config, machine = load_catalogue(), load_config(CONFIG), Machine("cpu", 1, 1.0)
+    source, model = (
+        load_sources()["scan/tasks_train_addprim_jump.txt"],
+        load_repositories()["openai-community/gpt2-large"],
+    )
+    jobs = [
+        Job("fetch", {"source": "scan/tasks_train_addprim_jump.txt"}, [], [], ""),
+        Job("fetch_model", {"model": "openai-community/gpt2-large"}, [], [], ""),
+    ]
+    estimates = [estimate_seconds(catalogue, config, machine, job) for job in jobs]
+    assert estimates == [time_limit.START_SECONDS + entry.bytes / 10e6 for entry in (source, model)]
+    assert estimates[1] > 60
 
 
 def test_an_evaluation_takes_as_long_as_those_of_other_seeds_in_this_folder(tmp_path, monkeypatch):

@@ -39,7 +39,9 @@ from workflow_scripts.workflow.time_limit import (
     read_jobs,
 )
 
-LOGGER = "--logger=terminal"  # ./reproduce adds it
+# Words that ./reproduce adds to the user's.
+LOGGER = "--logger=terminal"
+PLACEHOLDERS = ("scale=[]", "papers=[]")
 # For saving, exporting and ending: a share of the time limit between these seconds, and the time to
 # write the states of the trainings, each of about four checkpoints.
 END_SHARE, MIN_END_SECONDS, MAX_END_SECONDS = 1 / 20, 5, 30
@@ -231,7 +233,7 @@ class LimitedRun:
 
     def describe_rest(self, unfinished: list[OpenRun]) -> str:
         """Say in one line what is not finished, and how to continue."""
-        arguments = [word for word in self.words if word != LOGGER]
+        arguments = [word for word in self.words if word not in (LOGGER, *PLACEHOLDERS, "-n")]
         command = shlex.join(["./reproduce", *arguments])
         if not unfinished:
             return f"error: tables, figures or claims are not finished; continue with: {command}"
