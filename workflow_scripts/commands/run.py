@@ -1,0 +1,67 @@
+"""Run Snakemake in a limited time, or with jobs that share one GPU. ./reproduce calls this."""
+
+import argparse
+import os
+import sys
+import time
+from contextlib import nullcontext
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.workflow.gpu_sharing import prepare_gpu, run_mps
+from workflow_scripts.workflow.limited_run import LimitedRun
+from workflow_scripts.workflow.snakemake_call import collect_stop_signals, parse_call, run_snakemake
+from workflow_scripts.workflow.time_limit import parse_duration
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    share_gpu = "several jobs share the GPU, by MPS if it is there"
+    parser.add_argument("--share-gpu", action="store_true", help=share_gpu)
+    finish_within = "start only what can be finished in this time, such as 25m or 1h30m"
+    parser.add_argument("--finish-within", metavar="TIME", help=finish_within)
+    started = "when the time began, in seconds since 1970; now if not given"
+    parser.add_argument("--started", type=float, metavar="SECONDS", help=started)
+    weights = "with --finish-within: export the weights of finished runs, too"
+    parser.add_argument("--export-weights", action="store_true", help=weights)
+    arguments = "after --: arguments of Snakemake"
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run Snakemake, and exit with its code; after a signal n with 128 + n."""
+    if args.export_weights and args.finish_within is None:
+        raise UserError("--export-weights needs --finish-within, such as --finish-within 25m")
+    with collect_stop_signals() as received:
+        try:
+            code = run(args, received)
+        except UserError:
+            # A process that Ctrl-C has ended, too, is no error.
+            if not received:
+                raise
+            code = 1
+    sys.exit(128 + received[0] if received else code)
+
+
+def run(args: argparse.Namespace, received: list[int]) -> int:
+    """Run Snakemake as the arguments say, and return the exit code."""
+    started = time.time() if args.started is None else args.started
+    words = args.arguments[args.arguments[:1] == ["--"] :]
+    limit = parse_duration(args.finish_within) if args.finish_within is not None else None
+    call, environment, uses_mps = parse_call(words), dict(os.environ), False
+    if args.share_gpu:
+        setup = prepare_gpu(call)
+        call, environment = parse_call(setup.arguments), setup.environment
+        uses_mps = setup.has_gpu and not call.is_dry_run
+    limited = None
+    if limit is not None:
+        deadline = time.monotonic() + started + limit - time.time()
+        limited = LimitedRun(call, words, deadline, limit, args.export_weights, received)
+        if call.is_dry_run:
+            limited.print_plan()
+            return 0
+    with run_mps(environment) if uses_mps else nullcontext(environment) as environment:
+        if received:
+            return 1
+        if limited:
+            return limited.run(environment)
+        return run_snakemake(call.arguments, received, environment)

@@ -1,0 +1,151 @@
+"""Read the arguments of Snakemake as it does, and run it until it ends or is asked to stop."""
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.yaml_files import read_yaml_mapping
+from workflow_scripts.config.loading import load_config
+from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow.dry_run import read_overrides
+
+POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class SnakemakeCall:
+    """The arguments of a call, and what Snakemake reads from them and from its profiles."""
+
+    arguments: list[str]
+    targets: list[str]
+    config: Config  # of the scale of the targets
+    cores: int | None  # None: the jobs are submitted to a cluster
+    gpu_jobs: int | None  # limit of jobs that use the GPU; None: no limit
+    sets_gpu_jobs: bool  # whether the arguments, not a profile, have the limit
+    is_dry_run: bool
+    forces_jobs: bool  # whether finished jobs are run again
+
+
+def parse_call(arguments: list[str]) -> SnakemakeCall:
+    """Parse the arguments of Snakemake. Raises UserError with its message if it refuses them."""
+    from snakemake.cli import parse_args  # takes a second to import
+
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(messages):
+            _, parsed = parse_args(arguments)
+    except SystemExit as error:
+        last_line = messages.getvalue().strip().rpartition("\n")[2]
+        raise UserError(last_line.partition("error: ")[2] or last_line) from error
+    targets = list(map(str, parsed.targets or ()))
+    content = read_yaml_mapping(Path("config.yaml")) | read_overrides(parsed.config or [])
+    scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
+    if len(scales) == 1:
+        content["scale"] = scales.pop()
+    gpu = (parsed.resources or {}).get("gpu")
+    return SnakemakeCall(
+        arguments=arguments,
+        targets=targets,
+        config=load_config(content),
+        cores=parsed.cores,
+        gpu_jobs=gpu.value if gpu else None,
+        sets_gpu_jobs=find_gpu_word(arguments) is not None,
+        is_dry_run=bool(parsed.dryrun),
+        forces_jobs=bool(parsed.forceall or parsed.forcerun or parsed.touch),
+    )
+
+
+def find_gpu_word(arguments: list[str]) -> str | None:
+    """Return the word `gpu=N` of the arguments; None if they set no number of jobs on the GPU."""
+    for word in arguments:
+        if word.removeprefix("--resources=").startswith("gpu="):
+            return word
+    return None
+
+
+def set_gpu_jobs(arguments: list[str], count: int) -> list[str]:
+    """Return the arguments with `--resources gpu=<count>`, next to other resources if there are."""
+    word = f"gpu={count}"
+    if "--resources" in arguments:
+        place = arguments.index("--resources") + 1
+        return [*arguments[:place], word, *arguments[place:]]
+    # At the front, where an option follows: --resources takes every word up to the next option.
+    return ["--resources", word, *arguments]
+
+
+@contextmanager
+def collect_stop_signals() -> Iterator[list[int]]:
+    """Yield a list that receives the number of each SIGINT, SIGTERM or SIGHUP that arrives."""
+    received: list[int] = []
+
+    def add_number(number: int, _frame: object) -> None:
+        received.append(number)
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # which nohup sets
+        numbers.append(signal.SIGHUP)
+    before = [signal.signal(number, add_number) for number in numbers]
+    try:
+        yield received
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def run_snakemake(
+    arguments: list[str],
+    received: list[int],
+    environment: dict[str, str] | None = None,
+    stop_at: float = float("inf"),
+    kill_at: float = float("inf"),
+    watch: Callable[[], None] = lambda: None,
+) -> int:
+    """Run Snakemake, and return its exit code.
+
+    After a signal, or at `stop_at`, Snakemake and its jobs are asked to stop by SIGINT, as by
+    Ctrl-C: trainings save their state. At `kill_at` they are ended by SIGKILL. Times are those of
+    time.monotonic(). `watch` is called every POLL_SECONDS.
+    """
+    # Its own process group receives signals from here only: a second Ctrl-C disturbs no saving.
+    # close_fds: Snakemake inherits the lock of ./reproduce.
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        process_group=0,
+        close_fds=False,
+    )
+    is_stopping = False
+    try:
+        while True:
+            try:
+                return process.wait(timeout=POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            watch()
+            now = time.monotonic()
+            if not is_stopping and (received or now >= stop_at):
+                is_stopping = True
+                send_to_group(process, signal.SIGINT)
+            if now >= kill_at:
+                send_to_group(process, signal.SIGKILL)
+    finally:
+        if process.poll() is None:  # `watch` has failed
+            send_to_group(process, signal.SIGINT)
+            process.wait()
+
+
+def send_to_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to a process and its children, unless it has just ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,258 @@
+"""Choose the runs that can be finished in a limited time, by catalogue/step_times.csv.
+
+Times are seconds. All estimates are rather too long: a run that is left out can be started later,
+but one that is started and not finished is not exported.
+"""
+
+import re
+import statistics
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.paths import RECORDS
+from workflow_scripts.config.requested import list_primary_variants
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.workflow.step_times import STEP_TIMES, find_seconds_per_step
+
+# Start of a job: Python, torch, the model and the data.
+START_SECONDS = 8
+# A job on no run, such as the preparation of data. That of rule `prepare_large` is unknown.
+OTHER_SECONDS = 15
+DOWNLOADED_BYTES_PER_SECOND = 10e6
+# Training in relation to its updates alone: of 559 committed runs, 90% took less than 1.17 times.
+TRAINING_SHARE = 1.2
+# Scoring in relation to the updates of the training, where none was measured in this folder.
+SCORING_SHARES = {"evaluate": 0.15, "intervene": 0.5}
+# The same where given weights are scored, so that there is no training to compare with.
+GIVEN_WEIGHTS_SECONDS = 60
+# Rules with one job per run.
+RUN_RULES = ("train", *SCORING_SHARES)
+
+UNITS = {"h": 3600, "m": 60, "s": 1}
+
+
+def parse_duration(text: str) -> int:
+    """Parse a time such as 90s, 25m, 2h or 1h30m into seconds. Raises UserError for others."""
+    found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
+    if not found or not any(found.groups()):
+        raise UserError(f"--finish-within {text} is no time; give one such as 90s, 25m or 1h30m")
+    numbers = [int(number or 0) for number in found.groups()]
+    return sum(number * unit for number, unit in zip(numbers, UNITS.values(), strict=True))
+
+
+@dataclass(eq=False)
+class Job:
+    """A job that Snakemake would run."""
+
+    rule: str
+    wildcards: dict[str, str]
+    inputs: list[str]
+    outputs: list[str]
+    command: str
+    needed: list["Job"] = field(default_factory=list)  # the jobs whose outputs it reads
+
+    @property
+    def run(self) -> Run | None:
+        """The run that it trains, scores or intervenes on; None for other jobs."""
+        if self.rule not in RUN_RULES:
+            return None
+        names = [self.wildcards[name] for name in ("task", "method", "variant")]
+        return Run(*names, seed=int(self.wildcards["seed"].removeprefix("seed-")))
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRun:
+    """A run with jobs that are not done."""
+
+    run: Run
+    own_jobs: list[Job]  # on the run itself
+    all_jobs: list[Job]  # with those whose outputs they need, each after these
+    is_primary: bool  # whether a primary claim of an analysis plan rests on it
+
+
+def read_jobs(planned: Iterable[dict[str, Any]]) -> list[Job]:
+    """Read the jobs of a dry run."""
+    jobs = []
+    for entry in planned:
+        outputs, command = entry["output"], entry["command"] or ""
+        jobs.append(Job(entry["rule"], entry["wildcards"], entry["input"], outputs, command))
+    makers = {file: job for job in jobs for file in job.outputs}
+    for job in jobs:
+        needed = dict.fromkeys(makers[file] for file in job.inputs if file in makers)
+        job.needed = list(needed)
+    return jobs
+
+
+def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[Job]) -> list[OpenRun]:
+    """Return the runs of the jobs: first those of primary claims, claim by claim, seed by seed."""
+    own_jobs: dict[Run, list[Job]] = {}
+    for job in jobs:
+        if job.run:
+            own_jobs.setdefault(job.run, []).append(job)
+    claims = rank_primary_variants(catalogue, config)
+    runs = []
+    for run, own in own_jobs.items():
+        runs.append(OpenRun(run, own, list_with_needed(own), run.unseeded in claims))
+
+    def rank(open_run: OpenRun) -> tuple[int, int]:
+        claim = claims.get(open_run.run.unseeded, len(claims))
+        return claim, open_run.run.seed
+
+    return sorted(runs, key=rank)
+
+
+def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[tuple[str, str, str], int]:
+    """Return variant -> place of the first primary claim that it decides, in the papers' order."""
+    numbers: dict[tuple[str, str, str], int] = {}
+    count = 0
+    for key in config.papers:
+        paper = catalogue.papers[key]
+        for entry in paper.plan.primary if paper.plan else ():
+            for variant in list_primary_variants(paper, entry):
+                numbers.setdefault(variant, count)
+            count += 1
+    return numbers
+
+
+def list_with_needed(jobs: list[Job]) -> list[Job]:
+    """Return the jobs and all that they need, directly or not, each after those that it needs."""
+    found: dict[Job, None] = {}
+
+    def add(job: Job) -> None:
+        for needed in job.needed:
+            if needed not in found:
+                add(needed)
+        found[job] = None
+
+    for job in jobs:
+        add(job)
+    return list(found)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the jobs run on."""
+
+    device: str
+    slots: int  # jobs at once
+    slowdown: float  # of an update, in relation to a training that is alone
+
+
+def estimate_seconds(
+    catalogue: Catalogue,
+    config: Config,
+    machine: Machine,
+    job: Job,
+) -> float | None:
+    """Estimate the time of a job. Return None if it is unknown."""
+    if job.rule == "prepare_large":
+        return None
+    if job.rule in ("fetch", "fetch_model"):
+        return estimate_download_seconds(job)
+    if job.rule not in (*RUN_RULES, "search"):
+        return OTHER_SECONDS
+    if job.rule in SCORING_SHARES:
+        measured = measure_earlier_jobs(job)
+        if measured is not None:
+            return measured
+
+    if job.run and job.run.weights:
+        return START_SECONDS + GIVEN_WEIGHTS_SECONDS
+    scale = job.wildcards["scale"]
+    run = job.run or Run(**select_variant(job), seed=0)
+    seconds_per_step = find_seconds_per_step(read_csv(STEP_TIMES), run, scale, machine.device)
+    if seconds_per_step is None:
+        return None
+    spec = resolve_run(catalogue, run, scale, config.precision)
+    steps = spec["training"]["max_steps"]
+    update_seconds = seconds_per_step * machine.slowdown
+    if job.rule == "train":
+        remaining = max(steps - count_saved_steps(job), 0)
+        return START_SECONDS + TRAINING_SHARE * remaining * update_seconds
+    if job.rule == "search":
+        search = spec["search"]
+        trials = len(search["learning_rate"]) * len(search["batch_sentences"])
+        return START_SECONDS + TRAINING_SHARE * trials * steps * update_seconds
+    return START_SECONDS + SCORING_SHARES[job.rule] * steps * update_seconds
+
+
+def estimate_download_seconds(job: Job) -> float | None:
+    """Estimate the time of a download; None if the size is unknown."""
+    if job.rule == "fetch":
+        size = load_sources()[job.wildcards["source"]].bytes
+    else:
+        size = load_repositories()[job.wildcards["model"]].bytes
+    return None if size is None else START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
+
+
+def select_variant(job: Job) -> dict[str, str]:
+    """Return task, method and variant of a job."""
+    return {name: job.wildcards[name] for name in ("task", "method", "variant")}
+
+
+def measure_earlier_jobs(job: Job) -> float | None:
+    """Return the median time of this job on other seeds in this folder; None if there was none."""
+    pattern = RECORDS[job.rule].format(**{**job.wildcards, "seed": "seed-*"})
+    seconds = [read_json(record)["seconds"] for record in Path().glob(pattern)]
+    return statistics.median(seconds) if seconds else None
+
+
+def count_saved_steps(job: Job) -> int:
+    """Return the step of the newest saved state of a training; 0 if there is none."""
+    found = re.search(r" --state[ =]'?([^\s']+)", job.command)
+    if not found:
+        return 0
+    names = [path.name.removeprefix("step-") for path in Path(found[1]).glob("step-*")]
+    return max((int(name) for name in names if name.isdecimal()), default=0)
+
+
+def choose_runs(
+    runs: list[OpenRun], estimate: Callable[[Job], float | None], slots: int, limit: float
+) -> tuple[list[OpenRun], float]:
+    """Return the runs that end within `limit` seconds, and when the last of them ends.
+
+    They are taken in their order. The jobs of a run start in the first free slot when what it needs
+    is done. A run that would end too late, or of which a time is unknown, is left out.
+    """
+    chosen = []
+    free_from = [0.0] * slots
+    ends: dict[Job, float] = {}
+    for run in runs:
+        new_free_from, new_ends = list(free_from), dict(ends)
+        for job in run.all_jobs:
+            seconds = estimate(job)
+            if seconds is None:
+                break
+            if job not in new_ends:
+                slot = new_free_from.index(min(new_free_from))
+                ready = max((new_ends[needed] for needed in job.needed), default=0.0)
+                new_ends[job] = max(new_free_from[slot], ready) + seconds
+                new_free_from[slot] = new_ends[job]
+        else:
+            if max(new_ends[job] for job in run.own_jobs) <= limit:
+                chosen.append(run)
+                free_from, ends = new_free_from, new_ends
+    return chosen, max(ends.values(), default=0.0)
+
+
+def make_estimate(
+    catalogue: Catalogue, config: Config, machine: Machine, is_done: Callable[[Job], bool]
+) -> Callable[[Job], float | None]:
+    """Return a function that estimates each job once; one that is done takes no time."""
+    known: dict[Job, float | None] = {}
+
+    def estimate(job: Job) -> float | None:
+        if is_done(job):
+            return 0.0
+        if job not in known:
+            known[job] = estimate_seconds(catalogue, config, machine, job)
+        return known[job]
+
+    return estimate
