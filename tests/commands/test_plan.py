@@ -15,7 +15,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow import resources
-from workflow_scripts.workflow.step_times import estimate_checkpoint_bytes, estimate_hours, find_seconds_per_step
+from workflow_scripts.workflow.step_times import StepTime, estimate_checkpoint_bytes, estimate_hours, find_step_time
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,8 @@ def write_run(project: Path, name: str, device: str, seconds: float) -> None:
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "checkpoint/model.safetensors").write_bytes(b"x" * 2_000_000)
     gpu = 3_000_000_000 if device == "cuda" else None
-    record = {"device": device, "cpu": "x86", "seconds_per_step": seconds, "peak_gpu_memory_bytes": gpu}
+    record = {"device": device, "precision": "fp32", "cpu": "x86", "seconds_per_step": seconds}
+    record |= {"peak_gpu_memory_bytes": gpu, "gpu_processes": 3 if gpu else None}
     (folder / "record.json").write_text(json.dumps(record))
     spec = resolve_run(load_catalogue(), name, "demo")
     (folder / "run.json").write_text(json.dumps({"scale": "demo", "spec": spec}))
@@ -82,7 +83,7 @@ def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
     measured = {"seconds_per_step": str(seconds), "checkpoint_bytes": str(checkpoint), "gpu_bytes": ""}
-    return {"scale": scale, **names, "device": "cpu", **measured}
+    return {"scale": scale, **names, "device": "cpu", "precision": "fp32", "processes": "", **measured}
 
 
 def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale():
@@ -98,7 +99,8 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     ]
 
     def seconds(name: str, scale: str = "full", device: str = "cpu") -> float | None:
-        return find_seconds_per_step(times, Run(*name.split("/"), seed=1), scale, device)
+        step_time = find_step_time(times, Run(*name.split("/"), seed=1), scale, device)
+        return step_time and step_time.seconds
 
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
     assert seconds("scan-jump-x2/sq-transformer/sal", "small") == 0.5
@@ -110,6 +112,26 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
     assert [estimate_checkpoint_bytes(times, run, "full") for run in runs] == [41, None]
+
+
+def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu():
+    row = recorded("scan-jump-x2/sq-transformer/sal", 0.06) | {"device": "cuda", "processes": "15"}
+    times = [row, row | {"precision": "tf32", "processes": "1", "seconds_per_step": "0.01"}]
+    run = Run("scan-jump-x2", "sq-transformer", "sal", 1)
+    assert find_step_time(times, run, "full", "cuda") == StepTime(0.06, 15)
+    assert find_step_time(times, run, "full", "cuda", "tf32") == StepTime(0.01, 1)
+    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(pytest.approx(0.035), 8)  # of all
+
+
+def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):
+    row = {**recorded("scan-jump-x2/transformer/default", 0.5), "device": "cuda", "processes": "15", "cpu": "x86"}
+    with open("catalogue/step_times.csv", "w", newline="") as stream:
+        writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
+        writer.writeheader()
+        writer.writerow(row)
+    run = Run("scan-jump-x2", "transformer", "default", 1)
+    hours, _ = estimate_hours(load_catalogue(), [run], "full", "fp32", "cuda")
+    assert hours == pytest.approx(0.5 * 100_000 / 15 / 3600)
 
 
 def test_a_model_of_another_size_is_no_record_of_the_scale(project: Path, capsys: pytest.CaptureFixture[str]):

@@ -39,7 +39,15 @@ def set_step_times(project: Project, **seconds: float) -> None:
     for method, number in seconds.items():
         method, variant = ("sq-transformer", "sal") if method == "sal" else (method, "default")
         for device in ("cpu", "cuda"):
-            row = {"scale": "demo", "task": "scan-jump-x2", "method": method, "variant": variant, "device": device}
+            row = {
+                "scale": "demo",
+                "task": "scan-jump-x2",
+                "method": method,
+                "variant": variant,
+                "device": device,
+                "precision": "fp32",
+                "processes": "",
+            }
             rows.append(row | {"seconds_per_step": str(number), "checkpoint_bytes": "140456"})
     write_csv(file, STEP_TIME_COLUMNS, rows)
 

@@ -42,9 +42,9 @@ from workflow_scripts.workflow.step_times import (
 )
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
-NAMES = ("scale", "task", "method", "variant", "device")
-MADE = ("device", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
-STEP_TIME_COLUMNS = (*NAMES, "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
+NAMES = ("scale", "task", "method", "variant", "device", "precision")
+MADE = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "gpu_processes", "cpu")
+STEP_TIME_COLUMNS = (*NAMES, "processes", "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
 WIDTH = 100  # columns, if the terminal does not report its width
 
 
@@ -111,14 +111,16 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
         if select_sizes(spec) != select_sizes(resolve_run(catalogue, name, run["scale"])):
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
-        key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"])
-        measured[key].append((made["seconds_per_step"], size, made["peak_gpu_memory_bytes"] or "", made["cpu"]))
+        key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"], made["precision"])
+        processes = made["gpu_processes"] or ""
+        gpu_bytes = made["peak_gpu_memory_bytes"] or ""
+        measured[key].append((processes, made["seconds_per_step"], size, gpu_bytes, made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
     rows: dict[Any, dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)}
     for key, runs in measured.items():
-        seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
-        values = (*key, f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
+        processes, seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
+        values = (*key, max(processes), f"{statistics.median(seconds):.4g}", max(sizes_of), max(gpu), cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
     write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[key] for key in sorted(rows)])
     print(f"{len(measured)} step times written to {STEP_TIMES}")

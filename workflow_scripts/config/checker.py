@@ -1,6 +1,7 @@
 """Find every problem of config.yaml, catalogue/ and papers/ before anything runs, each with its file and line."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -42,7 +43,7 @@ def find_problems(root: str | Path = ".") -> list[str]:
     problems = Problems()
     with problems.collect():
         load_config(root=root)
-    catalogue = read_catalogue(str(root))
+    catalogue = read_catalogue(str(root), os.getcwd())
     problems.add(*catalogue.problems.lines)
     _check_tasks(catalogue, problems)
     _check_runs(catalogue, problems)

@@ -1,5 +1,6 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
+import os
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -46,14 +47,14 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
 
 def load_catalogue(root: str | Path = ".") -> Catalogue:
     """Read and cross-check catalogue/ and papers/. Raises UserError with every problem, each with file and line."""
-    catalogue = read_catalogue(str(root))
+    catalogue = read_catalogue(str(root), os.getcwd())
     catalogue.problems.check_empty()
     return catalogue
 
 
 @lru_cache(maxsize=8)
-def read_catalogue(folder: str) -> Catalogue:
-    """Read what is right of catalogue/ and papers/, once for all calls."""
+def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
+    """Read what is right of catalogue/ and papers/, once for all calls from one current folder."""
     root, problems = Path(folder), Problems()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
     scales, units = {}, None

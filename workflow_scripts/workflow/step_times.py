@@ -1,32 +1,41 @@
 """Estimate training hours, checkpoint sizes and GPU memory from catalogue/step_times.csv, the measured step times."""
 
 import statistics
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import read_precision, resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 
 
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds of an update in each of `processes` trainings that shared a device, or a core."""
+
+    seconds: float
+    processes: int = 1
+
+
 def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
-    """Estimate the training hours on one CPU thread, or on one device of another kind.
+    """Estimate the training hours on one CPU thread, or on one device of another kind, which trainings may share.
 
     The second value is the number of runs without a recorded step time; the estimate leaves them out.
     """
     times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
     for run in (run for run in runs if not run.weights):
-        seconds = find_seconds_per_step(times, run, scale, device)
-        training = resolve_run(catalogue, run, scale, precision)["training"]
-        steps = (training["torch_threads"] if device == "cpu" else 1) * training["max_steps"]
-        if seconds is not None:
-            total += seconds * steps / 3600
-        else:
+        step_time = find_step_time(times, run, scale, device, precision)
+        if step_time is None:
             unknown += 1
+            continue
+        training = resolve_run(catalogue, run, scale, precision)["training"]
+        threads = training["torch_threads"] if device == "cpu" else 1
+        total += threads * training["max_steps"] * step_time.seconds / step_time.processes / 3600
     return total, unknown
 
 
@@ -43,14 +52,25 @@ def _format_rounded(number: float) -> str:
     return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
 
 
-def find_seconds_per_step(times: list[dict[str, str]], run: Run, scale: str, device: str) -> float | None:
-    """Return the recorded seconds per step of this run, else of similar runs; None if unknown."""
+def find_step_time(
+    times: list[dict[str, str]], run: Run, scale: str, device: str, precision: str = "auto"
+) -> StepTime | None:
+    """Return the recorded step time of this run, else of similar runs; None if unknown.
+
+    Of each group of rows those in the run's precision count, if there are any.
+    """
     same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
     alike = [row for row in same if is_alike(row, run)]
     for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
         found = [row for row in rows if all(row[name] == getattr(run, name) for name in names)]
-        if found:
-            return statistics.median(float(row["seconds_per_step"]) for row in found)
+        if not found:
+            continue
+        wanted = read_precision(resolve_run(load_catalogue(), run, scale, precision))
+        in_precision = [row for row in found if row["precision"] == wanted] or found
+        return StepTime(
+            statistics.median(float(row["seconds_per_step"]) for row in in_precision),
+            round(statistics.median(int(row["processes"] or 1) for row in in_precision)),
+        )
     return None
 
 
