@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
 from workflow_scripts.config.display_schema import list_cells
+from workflow_scripts.tasks.settings import Precision
 
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
@@ -110,6 +111,7 @@ class AnalysisPlan(StrictModel):
     seeds: PlannedSeeds
     pilots: Pilots
     quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
+    precision: Precision = Field("fp32", description="Of its trainings; in another one there is no verdict.")
     draws: int | None = Field(None, gt=1, description="Draws of an intervention over which each score is averaged.")
     primary: list[PrimaryClaim] = Field(min_length=1)
     secondary: list[str] = Field([], description="Claims named in advance that have no verdict in the headline.")

@@ -38,8 +38,9 @@ def claim(relation="greater", at_least=0, left="d/New/J/m", right="d/Plain/J/m",
     return Claim.model_validate(entry | {"relation": relation, "at_least": at_least} | more)
 
 
-def judged(claims, cells, verdicts=True, plan=None):
-    return judge_claims(claims, {found.key: found for found in cells}, verdicts, "small", "papers/p/claims.yaml", plan)
+def judged(claims, cells, verdicts=True, plan=None, precisions=None):
+    by_key = {found.key: found for found in cells}
+    return judge_claims(claims, by_key, verdicts, "small", "papers/p/claims.yaml", plan, precisions or {})
 
 
 def around(middle, half, n=4):
@@ -419,6 +420,15 @@ def test_no_loss_has_one_limit():
     for (low, high), verdict in expected.items():
         (outcome,) = judged([claim("no_gain", 2)], at_90(-high, -low), plan=no_loss)
         assert (outcome.interval, outcome.verdict) == (pytest.approx((low, high)), verdict)
+
+
+def test_a_primary_claim_in_another_precision_than_the_plan_s_has_no_verdict():
+    cells = at_90(6, 9)
+    assert judged([claim()], cells, plan=plan())[0].verdict == "reproduced"
+    (outcome,) = judged([claim()], cells, plan=plan(), precisions={"c": "tf32"})
+    assert (outcome.verdict, outcome.reason) == ("no verdict", "a run was trained in tf32; the plan says fp32")
+    (other,) = judged([claim()], cells, plan=plan(), precisions={"another": "tf32"})
+    assert other.verdict == "reproduced"
 
 
 def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():

@@ -1,13 +1,17 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from workflow_scripts.common.files import format_csv, write_atomically
+from workflow_scripts.common.files import format_csv, read_mapping, write_atomically
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_claimed_displays, select_display_runs
+from workflow_scripts.config.paths import run_folder
+from workflow_scripts.config.requested import list_planned_runs
+from workflow_scripts.config.specs import read_precision
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.verdicts import judge_claims
@@ -28,7 +32,23 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
     for name, entry in select_claimed_displays(paper).items():
         table = parse_as(TableDisplay, entry, f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
-    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan)
+    others = find_other_precisions(paper, results) if paper.plan and paper.plan.scale == scale else {}
+    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan, others)
+
+
+def find_other_precisions(paper: Paper, results: Path) -> dict[str, str]:
+    """Return the primary claims with a run that was not trained in the precision of the plan, and that precision."""
+    found = {}
+    for entry in paper.plan.primary if paper.plan else ():
+        for run in list_planned_runs(paper, entry):
+            trained = replace(run.training, task=run.weights) if run.weights not in (None, START) else run.training
+            file = results / run_folder(trained) / "run.json"
+            if not file.exists():
+                continue
+            precision = read_precision(read_mapping(file, "spec")["spec"])
+            if precision != paper.plan.precision:
+                found[entry.claim] = precision
+    return found
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:

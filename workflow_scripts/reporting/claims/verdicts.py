@@ -1,6 +1,8 @@
 """Verdicts on claims, from the interval of the effect in the claimed direction."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
@@ -29,15 +31,26 @@ QUARTER = 0.25  # of the published effect: less than this above the margin count
 
 
 def judge_claims(
-    claims: list[Claim], cells: dict[str, Cell], verdicts: bool, scale: str, file: str, plan: AnalysisPlan | None = None
+    claims: list[Claim],
+    cells: dict[str, Cell],
+    verdicts: bool,
+    scale: str,
+    file: str,
+    plan: AnalysisPlan | None = None,
+    other_precisions: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Judge every claim of a paper on its `cells`. At a scale without `verdicts`, effects are shown but not judged.
 
     The primary claims of the scale's `plan` are judged on its seeds by its limits. All others are exploratory, with q
-    values among themselves. Raises UserError with `file` for a claim about an unknown cell or claim.
+    values among themselves. A primary claim of `other_precisions` has a run that was trained in a precision that is not
+    the plan's, and so no verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
     """
     planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
     found = [_measure(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
+    for i, one in enumerate(found):
+        precision = other_precisions.get(one.claim.claim)
+        if plan and precision and _is_undecided(one):
+            found[i] = replace(one, reason=f"a run was trained in {precision}; the plan says {plan.precision}")
     if not verdicts:
         reason = f"the {scale} scale gives no verdict"
         return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
