@@ -32,7 +32,7 @@ RUNS = {
 
 @contextmanager
 def package_of(checkout: Path) -> Iterator[None]:
-    """Let imports of the package in this block find the package of a checkout, beside one that is imported already."""
+    """Let imports of the package in this block find the package of a checkout, and not one that is imported already."""
     others = {name: module for name, module in sys.modules.items() if name.split(".")[0] == PACKAGE}
     for name in others:
         del sys.modules[name]

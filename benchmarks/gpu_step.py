@@ -2,7 +2,7 @@
 
     .venv/bin/python -m benchmarks.gpu_step [--seconds 3]
 
-Beside each time stands the bound: the larger of FLOPs over the measured rate of matrix products, and bytes over the
+Each time comes with its bound: the larger of FLOPs over the measured rate of matrix products, and bytes over the
 measured bandwidth. Bytes are counted as the operations are written, each reading its inputs and writing its results
 once; compiled layers need fewer.
 """

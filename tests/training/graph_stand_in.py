@@ -83,4 +83,4 @@ def graphs_on_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**10, 10**10))
-    monkeypatch.setattr(graphs, "remember_stream_and_generator", lambda: lambda: None)
+    monkeypatch.setattr(graphs, "keep_stream_and_generator", lambda: lambda: None)

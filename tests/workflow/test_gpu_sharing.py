@@ -164,7 +164,7 @@ def test_mps_runs_while_the_jobs_do(project_with_job, tools):
     tools.add_smi(70, noise=NOISE)
     tools.add_mps()
     done = project_with_job.make(*GPU_PROFILE, REPORT)
-    assert said_of_gpu(done) == ["GPU 0: up to 3 jobs at once (more would not be faster)"]
+    assert said_of_gpu(done) == [f"GPU 0: up to {WITH_GRAPHS.processes} jobs at once (more would not be faster)"]
     seen = (project_with_job.root / REPORT).read_text()
     assert "CUDA_VISIBLE_DEVICES=GPU-0a2b-0c3d\n" in seen
     assert f"CUDA_MPS_PIPE_DIRECTORY={tools.folder}/recompose-mps-" in seen
@@ -196,7 +196,8 @@ def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeyp
     tools.add_mps(fault)
     done = project_with_job.make(*GPU_PROFILE, REPORT)
     chosen, without = said_of_gpu(done)
-    assert chosen.startswith("GPU 0, one of 2; CUDA_VISIBLE_DEVICES chooses another: up to 3 jobs at once")
+    count = f"up to {WITH_GRAPHS.processes} jobs at once"
+    assert chosen.startswith(f"GPU 0, one of 2; CUDA_VISIBLE_DEVICES chooses another: {count}")
     reason = "cannot bind the socket" if "bind" in fault else "no message"
     assert without == f"MPS did not start ({reason}): jobs take turns on the GPU, which is slower than with MPS"
     assert "CUDA_MPS" not in (project_with_job.root / REPORT).read_text()

@@ -44,7 +44,7 @@ class WaitDetector(TorchDispatchMode):
 
 
 def describe_wait(func: Any, args: Any, result: Any) -> str | None:
-    """Return why the GPU's result is needed, or has to be sent, before the program can go on; None if it is not."""
+    """Return why the GPU's result is needed, or has to be sent, before the program continues; None if it is not."""
     name = func._overloadpacket.__name__
     if name.startswith(WAITING):
         return f"{name} depends on the data"
@@ -71,7 +71,7 @@ class CapturedUpdate:
     names: list[str]
     values: Tensor
 
-    def replay(self, batch: TensorBatch) -> dict[str, Tensor]:
+    def repeat(self, batch: TensorBatch) -> dict[str, Tensor]:
         """Repeat the update for another batch of the same shapes, and return its values."""
         for name, tensor in list_tensors(self.batch).items():
             tensor.copy_(getattr(batch, name), non_blocking=True)
@@ -119,7 +119,7 @@ class GraphedUpdates:
         if shapes not in self.captured and shapes not in self.refused:
             self._try_to_capture(shapes, batch)
         if shapes in self.captured:
-            return self.captured[shapes].replay(batch)
+            return self.captured[shapes].repeat(batch)
         return self.update(batch)
 
     def _update_first(self, shapes: Shapes, batch: TensorBatch) -> dict[str, Tensor]:
@@ -141,7 +141,7 @@ class GraphedUpdates:
         if len(self.captured) == MAX_GRAPHS or not has_free_memory():
             self.refused.add(shapes)
             return
-        restore = remember_stream_and_generator()
+        restore = keep_stream_and_generator()
         try:
             self.captured[shapes] = self._capture(batch)
         except RuntimeError as error:  # of CUDA; torch.OutOfMemoryError is one, too
@@ -160,7 +160,7 @@ class GraphedUpdates:
         return CapturedUpdate(graph, own_batch, list(values), stacked)
 
 
-def remember_stream_and_generator() -> Callable[[], None]:
+def keep_stream_and_generator() -> Callable[[], None]:
     """Return a function that restores the GPU's stream and random generator, which a failed capture leaves in use."""
     stream = torch.cuda.current_stream()
     generator = torch.cuda.default_generators[torch.cuda.current_device()]

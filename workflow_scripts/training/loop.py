@@ -65,7 +65,7 @@ class StepTimer:
         self.interval_start = time.monotonic()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Leave the time of a block out."""
         paused_at = time.monotonic()
         yield
@@ -227,14 +227,14 @@ def train(
             if last or (settings.selection and state.step % settings.validate_every == 0):
                 collect_logged_values(rows, state)
                 reporter.set_stage("validate")
-                with timer.paused():
+                with timer.pause():
                     reporter.update_values(validate(problem, settings, folder, state))
                 reporter.set_stage("train")
             stop = signals.first
             if last or stop or saver.is_due():
                 collect_logged_values(rows, state)
                 reporter.set_stage("save")
-                with timer.paused():
+                with timer.pause():
                     saver.save(model, optimiser)
                 reporter.set_stage("train")
                 stop = signals.first  # it may have arrived meanwhile
@@ -307,7 +307,7 @@ def log_means(state: TrainingState, rate: float) -> dict[str, float]:
     return {"loss": means["loss"]}
 
 
-def without_compiling(settings: Training) -> AbstractContextManager[Any]:
+def stop_compiling(settings: Training) -> AbstractContextManager[Any]:
     """Return a context in which compiled layers run as they are written: decoding has too many shapes to compile."""
     return torch.compiler.set_stance("force_eager") if settings.compiled else nullcontext()
 
@@ -323,7 +323,7 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: T
         return {}
     metric, tie_break = settings.selection["metric"], problem.tie_break_metric
     problem.model.eval()
-    with torch.no_grad(), compute_in_fp32(), without_compiling(settings):
+    with torch.no_grad(), compute_in_fp32(), stop_compiling(settings):
         values = problem.validate(problem.model)
     problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
