@@ -188,7 +188,14 @@ def make_results(root: Path) -> None:
         spec = resolve_run(load_catalogue(), name, "small")
         made = {"run": name, "scale": "small", "protocol": "reduced", "spec": spec, "steps": 1, "parameters": 2}
         write_json(results / "runs" / name / "run.json", made)
-        cost = {"seconds_per_step": 1.0, "peak_gpu_memory_bytes": None, "cpu": "x", "device": "cpu", "seconds": 1.0}
+        cost = {
+            "seconds_per_step": 1.0,
+            "precision": "fp32",
+            "peak_gpu_memory_bytes": None,
+            "cpu": "x",
+            "device": "cpu",
+            "seconds": 1.0,
+        }
         write_json(results / "runs" / name / "record.json", cost | {"device_name": "x"})
         (results / "runs" / name / "checkpoint").mkdir()
         (results / "runs" / name / "checkpoint/model.safetensors").touch()

@@ -334,3 +334,57 @@ def test_a_signal_during_a_save_ends_with_that_state(tmp_path):
         save_in(store, save_every=0, steps=40)
     assert (stop.value.step, store.steps) == (1, (1,))
     assert store.list_saved_states()[0].name == "step-1"
+
+
+def test_validations_between_two_saves_cost_no_state_and_lose_no_best_weights(tmp_path):
+    """The state is saved by time: here at the stop and at the end alone, after several validations."""
+    settings = SETTINGS.model_copy(update={"validate_every": 2})
+    scores = {2: 1.0, 4: 5.0, 6: 2.0, 8: 3.0, 10: 4.0, 12: 0.0}
+    seen = {}
+    store = Saves(tmp_path, {})
+
+    def train_until(stop: int | None) -> TrainingState:
+        model = Line()
+        first = store.load(Line(), build_optimiser(Line(), settings)).step if store.list_saved_states() else 0
+        steps = iter(sorted(step for step in scores if step > first))
+
+        def validate(validated: nn.Module) -> dict[str, float]:
+            step = next(steps)
+            seen[step] = validated.weight.detach().clone()
+            return {"score": scores[step]}
+
+        objective = stopped_at(stop - first) if stop else squared_error
+        with Reporter("run", 12, "none") as reporter:
+            return train(Problem(model, objective, BATCHES, validate), settings, SEED, CPU, store, reporter, 60)
+
+    with pytest.raises(StopRequested):
+        train_until(7)
+    assert store.steps == (7,)
+    assert torch.equal(load_file(store.locate_best(CHOSEN, 4))["weight"], seen[4])
+    state = train_until(None)
+    assert store.steps == (7, 12)
+    assert chosen(state) == (4, 5.0)
+    assert torch.equal(load_file(store.locate_best(CHOSEN, 4))["weight"], seen[4])
+
+
+def test_step_times_are_steady_after_the_first_epochs_of_a_process(tmp_path, monkeypatch):
+    """Epochs have 5 batches, intervals 4 updates. An update takes 10 s in the first two epochs, then 1 s."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    made = 0
+
+    def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
+        nonlocal now, made
+        made += 1
+        now += 10.0 if made <= 10 else 1.0
+        return squared_error(model, batch)
+
+    def validate(_model: nn.Module) -> dict[str, float]:
+        nonlocal now
+        now += 1000.0
+        return {"score": 0.0}
+
+    settings = SETTINGS.model_copy(update={"max_steps": 24})
+    state, _ = run(Problem(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
+    assert state.interval_seconds == pytest.approx([10, 10, 5.5, 1, 1, 1])
+    assert state.steady_seconds == pytest.approx([1, 1, 1])

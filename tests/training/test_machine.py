@@ -62,7 +62,7 @@ def test_processes_on_the_gpu_are_counted_without_the_server_of_mps(answer, coun
 def test_on_a_cpu_no_gpu_process_is_counted_and_tf32_is_refused_in_one_line():
     cpu = torch.device("cpu")
     assert torch.cuda.is_available() or count_gpu_processes() is None
-    with pytest.raises(UserError, match="^precision tf32: a cpu device has no TF32; use precision: fp32$"):
+    with pytest.raises(UserError, match=r"^precision tf32: a cpu device has no TF32; use precision: fp32$"):
         set_precision("tf32", cpu)
     set_precision("bf16", cpu)
     assert torch.get_float32_matmul_precision() == "highest"

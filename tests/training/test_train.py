@@ -74,6 +74,7 @@ def test_it_writes_weights_history_and_facts_and_removes_its_state(toy):
     (attempt,) = record["attempts"]
     assert (attempt["first_step"], attempt["last_step"], attempt["started"]) == (1, 60, record["started"])
     assert all(attempt[name] == record[name] for name in ("peak_memory_bytes", "cpu_seconds"))
+    assert attempt["gpu_processes"] is None and record["gpu_processes"] is None
     weights = load_file(toy / "out/checkpoint/model.safetensors")
     assert run["parameters"] == sum(tensor.numel() for tensor in weights.values())
 
@@ -223,7 +224,7 @@ def refused(capsys, toy: Path, tmp_path: Path, *parts: str, **places: Path | dic
     [
         ({"max_steps": -1}, ["training.max_steps", "greater than 0"]),
         ({"batch_token": 3}, ["unknown key 'training.batch_token'", "did you mean 'batch_tokens'"]),
-        ({"precision": "fp8"}, ["training.precision", "'fp32' or 'bf16'"]),
+        ({"precision": "fp8"}, ["training.precision", "'fp32', 'tf32' or 'bf16'"]),
         ({"validation": {"split": "valid", "metric": "accuracy"}}, ["training.validation", "exact_match"]),
         ({"validation": {"split": "dev", "metric": "exact_match"}}, ["dev.parquet does not exist"]),
         ({"validation": "none", "also_keep": ["test"]}, ["also_keep names a split, and validation none"]),

@@ -43,7 +43,7 @@ from workflow_scripts.workflow.step_times import (
 from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 NAMES = ("scale", "task", "method", "variant", "device", "precision")
-MADE = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "gpu_processes", "cpu")
+MADE = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
 STEP_TIME_COLUMNS = (*NAMES, "processes", "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
 WIDTH = 100  # columns, if the terminal does not report its width
 
@@ -112,7 +112,7 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
         key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"], made["precision"])
-        processes = made["gpu_processes"] or ""
+        processes = made.get("gpu_processes") or ""  # absent in records of earlier versions
         gpu_bytes = made["peak_gpu_memory_bytes"] or ""
         measured[key].append((processes, made["seconds_per_step"], size, gpu_bytes, made["cpu"]))
     if not measured:
