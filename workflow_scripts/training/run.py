@@ -59,7 +59,9 @@ def add_objective(problem: Problem, section: dict[str, Any]) -> Problem:
         return problem
     module = importlib.import_module(f"workflow_scripts.objectives.{section['name']}.objective")
     loss = module.build(drop_name(section), problem.loss)
-    return replace(problem, loss=loss, capturable=problem.capturable and module.CAPTURABLE)
+    # An objective that does not say that its updates can be graphs may have sizes that depend on the data.
+    capturable = problem.capturable and getattr(module, "CAPTURABLE", False)
+    return replace(problem, loss=loss, capturable=capturable)
 
 
 def compile_layers(problem: Problem, device: torch.device) -> None:
