@@ -102,7 +102,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         batches,
         validate,
         save_extra_files,
-        capturable=model.capturable,
+        capturable=getattr(model, "capturable", False),  # a model of your own may not say it
         compilable=list_compilable(model),
     )
 
