@@ -173,6 +173,7 @@ def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(
     assert not list((project.root / ".snakemake").glob("locks/*"))
 
 
+@pytest.mark.faults
 def test_a_failed_run_is_tried_once_and_the_others_are_exported(project: Project):
     project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 4,")
     set_step_times(project, transformer=0.01, sal=0.01)

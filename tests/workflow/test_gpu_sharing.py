@@ -233,8 +233,13 @@ def test_a_failed_job_ends_mps_too(project, tools):
     assert done.returncode == 1 and "quit" in tools.read_calls() and not tools.list_daemons()
 
 
-@pytest.mark.quick_faults
-@pytest.mark.parametrize("ctrl_c", [True, False], ids=["ctrl-c-twice", "sigterm"])
+@pytest.mark.parametrize(
+    "ctrl_c",
+    [
+        pytest.param(True, id="ctrl-c-twice", marks=pytest.mark.faults),
+        pytest.param(False, id="sigterm", marks=pytest.mark.quick_faults),
+    ],
+)
 def test_stopped_by_a_signal_it_saves_the_training_and_ends_mps(ctrl_c, project, tools):
     """Ctrl-C reaches all processes of the terminal, SIGTERM only ./reproduce itself."""
     project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 100000,")
