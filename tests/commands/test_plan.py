@@ -79,6 +79,20 @@ def test_step_times_are_recorded_and_used(project: Path, capsys: pytest.CaptureF
     assert "  GPU memory 3.0 GB at most, as measured\n" in capsys.readouterr().out
 
 
+def test_runs_with_and_without_a_count_of_processes_are_recorded_together(project: Path):
+    """The count is missing in records of earlier versions, and where nvidia-smi does not answer."""
+    for seed in (1, 2):
+        write_run(project, f"scan-jump-x2/transformer/default/seed-{seed}", "cuda", 0.1)
+    file = project / "results/demo/runs/scan-jump-x2/transformer/default/seed-1/record.json"
+    record = json.loads(file.read_text())
+    del record["gpu_processes"]
+    file.write_text(json.dumps(record | {"peak_gpu_memory_bytes": None}))
+    assert main(["plan", "--record"]) == 0
+    with open("catalogue/step_times.csv", newline="") as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["processes"], row["gpu_bytes"], row["precision"]) == ("3", "3000000000", "fp32")
+
+
 def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
