@@ -6,13 +6,13 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.reporting.claims.power_analysis import compute_power
 
 MEAN = {"published": 11.4, "smallest": 2.85, "spread": {"sd": 1.14, "freedom": 14, "paired": False}}
 
 
-def plan(*primary: dict, **given: object) -> AnalysisPlan:
+def plan(*primary: dict, **given: object) -> FirstPlan:
     content = {
         "scale": "small",
         "written": datetime.date(2026, 1, 31),
@@ -22,7 +22,7 @@ def plan(*primary: dict, **given: object) -> AnalysisPlan:
         "primary": list(primary),
         "stop": "all seeds, no more",
     }
-    return AnalysisPlan(**content | given)
+    return FirstPlan(**content | given)
 
 
 def rates(claim: str, seeds: list[int], smallest: float) -> dict:
@@ -37,7 +37,7 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
     )
     assert [len(found.select_seeds(entry)) for entry in found.primary] == [8, 5, 6]
     for entry in found.primary:
-        for power in compute_power(entry, len(found.select_seeds(entry)), found.quantile):
+        for power in compute_power(entry, len(found.select_seeds(entry)), found):
             assert 0.3 < power.reproduced + power.not_reproduced <= 1
 
 
@@ -76,3 +76,46 @@ def test_a_rate_must_be_able_to_be_reproduced():
 def test_what_contradicts_itself_is_refused(given: dict, message: str):
     with pytest.raises(ValidationError, match=message):
         plan({"claim": "one", **MEAN}, {"claim": "two", **MEAN}, **given)
+
+
+ODDS = {"claim": "one", "measure": "log_odds", "base_rate": 30.0, "published": 0.8, "smallest": 0.4}
+ODDS["spread"] = {"sd": 0.1, "freedom": 6, "paired": False}
+CHANCE = {"claim": "two", "measure": "superiority", "margin": 0.5, "smallest": 0.7, "published": 0.9}
+
+
+def later(*primary: dict, **given: object) -> LaterPlan:
+    content = {
+        "scale": "small",
+        "written": datetime.date(2026, 1, 31),
+        "seeds": [201, 202, 203, 204],
+        "pilots": {"seeds": [61, 62], "source": "scores.csv"},
+        "unit": "a training",
+        "device": "cpu",
+        "seen": "the pilots",
+        "primary": list(primary),
+        "stop": "all seeds, no more",
+    }
+    return LaterPlan(**content | given)
+
+
+def test_the_level_of_a_later_plan_follows_from_its_claims():
+    assert later(ODDS).limit_quantile == 0.95
+    assert later(ODDS, CHANCE).limit_quantile == 0.975
+    with pytest.raises(ValidationError, match="quantile"):
+        later(ODDS, quantile=0.95)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (ODDS | {"measure": None}, "one has no measure"),
+        (ODDS | {"base_rate": None}, "one has no base_rate"),
+        (ODDS | {"spread": None}, "spread is missing"),
+        (ODDS | {"smallest": 0.5}, "it must be margin \\+ q x published"),
+        (CHANCE | {"margin": 0.0}, "both are chances"),
+        (CHANCE | {"smallest": 0.65}, "it must be margin \\+ q x published"),  # 0.15 of 0.4 above 0.5
+    ],
+)
+def test_a_later_plan_says_its_scale(changed: dict, message: str):
+    with pytest.raises(ValidationError, match=message):
+        later(changed)

@@ -103,10 +103,10 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
     requirement = {"cell": "table1/SQ-Transformer/AROUNDR/exact_match", "at_least": 40.0}
     plan(copy, control={"floor": CELLS["right"], "requires": [requirement]}, seeds=SEEDS)
     paper = load_catalogue(copy).papers["sq_transformer"]
-    (entry,) = paper.plan.primary
+    (planned,) = paper.list_primary_claims()
     around = ("scan-around-right", "sq-transformer", "sal")
-    assert list_primary_variants(paper, entry) == [SAL, TRANSFORMER, around]
-    runs = list_planned_runs(paper, entry)
+    assert list_primary_variants(paper, planned.entry) == [SAL, TRANSFORMER, around]
+    runs = list_planned_runs(paper, planned)
     assert runs == [Run(*variant, seed) for variant in (SAL, TRANSFORMER, around) for seed in SEEDS]
 
 
@@ -150,18 +150,36 @@ def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[
     assert requested(copy, scale="demo") and requested(copy, seeds=[7])
 
 
-def test_a_planned_seed_that_only_extra_runs_have_is_missing_without_them(copy: Path):
+def make_extra(content: dict, methods: set[str]) -> None:
+    """Move what these methods train on SCAN ADDJUMP to an experiment of extra runs."""
+    for experiment in list(content["experiments"]):
+        if "scan-jump-x2" in experiment["task"]:
+            moved = {name: experiment["methods"].pop(name) for name in methods & experiment["methods"].keys()}
+            if moved:
+                content["experiments"].append(experiment | {"methods": moved, "extra": True})
+    content["experiments"] = [experiment for experiment in content["experiments"] if experiment["methods"]]
+
+
+def test_a_claim_may_not_be_decided_by_extra_runs_on_one_side_alone(copy: Path):
     plan(copy)
-
-    def only_extra(content: dict) -> None:
-        for experiment in content["experiments"]:
-            if "scan-jump-x2" in experiment["task"] and "transformer" in experiment["methods"]:
-                experiment["extra"] = True
-
-    edit(copy / "papers/sq_transformer/experiments.yaml", only_extra)
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: make_extra(content, {"transformer"}))
     read_catalogue.cache_clear()
     assert requested(copy)
     with pytest.raises(UserError, match=r"at small has the seeds \[\]"):
+        requested(copy, extra=False)
+
+
+def test_a_claim_may_be_decided_by_extra_runs_which_are_not_asked_for_without_extra(copy: Path):
+    plan(copy)
+    methods = {"transformer", "sq-transformer"}
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: make_extra(content, methods))
+    read_catalogue.cache_clear()
+    assert Run(*TRANSFORMER, SEEDS[0]) in requested(copy)
+    assert Run(*TRANSFORMER, SEEDS[0]) not in requested(copy, extra=False)
+    plan(copy, seeds=[*SEEDS, 5])
+    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", SEEDS))
+    read_catalogue.cache_clear()
+    with pytest.raises(UserError, match="ask for exactly those"):
         requested(copy, extra=False)
 
 
@@ -183,8 +201,9 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
-    assert hash_plans(catalogue, run, "small") == {"sq_transformer": hash_file(file)}
-    assert list_decided_claims(catalogue, run, "small") == [("sq_transformer", "a-planned-one")]
+    assert hash_plans(catalogue, run, "small") == {"sq_transformer/analysis_plan.yaml": hash_file(file)}
+    ((paper, planned),) = list_decided_claims(catalogue, run, "small")
+    assert (paper, planned.name) == ("sq_transformer", "a-planned-one")
     assert hash_plans(catalogue, run, "demo") == {}
     assert hash_plans(catalogue, Run(*TRANSFORMER, 5), "small") == {}
     assert hash_plans(catalogue, other, "small") == {}
@@ -204,7 +223,8 @@ def test_a_training_records_the_plan_that_names_it(copy: Path):
         line = command("train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu")
         subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
         record = json.loads((copy / out / "record.json").read_text())
-        assert record["analysis_plans"] == ({} if out == "without" else {"sq_transformer": hash_file(file)})
+        expected = {} if out == "without" else {"sq_transformer/analysis_plan.yaml": hash_file(file)}
+        assert record["analysis_plans"] == expected
         made[out] = (copy / out / "run.json").read_bytes(), record["fingerprint"]
     assert made["without"] == made["with"] == made["commented"]
 

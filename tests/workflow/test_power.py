@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what plan reads, without analysis plans, as the working directory."""
     for folder in ("catalogue", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("analysis_plan.yaml"))
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("analysis_plan.yaml", "plans"))
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     read_catalogue.cache_clear()
@@ -49,12 +49,14 @@ def test_each_claim_has_its_power_runs_and_hours(project: Path, capsys: pytest.C
     hours = recorded_hours(pair, len(SEEDS))
     # d = 4, sd 1: half of the interval is about 1.4 wide.
     assert lines["a-planned-one"][1:4] == ["1", "(9)", "4"]
-    none, half = lines["a-planned-one"][4:8], lines["a-planned-one"][8:12]
-    assert none[1] == half[1] == "+" and (none[3], half[3]) == ("(0)", "(4)")
-    assert int(none[2].rstrip("%")) > 50 > int(none[0].rstrip("%")) and int(half[0].rstrip("%")) > 90
-    assert lines["a-planned-one"][12] == lines["sum"][1] == "8"
+    none, if_none, half, if_half = lines["a-planned-one"][4:8]
+    assert (if_none, if_half) == ("(0)", "(4)")
+    wrong, right = (int(percent) for percent in none.rstrip("%").split("+"))
+    assert right > 50 > wrong and int(half.split("+")[0]) > 90
+    assert lines["a-planned-one"][8:11] == ["4", "&", "4"]  # seeds for 80%
+    assert lines["a-planned-one"][11] == lines["sum"][1] == "8"
     assert float(lines["sum"][2]) == pytest.approx(hours, rel=0.05)
-    assert "lrf: no analysis_plan.yaml" in said.splitlines()
+    assert "lrf: no analysis plan" in said.splitlines()
     assert all(len(line) <= 100 for line in said.splitlines())
 
 
@@ -79,6 +81,6 @@ def test_shares_have_power_too_and_another_scale_is_said(project: Path, capsys: 
     plan(project, measure="success_rate", threshold=50.0, smallest=0.6, published=None, spread=None)
     assert main(["plan", "--power", "--papers", "sq_transformer"]) == 0
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("a-planned-one"))
-    assert "shares" in line and "(5% to 5%)" in line and "(90% to 10%)" in line
+    assert "shares" in line and "(5:5%)" in line and "(90:10%)" in line
     assert main(["plan", "--power", "--papers", "sq_transformer", "--scale", "demo"]) == 0
-    assert capsys.readouterr().out.startswith("sq_transformer: its analysis plan is of the scale small\n")
+    assert capsys.readouterr().out.startswith("sq_transformer: analysis_plan.yaml is of the scale small\n")

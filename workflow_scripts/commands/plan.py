@@ -12,7 +12,7 @@ from rich.table import Table
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.display_schema import list_display_analyses
 from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
@@ -29,7 +29,13 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.reporting.claims.power_analysis import compute_power
+from workflow_scripts.reporting.claims.power_analysis import (
+    MOST_SEEDS,
+    Power,
+    compute_power,
+    count_seeds_to_decide,
+    select_spread,
+)
 from workflow_scripts.tasks.settings import Spec
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
@@ -206,47 +212,66 @@ def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None
     if not console.is_terminal:
         console.width = WIDTH
     for key in config.papers:
-        plan = catalogue.papers[key].plan
-        if plan is None:
-            console.print(f"{key}: no analysis_plan.yaml")
-        elif scale and plan.scale != scale:
-            console.print(f"{key}: its analysis plan is of the scale {plan.scale}")
-        else:
-            _show_plan(console, catalogue, config, key, plan)
+        plans = catalogue.papers[key].plans
+        if not plans:
+            console.print(f"{key}: no analysis plan")
+        for file, plan in plans.items():
+            if scale and plan.scale != scale:
+                console.print(f"{key}: {file} is of the scale {plan.scale}")
+            else:
+                _show_plan(console, catalogue, config, key, file)
     for line in (
-        "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom.",
+        "Spread: standard deviation of a seed's effect (paired), else of one side, and degrees of freedom;",
+        "in plans/ its upper 80% limit.",
         "Power: chance of 'reproduced' + of 'not reproduced', if the effect is the one in brackets.",
+        "For 80%: seeds with which a verdict has a chance of 80%, if there is no effect & if it is half.",
         "Runs: of the cells, and the runs that they start from. A run of several claims counts once in sums.",
         "Core-hours: of training alone, by catalogue/step_times.csv.",
     ):
         console.print(line, style="dim")
 
 
-def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str, plan: AnalysisPlan) -> None:
-    """Print the table of the primary claims of one paper."""
+def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str, file: str) -> None:
+    """Print the table of the primary claims of one plan of a paper."""
+    paper = catalogue.papers[key]
+    plan = paper.plans[file]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
-    for heading in ("spread\n(df)", "seeds", "power\nif none", "power\nif half", "runs", "core-\nhours"):
+    headings = ("spread\n(df)", "seeds", "power\nif none", "power\nif half", "for\n80%", "runs", "core-\nhours")
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     everything: dict[Run, None] = {}
     settings = config.model_copy(update={"scale": plan.scale})
-    for entry in plan.primary:
+    for planned in (one for one in paper.list_primary_claims() if one.file == file):
         # The runs that decide the claim, after the runs that they start from.
-        planned = list_planned_runs(catalogue.papers[key], entry)
-        runs = list(dict.fromkeys(run for each in planned for run in list_lineage(catalogue, each, settings)))
+        deciding = list_planned_runs(paper, planned)
+        runs = list(dict.fromkeys(run for each in deciding for run in list_lineage(catalogue, each, settings)))
         everything |= dict.fromkeys(runs)
-        seeds = len(plan.select_seeds(entry))
-        spread = f"{entry.spread.sd:.3g} ({entry.spread.freedom})" if entry.spread else "shares"
-        powers = compute_power(entry, seeds, plan.quantile)
-        chances = [f"{power.reproduced:.0%} + {power.not_reproduced:.0%} ({power.truth})" for power in powers]
-        table.add_row(entry.claim, spread, str(seeds), *chances, str(len(runs)), _hours(catalogue, settings, runs))
+        powers = compute_power(planned.entry, len(planned.seeds), plan)
+        chances = [_format_power(power) for power in powers]
+        enough = " & ".join(str(number or f"> {MOST_SEEDS}") for number in count_seeds_to_decide(planned.entry, plan))
+        cost = _hours(catalogue, settings, runs)
+        spread = _format_spread(plan, planned.entry)
+        table.add_row(planned.name, spread, str(len(planned.seeds)), *chances, enough, str(len(runs)), cost)
     hours = _hours(catalogue, settings, list(everything))
-    table.add_row("sum", "", "", "", "", str(len(everything)), hours, style="bold")
-    level = f"{100 * (2 * plan.quantile - 1):.4g}%"
+    table.add_row("sum", "", "", "", "", "", str(len(everything)), hours, style="bold")
+    level = f"{100 * (2 * plan.limit_quantile - 1):.4g}%"
     claims = f"{len(plan.primary)} primary claims, intervals of {level}"
-    console.print(f"{key} at {plan.scale}: {claims}, written {plan.written}")
+    console.print(f"{key} at {plan.scale}, {file}: {claims}, written {plan.written}")
+    if isinstance(plan, LaterPlan):
+        console.print(f"a seed: {plan.unit}; on {plan.device} in {plan.precision}")
     console.print(table, soft_wrap=False)
     console.print()
+
+
+def _format_power(power: Power) -> str:
+    return f"{100 * power.reproduced:.0f}+{100 * power.not_reproduced:.0f}% ({power.truth})"
+
+
+def _format_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> str:
+    if entry.spread is None:
+        return "shares" if entry.threshold is not None else "ranks"
+    return f"{select_spread(plan, entry):.3g} ({entry.spread.freedom})"
 
 
 def _hours(catalogue: Catalogue, config: Config, runs: list[Run]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
+from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     SIDES,
@@ -94,10 +95,20 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
                 yield f"{line}: claim '{name}' compares unlike {what}, {said}; name cells of one"
 
 
-def check_plan(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield where an analysis plan and the claims do not agree on names, margins and measures."""
-    claims, plan = {claim["claim"]: claim for claim in paper.claims}, paper.plan
-    for number, entry in enumerate(plan.primary if plan else ()):
+def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
+    """Yield where the analysis plans and the claims do not agree on names, margins and measures."""
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    planned: dict[str, str] = {}
+    for name, plan in paper.plans.items():
+        yield from _check_plan(folder / name, plan, claims)
+        for claim in (*(entry.claim for entry in plan.primary), *plan.secondary):
+            if claim in planned:
+                yield f"{folder / name}: claim '{claim}' is also in {planned[claim]}; a claim is judged by one plan"
+            planned[claim] = name
+
+
+def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, dict]) -> Iterator[str]:
+    for number, entry in enumerate(plan.primary):
         keys: tuple = ("primary", number)
         for name, key in ((entry.claim, "claim"), (entry.control.same_sign, "control.same_sign")):
             if name and name not in claims:
@@ -105,24 +116,27 @@ def check_plan(file: Path, paper: Paper) -> Iterator[str]:
         if entry.claim not in claims:
             continue
         claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
-        rates = claim.get("measure") == "success_rate"
-        if rates != (entry.threshold is not None):
+        measure = claim.get("measure", "difference")
+        if (measure == "success_rate") != (entry.threshold is not None):
             yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
+        if entry.measure and entry.measure != measure:
+            yield f"{where}: measure is {entry.measure}, but {measure} in claims.yaml; make them equal"
         margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
-        if not rates and margin != entry.margin:
+        if measure != "success_rate" and margin != entry.margin:
             yield f"{where}: margin is {entry.margin}, but {margin} by at_least in claims.yaml; make them equal"
-    for number, name in enumerate(plan.secondary if plan else ()):
+    for number, name in enumerate(plan.secondary):
         if name not in claims:
             yield describe_unknown(file, ("secondary", number), name, claims)
 
 
-def check_controls(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield cells of an analysis plan that do not exist."""
+def check_controls(folder: Path, paper: Paper) -> Iterator[str]:
+    """Yield cells of analysis plans that do not exist."""
     cells = map_cells(paper)
-    for number, entry in enumerate(paper.plan.primary if paper.plan else ()):
-        for cell in (cell for cell in entry.control.cells if cell not in cells):
-            where = f"{locate(file, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
-            yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+    for name, plan in paper.plans.items():
+        for number, entry in enumerate(plan.primary):
+            for cell in (cell for cell in entry.control.cells if cell not in cells):
+                where = f"{locate(folder / name, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
+                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
 
 
 def check_characters(catalogue: Catalogue) -> Iterator[str]:
@@ -187,8 +201,8 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
                 yield from named(part, file, "analyses", name)
             if "published" in analysis:
                 yield from known(analysis["published"], catalogue.papers, file, "analyses", name, "published")
-        if entry.plan:
-            yield from known(entry.plan.scale, catalogue.scales, f"papers/{paper}/analysis_plan.yaml", "scale")
+        for name, plan in entry.plans.items():
+            yield from known(plan.scale, catalogue.scales, f"papers/{paper}/{name}", "scale")
         file = f"papers/{paper}/experiments.yaml"
         for part in ("demo", "experiments"):
             for number, experiment in enumerate(getattr(entry.experiments, part)):

@@ -1,21 +1,26 @@
-"""analysis_plan.yaml of a paper: the primary claims, the seeds that judge them, and the limits of a verdict.
+"""Analysis plans of a paper: primary claims, the seeds that judge them, and the limits of a verdict.
 
-It is committed before its seeds are run.
+A plan is committed before its seeds are run, and never changed after that. The first of a paper is analysis_plan.yaml,
+later ones are plans/<date>-<name>.yaml. A claim belongs to at most one of them.
 """
 
 import datetime
 import math
-from typing import Annotated, Self
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
-from workflow_scripts.config.display_schema import list_cells
+from workflow_scripts.config.display_schema import Measure, list_cells
 from workflow_scripts.tasks.settings import Precision
 
+FIRST_PLAN, LATER_PLANS = "analysis_plan.yaml", "plans"  # file and folder in the folder of a paper
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
 SHARES = (0.25, 0.5, 1.0)  # of the published effect: what the smallest effect of interest may be above the margin
+NO_SUPERIORITY = 0.5  # the chance that a seed is above one of the other side, if both sides are alike
+UPPER_LIMIT = 0.8  # one-sided level of the limit of a spread by which later plans count their seeds
 
 
 def _enough(seeds: list[int]) -> list[int]:
@@ -69,12 +74,26 @@ class Spread(StrictModel):
     freedom: int = Field(gt=0, description="Degrees of freedom that it was pooled from.")
     paired: bool
 
+    def compute_upper_limit(self) -> float:
+        """Return the one-sided upper 80% limit of the standard deviation, by the chi-squared distribution."""
+        from scipy.special import gammaincinv
+
+        lower_quantile = 2 * float(gammaincinv(self.freedom / 2, 1 - UPPER_LIMIT))  # of chi-squared
+        return self.sd * math.sqrt(self.freedom / lower_quantile)
+
 
 class PrimaryClaim(StrictModel):
     """A claim of the paper's abstract. Numbers are in the unit and direction of the claim."""
 
     claim: str
+    measure: Measure | None = Field(None, description="That of claims.yaml; only plans/ name it.")
     seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
+    base_rate: float | None = Field(
+        None,
+        gt=0,
+        lt=100,
+        description="Percent that the pilots of the right side have; margin and smallest are for it.",
+    )
     published: float | None = Field(None, gt=0, description="The paper's effect; none for a claim of no loss.")
     margin: float = 0.0
     smallest: float = Field(description="Smallest effect of interest; equal to the margin for a claim of no loss.")
@@ -83,7 +102,12 @@ class PrimaryClaim(StrictModel):
         description="For measure success_rate: a seed above it has succeeded. margin and smallest are then shares.",
     )
     control: Control = Control()
-    spread: Spread | None = Field(None, description="Of the pilots; none for success_rate.")
+    spread: Spread | None = Field(None, description="Of the pilots; none for success_rate and superiority.")
+
+    @property
+    def null(self) -> float:
+        """The effect if both sides are alike."""
+        return NO_SUPERIORITY if self.measure == "superiority" else 0.0
 
     @model_validator(mode="after")
     def _smallest_is_a_share_of_the_published_effect(self) -> Self:
@@ -91,26 +115,30 @@ class PrimaryClaim(StrictModel):
             if not 0 < self.smallest <= 1:
                 raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
             return self
+        if self.measure == "superiority" and not NO_SUPERIORITY <= self.margin < self.smallest <= 1:
+            told = "of measure superiority both are chances, and 0.5 <= margin < smallest <= 1"
+            raise ValueError(f"margin is {self.margin} and smallest {self.smallest}; {told}")
         if self.published is None:
             if self.smallest != self.margin:
                 told = f"without a published effect it is the margin, {self.margin}"
                 raise ValueError(f"smallest is {self.smallest}; {told}")
-        elif min(abs((self.smallest - self.margin) / self.published - share) for share in SHARES) >= 0.01:
-            shares = ", ".join(map(str, SHARES))
-            raise ValueError(f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}")
-        if self.spread is None:
+        else:
+            share = (self.smallest - self.margin) / (self.published - self.null)
+            if min(abs(share - allowed) for allowed in SHARES) >= 0.01:
+                shares = ", ".join(map(str, SHARES))
+                raise ValueError(f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}")
+        if self.spread is None and self.measure != "superiority":
             raise ValueError("spread is missing; without it the power is not known")
         return self
 
 
 class AnalysisPlan(StrictModel):
-    """An analysis_plan.yaml."""
+    """What all analysis plans have."""
 
     scale: str
     written: datetime.date
     seeds: PlannedSeeds
     pilots: Pilots
-    quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
     precision: Precision = Field("fp32", description="Of its trainings; in another one there is no verdict.")
     draws: int | None = Field(None, gt=1, description="Draws of an intervention over which each score is averaged.")
     primary: list[PrimaryClaim] = Field(min_length=1)
@@ -118,11 +146,7 @@ class AnalysisPlan(StrictModel):
     stop: str
 
     @model_validator(mode="after")
-    def _quantile_follows(self) -> Self:
-        expected = 1 - ANY_WRONG / 2 / len(self.primary)
-        if abs(self.quantile - expected) > 1e-4:
-            told = f"with {len(self.primary)} primary claims it is {expected:.4f}"
-            raise ValueError(f"quantile is {self.quantile}; {told}")
+    def _claims_and_seeds_are_told_apart(self) -> Self:
         names = [entry.claim for entry in self.primary] + self.secondary
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
             raise ValueError(f"claim {twice[0]} is named twice")
@@ -138,7 +162,7 @@ class AnalysisPlan(StrictModel):
         against none of n happens by chance in 1 of (2n choose n) cases.
         """
         for entry in self.primary:
-            n, luck = len(self.select_seeds(entry)), 1 - self.quantile
+            n, luck = len(self.select_seeds(entry)), 1 - self.limit_quantile
             if entry.threshold is None:
                 continue
             if (limit := 1 - luck ** (1 / n)) >= entry.smallest:
@@ -150,6 +174,65 @@ class AnalysisPlan(StrictModel):
                 raise ValueError(f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more")
         return self
 
+    @property
+    def limit_quantile(self) -> float:
+        """1 - 0.05 / K: of Student's t, for both limits of an interval."""
+        return 1 - ANY_WRONG / 2 / len(self.primary)
+
     def select_seeds(self, entry: PrimaryClaim) -> list[int]:
         """Return the seeds that judge a primary claim."""
         return entry.seeds or self.seeds
+
+
+class FirstPlan(AnalysisPlan):
+    """An analysis_plan.yaml."""
+
+    quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
+
+    @property
+    def limit_quantile(self) -> float:
+        """The quantile as it is written, which may be rounded."""
+        return self.quantile
+
+    @model_validator(mode="after")
+    def _quantile_follows(self) -> Self:
+        if abs(self.quantile - super().limit_quantile) > 1e-4:
+            told = f"with {len(self.primary)} primary claims it is {super().limit_quantile:.4f}"
+            raise ValueError(f"quantile is {self.quantile}; {told}")
+        return self
+
+
+class LaterPlan(AnalysisPlan):
+    """A file of plans/. Its intervals have the level 1 - 0.10 / K."""
+
+    unit: str = Field(description="What differs between two seeds: the first weights, the order of the data, or both.")
+    device: Literal["cpu", "cuda"] = Field(description="Of its trainings; on another one there is no verdict.")
+    seen: str = Field(description="Which results were known when the plan was written.")
+
+    @model_validator(mode="after")
+    def _entries_say_their_scale(self) -> Self:
+        for entry in self.primary:
+            if entry.measure is None:
+                raise ValueError(f"{entry.claim} has no measure; a plan of plans/ names it")
+            if entry.measure in ("difference", "log_odds") and entry.base_rate is None:
+                raise ValueError(f"{entry.claim} has no base_rate; a plan of plans/ names what the right side has")
+        return self
+
+
+@dataclass(frozen=True)
+class PlannedClaim:
+    """A primary claim and the plan that names it. `file`: of the plan, in the folder of the paper."""
+
+    file: str
+    plan: AnalysisPlan
+    entry: PrimaryClaim
+
+    @property
+    def name(self) -> str:
+        """The claim of claims.yaml."""
+        return self.entry.claim
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that judge it."""
+        return self.plan.select_seeds(self.entry)

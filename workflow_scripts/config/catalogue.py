@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PlannedClaim
 from workflow_scripts.config.entries import Method, Task
 from workflow_scripts.config.schema import Experiments, Scale
 
@@ -19,13 +19,22 @@ VariantKey = tuple[str, str, str]  # task, method, variant
 
 @dataclass(frozen=True)
 class Paper:
-    """The content of a folder of papers/."""
+    """The content of a folder of papers/. `plans`: file in the folder -> analysis plan."""
 
     experiments: Experiments
     displays: dict[str, dict]
     analyses: dict[str, dict]
     claims: list[dict]
-    plan: AnalysisPlan | None = None
+    plans: dict[str, AnalysisPlan] = field(default_factory=dict)
+
+    def list_primary_claims(self, scale: str | None = None) -> list[PlannedClaim]:
+        """Return the primary claims of all plans, or of those of a scale."""
+        return [
+            PlannedClaim(file, plan, entry)
+            for file, plan in self.plans.items()
+            if scale in (None, plan.scale)
+            for entry in plan.primary
+        ]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from workflow_scripts.data.sources.declared import SourceName
 
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
+Measure = Literal["difference", "log_ratio", "log_odds", "superiority", "success_rate"]
 
 SIDES = ("left", "right", "floor", "published")  # keys of a claim that name cells
 
@@ -143,8 +144,10 @@ class Claim(StrictModel):
     `at_least`, of `no_gain` -at_least: a gain of left over right of up to so much counts as none.
 
     Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is the mean over the
-    pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater` has left - right; `success_rate`, the
-    share of left's seeds above the threshold of the analysis plan, less that of right's.
+    pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater` has left - right; `log_odds`, the
+    logarithm of the odds of left over those of right, of percentages; `superiority`, the chance that a seed of left is
+    above one of right, 0.5 if both are alike; `success_rate`, the share of left's seeds above the threshold of the
+    analysis plan, less that of right's.
     """
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -158,7 +161,7 @@ class Claim(StrictModel):
     left: str | Annotated[list[str], Field(min_length=2)]
     right: str | float | Annotated[list[str], Field(min_length=2)]
     relation: Relation
-    measure: Literal["difference", "log_ratio", "success_rate"] = "difference"
+    measure: Measure = "difference"
     at_least: float = Field(0.0, ge=0)
     unit: str
     given: str | None = Field(
@@ -180,8 +183,8 @@ class Claim(StrictModel):
             raise ValueError("`left` and `right` are lists of one length, or neither is a list")
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")
-        if self.measure == "success_rate" and not list_cells(self.right):
-            raise ValueError("measure success_rate compares the seeds of two cells, not those of one with a number")
+        if self.measure in ("success_rate", "superiority") and not list_cells(self.right):
+            raise ValueError(f"measure {self.measure} compares the seeds of two cells, not those of one with a number")
         return self
 
 

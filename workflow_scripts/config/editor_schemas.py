@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from workflow_scripts.common.yaml_files import read_yaml
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_files import Claims, Displays
 from workflow_scripts.config.layers import FIXED
@@ -27,11 +27,12 @@ Schema = dict[str, Any]
 def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     """Return file name -> JSON schema, in which the names of the catalogue are enumerated."""
     schemas = {
-        "analysis_plan.json": AnalysisPlan.model_json_schema(),
+        "analysis_plan.json": FirstPlan.model_json_schema(),
         "claims.json": Claims.model_json_schema(),
         "config.json": Config.model_json_schema(),
         "displays.json": Displays.model_json_schema(),
         "experiments.json": Experiments.model_json_schema(),
+        "later_plan.json": LaterPlan.model_json_schema(),
         "methods.json": TypeAdapter(dict[str, MethodEntry]).json_schema(),
         "metrics.json": TypeAdapter(list[Metrics]).json_schema(),
         "scales.json": TypeAdapter(dict[str, Scale]).json_schema(),

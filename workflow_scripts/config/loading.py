@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import FIRST_PLAN, LATER_PLANS, AnalysisPlan, FirstPlan, LaterPlan
 from workflow_scripts.config.axes import (
     Units,
     expand_claims,
@@ -96,15 +96,26 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
         before = len(problems.lines)
         lines = _read_claims(folder / "claims.yaml", paper, problems)
         claimed = len(problems.lines) == before
-        if (file := folder / "analysis_plan.yaml").exists():
-            paper = replace(paper, plan=parse_as(AnalysisPlan, read_yaml_mapping(file), file))
-            problems.add(*(agreement.check_plan(file, paper) if claimed else ()))
+        plans = _read_plans(folder, problems)
+        paper = replace(paper, plans=plans)
+        problems.add(*(agreement.check_plans(folder, paper) if claimed else ()))
         if shown:
-            problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(file, paper))
+            problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(folder, paper))
     if shown:
         with problems.collect():
             problems.add(*agreement.check_published(folder, paper))
     return paper
+
+
+def _read_plans(folder: Path, problems: Problems) -> dict[str, AnalysisPlan]:
+    """Read the analysis plans of a paper, the oldest first."""
+    plans: dict[str, AnalysisPlan] = {}
+    first = folder / FIRST_PLAN
+    for file in [first] * first.exists() + sorted(folder.glob(f"{LATER_PLANS}/*.yaml")):
+        kind = FirstPlan if file == first else LaterPlan
+        with problems.collect():
+            plans[file.relative_to(folder).as_posix()] = parse_as(kind, read_yaml_mapping(file), file)
+    return plans
 
 
 def _read_displays(file: Path, units: Units | None, paper: Paper, problems: Problems) -> None:

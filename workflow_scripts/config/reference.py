@@ -24,7 +24,10 @@ GROUPS = {  # heading -> classes, each after those that it extends
     "experiments.yaml": (schema, "Experiments Experiment"),
     "displays.yaml": (display_schema, DISPLAYS),
     "claims.yaml": (display_schema, "Claim"),
-    "analysis_plan.yaml": (analysis_plan, "AnalysisPlan PrimaryClaim Control Requirement Pilots Spread"),
+    "analysis_plan.yaml and plans/": (
+        analysis_plan,
+        "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
+    ),
     "Sections training, evaluation, search": (settings, "Training Evaluation Search"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),

@@ -1,11 +1,11 @@
-"""Runs that papers request, and among them those that decide the primary claims of an analysis plan."""
+"""Runs that papers request, and among them those that decide the primary claims of their analysis plans."""
 
 from collections.abc import Collection, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
-from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, VariantKey
 from workflow_scripts.config.display_schema import (
     list_cell_variants,
@@ -25,6 +25,12 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
     seeds of its analysis plan.
     """
     extra = config.extra or catalogue.scales[config.scale].extra
+    runs = _list_runs(catalogue, config, extra)
+    check_requested(catalogue, config, runs, runs if extra else _list_runs(catalogue, config, extra=True))
+    return runs
+
+
+def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:
     runs: dict[Run, list[str]] = {}
     for paper in config.papers:
         for experiment in catalogue.papers[paper].experiments.list_at(config.scale):
@@ -35,7 +41,6 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
                     for asked in list_lineage(catalogue, Run(*variant, seed), config):
                         askers = runs.setdefault(asked, [])
                         askers += [paper] if paper not in askers else []
-    check_requested(catalogue, config, runs)
     return runs
 
 
@@ -59,49 +64,56 @@ def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[VariantKey]
     return list(variants)
 
 
-def list_planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
+def list_planned_runs(paper: Paper, planned: PlannedClaim) -> list[Run]:
     """Return the runs that decide a primary claim: each of its variants with each planned seed."""
-    seeds = paper.plan.select_seeds(entry) if paper.plan else []
-    return [Run(*variant, seed) for variant in list_primary_variants(paper, entry) for seed in seeds]
+    variants = list_primary_variants(paper, planned.entry)
+    return [Run(*variant, seed) for variant in variants for seed in planned.seeds]
 
 
-def check_requested(catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]]) -> None:
+def check_requested(
+    catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]], with_extra: Mapping[Run, Collection[str]]
+) -> None:
     """Raise UserError unless the papers request exactly the planned seeds of the variants that decide primary claims.
 
-    `runs` are the requested ones, each with the papers that ask for it. Where config.yaml names the seeds, and at
-    another scale than the plan's, there is nothing to check.
+    `runs` are the requested ones, each with the papers that ask for it, `with_extra` those and the extra ones. A claim
+    may be decided by extra runs alone. Where config.yaml names the seeds there is nothing to check.
     """
-    for key in config.papers:
+    for key in config.papers if not config.seeds else ():
         paper = catalogue.papers[key]
-        if config.seeds or paper.plan is None or paper.plan.scale != config.scale:
-            continue
-        asked: dict[VariantKey, list[int]] = {}
-        for run, askers in runs.items():
-            if key in askers:
-                asked.setdefault(run.unseeded, []).append(run.seed)
-        for entry in paper.plan.primary:
-            planned = sorted(paper.plan.select_seeds(entry))
-            for variant in list_primary_variants(paper, entry):
-                if (found := sorted(asked.get(variant, []))) != planned:
+        asked, asked_with_extra = (_list_seeds(key, requested) for requested in (runs, with_extra))
+        for planned in paper.list_primary_claims(config.scale):
+            variants = list_primary_variants(paper, planned.entry)
+            seeds_of = asked if any(variant in asked for variant in variants) else asked_with_extra
+            for variant in variants:
+                seeds = seeds_of.get(variant, [])
+                if seeds != sorted(planned.seeds):
                     where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
                     raise UserError(
-                        f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {found}, "
-                        f"but claim {entry.claim} is judged on {planned}; ask for exactly those"
+                        f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {seeds}, "
+                        f"but claim {planned.name} is judged on {sorted(planned.seeds)}; ask for exactly those"
                     )
 
 
+def _list_seeds(paper: str, runs: Mapping[Run, Collection[str]]) -> dict[VariantKey, list[int]]:
+    """Return the seeds of each variant that a paper asks for, in order."""
+    seeds: dict[VariantKey, list[int]] = {}
+    for run, papers in runs.items():
+        if paper in papers:
+            seeds.setdefault(run.unseeded, []).append(run.seed)
+    return {variant: sorted(asked) for variant, asked in seeds.items()}
+
+
 def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
-    """Return paper -> sha256 of its analysis_plan.yaml, for the papers with a primary claim that `run` decides."""
-    papers = dict.fromkeys(paper for paper, _ in list_decided_claims(catalogue, run, scale))
-    return {key: hash_file(catalogue.root / "papers" / key / "analysis_plan.yaml") for key in papers}
+    """Return file in papers/ -> sha256 of each analysis plan with a primary claim that `run` decides."""
+    files = dict.fromkeys(f"{paper}/{planned.file}" for paper, planned in list_decided_claims(catalogue, run, scale))
+    return {file: hash_file(catalogue.root / "papers" / file) for file in files}
 
 
-def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, str]]:
+def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, PlannedClaim]]:
     """Return (paper, claim) for each primary claim that is judged on the scores of `run`, among others."""
     return [
-        (key, entry.claim)
+        (key, planned)
         for key, paper in catalogue.papers.items()
-        if paper.plan and paper.plan.scale == scale
-        for entry in paper.plan.primary
-        if run in list_planned_runs(paper, entry)
+        for planned in paper.list_primary_claims(scale)
+        if run in list_planned_runs(paper, planned)
     ]

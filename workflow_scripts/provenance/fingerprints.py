@@ -150,13 +150,15 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     runs = sorted(set(runs))
     found = {paper: catalogue.papers[paper] for paper in papers}
-    plans = {name: paper.plan for name, paper in found.items() if paper.plan}
     displays = {name: select_claimed_displays(paper) for name, paper in found.items()}
     given = {
         "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
         "displays": displays,
         "published": {paper: select_published_rows(catalogue, paper, names) for paper, names in displays.items()},
-        "plans": {paper: plan.model_dump(mode="json") for paper, plan in plans.items()},
+        "plans": {
+            name: {file: plan.model_dump(mode="json") for file, plan in paper.plans.items()}
+            for name, paper in found.items()
+        },
         "runs": runs,
         "scale": catalogue.scales[scale].model_dump(),
         "titles": {name: paper.experiments.title for name, paper in found.items()},

@@ -114,8 +114,8 @@ def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[tuple[st
     count = 0
     for key in config.papers:
         paper = catalogue.papers[key]
-        for entry in paper.plan.primary if paper.plan else ():
-            for variant in list_primary_variants(paper, entry):
+        for planned in paper.list_primary_claims():
+            for variant in list_primary_variants(paper, planned.entry):
                 numbers.setdefault(variant, count)
             count += 1
     return numbers

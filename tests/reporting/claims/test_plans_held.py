@@ -8,9 +8,13 @@ import pytest
 import yaml
 
 from tests.config.copies import ROOT
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import AnalysisPlan, FirstPlan, LaterPlan
 
-PLANS = [file.relative_to(ROOT) for file in sorted(ROOT.glob("papers/*/analysis_plan.yaml"))]
+PLANS = [
+    file.relative_to(ROOT)
+    for pattern in ("papers/*/analysis_plan.yaml", "papers/*/plans/*.yaml")
+    for file in sorted(ROOT.glob(pattern))
+]
 
 
 def git(root: Path, *arguments: str) -> str:
@@ -30,19 +34,24 @@ def first_committed(root: Path, file: Path) -> AnalysisPlan:
     added = git(root, "log", "--diff-filter=A", "--format=%H", "--", str(file)).splitlines()
     if not added:
         pytest.skip(f"{file} has not been committed yet")
-    return AnalysisPlan(**yaml.safe_load(git(root, "show", f"{added[-1]}:{file.as_posix()}")))
+    return parse_plan(file, git(root, "show", f"{added[-1]}:{file.as_posix()}"))
+
+
+def parse_plan(file: Path, text: str) -> AnalysisPlan:
+    kind = FirstPlan if file.name == "analysis_plan.yaml" else LaterPlan
+    return kind(**yaml.safe_load(text))
 
 
 def what_decides(plan: AnalysisPlan) -> dict[str, Any]:
     """All that a verdict depends on: neither dates nor words."""
-    limits = {"published", "margin", "smallest", "threshold", "control"}
+    limits = {"measure", "published", "margin", "smallest", "threshold", "control"}
     claims = {entry.claim: (entry.model_dump(include=limits), plan.select_seeds(entry)) for entry in plan.primary}
-    whole = plan.model_dump(include={"scale", "quantile", "draws"})
+    whole = plan.model_dump(include={"scale", "quantile", "draws", "precision", "device"})
     return whole | {"K": len(plan.primary), "pilots": plan.pilots.seeds, "claims": claims}
 
 
 def assert_held(root: Path, file: Path) -> None:
-    now = AnalysisPlan(**yaml.safe_load((root / file).read_text()))
+    now = parse_plan(file, (root / file).read_text())
     assert what_decides(now) == what_decides(first_committed(root, file)), (
         f"{file} does not decide as it did when it was added; take that back"
     )

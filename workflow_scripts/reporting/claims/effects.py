@@ -1,12 +1,13 @@
 """The effect of a claim, from its cells by seed or from published numbers, and the controls that a verdict needs."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation import statistics
 from workflow_scripts.evaluation.statistics import Effect, SuccessRates
@@ -53,13 +54,15 @@ def get_margin(claim: Claim) -> float:
 class Outcome:
     """A judged claim. It has no effect if a side was not measured, or if planned seeds are missing.
 
-    interval: of the effect, by the t quantile `quantile`. smallest: the smallest effect of interest, None if the paper
-    gives no effect. n_planned: seeds per side of a primary claim.
+    plan: file of the analysis plan of a primary claim. interval: of the effect, by the t quantile `quantile`.
+    smallest: the smallest effect of interest, None if the paper gives no effect. n_planned: seeds per side of a
+    primary claim.
     """
 
     claim: Claim
     sides: tuple[Side, Side]
     role: str = EXPLORATORY
+    plan: str = ""
     verdict: str = NO_VERDICT
     protocol: str = ""
     effect: Effect | None = None
@@ -102,7 +105,7 @@ def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[in
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Compute the effect in the claimed direction over seeds. Several pairs are averaged per seed first.
 
-    Raises NoEffectError if paired seeds are missing, or if a value without a logarithm is not positive.
+    Raises NoEffectError if paired seeds are missing, or if no value of a side has a logarithm.
     """
     if claim.relation == "falls_with":
         seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
@@ -110,14 +113,16 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
             raise NoEffectError("its cells share no seed")
         left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
         return -statistics.measure_association(left, right)
-    if claim.measure == "log_ratio":
-        pairs = [(_take_logarithms(left), _take_logarithms(right)) for left, right in pairs]
+    if transform := TRANSFORMS.get(claim.measure):
+        pairs = [(_transform_cell(left, transform), _transform_cell(right, transform)) for left, right in pairs]
     left, right = map(Side, zip(*pairs, strict=True))
     paired = all(one.weights == other.weights != "" for one, other in pairs)
     by_seed = [side.average_by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
     if not all(by_seed):
         raise NoEffectError("no seed has a value in all cells of a side")
-    if len(by_seed) == 1:
+    if claim.measure == "superiority":
+        effect: Effect = statistics.measure_superiority(*(list(side.values()) for side in by_seed))
+    elif len(by_seed) == 1:
         constant_right = right.cells[0].status == COMPUTED
         constants = right if constant_right else left
         constant = float(np.mean([cell.computed for cell in constants.cells]))
@@ -148,23 +153,41 @@ def find_published_effect(
         (cell,) = _find_cells(claim.published, cells, claim, file).values()
         return cell.published and cell.published.value
     numbers = [(left.published, right.published) for left, right in pairs]
-    if claim.measure == "success_rate" or any(n is None or n.value is None for pair in numbers for n in pair):
+    of_seeds = claim.measure in ("success_rate", "superiority")  # papers print means
+    if of_seeds or any(n is None or n.value is None for pair in numbers for n in pair):
         return None
     left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
     if claim.relation == "falls_with":
         return -float(statistics.compute_kendall_tau(left, right))
-    if claim.measure == "log_ratio":
-        if min(*left, *right) <= 0:
+    if transform := TRANSFORMS.get(claim.measure):
+        transformed = [[transform(value) for value in side] for side in (left, right)]
+        if any(value is None for side in transformed for value in side):
             return None
-        left, right = np.log(left), np.log(right)
+        left, right = np.array(transformed)
     effect = float(np.mean(left - right))
     return effect if claim.relation == "greater" else 0.0 - effect  # not -0.0
 
 
-def _take_logarithms(cell: Cell) -> Cell:
-    """Take ln of every value, and leave out values that are not positive."""
-    seeds = {seed: math.log(value) for seed, value in cell.seeds.items() if value > 0}
-    return replace(cell, seeds=seeds, computed=math.log(cell.computed) if (cell.computed or 0) > 0 else None)
+def _take_logarithm(value: float) -> float | None:
+    return math.log(value) if value > 0 else None
+
+
+def _compute_log_odds(percent: float) -> float | None:
+    """Return ln(p / (1 - p)) of a percentage; None at 0% and at 100%, where the odds have no logarithm."""
+    return math.log(percent / (100 - percent)) if 0 < percent < 100 else None
+
+
+TRANSFORMS: dict[str, Callable[[float], float | None]] = {
+    "log_ratio": _take_logarithm,
+    "log_odds": _compute_log_odds,
+}  # measure -> what is taken of each value before two sides are compared
+
+
+def _transform_cell(cell: Cell, transform: Callable[[float], float | None]) -> Cell:
+    """Transform every value, and leave out seeds whose value has no result."""
+    transformed = {seed: transform(value) for seed, value in cell.seeds.items()}
+    seeds = {seed: value for seed, value in transformed.items() if value is not None}
+    return replace(cell, seeds=seeds, computed=None if cell.computed is None else transform(cell.computed))
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
@@ -187,16 +210,16 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
     return found
 
 
-def find_failed_control(
-    outcome: Outcome, entry: PrimaryClaim, seeds: list[int], cells: dict[str, Cell], other: Effect | None
-) -> str:
+def find_failed_control(outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None) -> str:
     """Describe the control of a primary claim that fails; empty if all hold.
 
-    Required cells are judged on the planned `seeds`, as is `other`, the effect that must have the same sign.
+    Required cells are judged on the planned seeds, as is `other`, the effect that must have the same sign.
     """
+    entry, seeds = planned.entry, planned.seeds
     control, claim = entry.control, outcome.claim
     floor = control.floor if control.floor is not None else claim.floor
-    distance = 0.0 if entry.threshold is not None else entry.smallest - entry.margin  # of a share of seeds: other units
+    # Effects of other measures are not in the units of the sides.
+    distance = entry.smallest - entry.margin if claim.measure == "difference" else 0.0
     if failed := find_failed_floor(outcome, floor, distance, cells):
         return failed
     if control.perfect is not None and entry.published:
@@ -213,7 +236,7 @@ def find_failed_control(
     if control.same_sign:
         if other is None or outcome.effect is None:
             return f"a control is not measured: {control.same_sign}"
-        if other.value * outcome.effect.value <= 0:
+        if (other.value - other.null) * (outcome.effect.value - outcome.effect.null) <= 0:
             return f"a control fails: {control.same_sign} has the other sign"
     return ""
 

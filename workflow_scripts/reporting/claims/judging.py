@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.common.files import format_csv, read_mapping, write_atomically
 from workflow_scripts.common.validation import parse_as
+from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_claimed_displays, select_display_runs
@@ -32,23 +33,41 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
     for name, entry in select_claimed_displays(paper).items():
         table = parse_as(TableDisplay, entry, f"papers/{key}/displays.yaml", name)
         cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
-    others = find_other_precisions(paper, results) if paper.plan and paper.plan.scale == scale else {}
-    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, paper.plan, others)
+    planned = paper.list_primary_claims(scale)
+    departures = find_departures(paper, planned, results)
+    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, planned, departures)
 
 
-def find_other_precisions(paper: Paper, results: Path) -> dict[str, str]:
-    """Return the primary claims with a run that was not trained in the precision of the plan, and that precision."""
-    found = {}
-    for entry in paper.plan.primary if paper.plan else ():
-        for run in list_planned_runs(paper, entry):
-            trained = replace(run.training, task=run.weights) if run.weights not in (None, START) else run.training
-            file = results / run_folder(trained) / "run.json"
-            if not file.exists():
-                continue
-            precision = read_precision(read_mapping(file, "spec")["spec"])
-            if precision != paper.plan.precision:
-                found[entry.claim] = precision
-    return found
+def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path) -> dict[str, str]:
+    """Return the primary claims with a run that was not trained as their plan says, and what is otherwise.
+
+    That is its precision, and its device where the plan names one.
+    """
+    departures: dict[str, str] = {}
+    for planned in primary:
+        for run in list_planned_runs(paper, planned):
+            if departure := _find_departure(planned.plan, results / run_folder(_find_training(run))):
+                departures[planned.name] = departure
+    return departures
+
+
+def _find_training(run: Run) -> Run:
+    """Return the training whose weights a run scores: its own, or that of given weights."""
+    return replace(run.training, task=run.weights) if run.weights not in (None, START) else run.training
+
+
+def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
+    """Say how a finished training in `folder` departs from the plan; empty if it does not, or is not there."""
+    if not (folder / "run.json").exists():
+        return ""
+    precision = read_precision(read_mapping(folder / "run.json", "spec")["spec"])
+    if precision != plan.precision:
+        return f"a run was trained in {precision}; the plan says {plan.precision}"
+    if isinstance(plan, LaterPlan):
+        device = read_mapping(folder / "record.json", "device")["device"]
+        if device != plan.device:
+            return f"a run was trained on {device}; the plan says {plan.device}"
+    return ""
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
@@ -99,5 +118,5 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
         row[name] = getattr(claim, name) or ""
     row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}
-    row |= {name: getattr(outcome, name) for name in ("role", "printed", "protocol", "verdict", "reason")}
+    row |= {name: getattr(outcome, name) for name in ("role", "plan", "printed", "protocol", "verdict", "reason")}
     return {name: row[name] for name in CLAIM_COLUMNS}

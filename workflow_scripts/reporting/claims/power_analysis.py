@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from itertools import product
 
-from workflow_scripts.config.analysis_plan import PrimaryClaim
+from workflow_scripts.config.analysis_plan import FEWEST_SEEDS, AnalysisPlan, LaterPlan, PrimaryClaim
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
 VARIANCES, SHARES = 2000, 60
@@ -12,6 +12,10 @@ VARIANCES, SHARES = 2000, 60
 # Success rates have no effect half as large as the published one that would say how both sides do. What is taken
 # instead: both succeed as rarely as by luck, or the method works and the other side does not.
 RARE, OFTEN = 0.05, 0.9
+
+POWER = 0.8
+MOST_SEEDS = 60  # per side: more are never planned
+SIMULATIONS, SIMULATION_SEED = 2000, 20261127
 
 
 @dataclass(frozen=True)
@@ -23,17 +27,54 @@ class Power:
     not_reproduced: float
 
 
-def compute_power(entry: PrimaryClaim, n: int, quantile: float) -> list[Power]:
+def compute_power(entry: PrimaryClaim, n: int, plan: AnalysisPlan) -> list[Power]:
     """Return the power with `n` seeds per side for no effect, and for half the published one or twice the margin."""
+    quantile = plan.limit_quantile
     if entry.threshold is not None:
         chances = ((RARE, RARE), (OFTEN, 1 - OFTEN))
         return [compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances]
-    half = 2 * entry.margin if entry.published is None else entry.published / 2
-    return [compute_mean_power(entry, truth, n, quantile) for truth in (0.0, half)]
+    if entry.published is None:
+        half = 2 * entry.margin
+    else:
+        half = entry.null + (entry.published - entry.null) / 2
+    if entry.measure == "superiority":
+        return [compute_superiority_power(entry, truth, n, quantile) for truth in (entry.null, half)]
+    spread = select_spread(plan, entry)
+    return [compute_mean_power(entry, spread, truth, n, quantile) for truth in (entry.null, half)]
 
 
-def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
-    """Power of a claim about means, by `b +- t(df; quantile) se`.
+def select_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> float:
+    """Return the standard deviation that the seeds were counted by: later plans take its upper limit."""
+    if entry.spread is None:
+        raise ValueError(f"{entry.claim} has no spread")
+    return entry.spread.compute_upper_limit() if isinstance(plan, LaterPlan) else entry.spread.sd
+
+
+def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int | None]:
+    """Return the fewest seeds with a power of 80%, for no effect and for half the published one; None above MOST_SEEDS.
+
+    Powers rise with the number of seeds but for steps of rank tests and shares, so the fewest are found by halving.
+    """
+    counts: list[int | None] = []
+    for truth in range(2):
+
+        def decides(n: int, truth: int = truth) -> bool:
+            power = compute_power(entry, n, plan)[truth]
+            return power.reproduced + power.not_reproduced >= POWER
+
+        if not decides(MOST_SEEDS):
+            counts.append(None)
+            continue
+        too_few, enough = FEWEST_SEEDS - 1, MOST_SEEDS
+        while enough - too_few > 1:
+            middle = (too_few + enough) // 2
+            too_few, enough = (too_few, middle) if decides(middle) else (middle, enough)
+        counts.append(enough)
+    return counts
+
+
+def compute_mean_power(entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float) -> Power:
+    """Power of a claim about means, by `b +- t(df; quantile) se`. `spread`: standard deviation over seeds.
 
     Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
     Seeds are normal; two unpaired sides have the same spread and `n` seeds each. (b - margin) / se is a noncentral t,
@@ -43,7 +84,7 @@ def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: floa
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
 
-    error = entry.spread.sd * math.sqrt((1 if entry.spread.paired else 2) / n)  # standard error of the effect
+    error = spread * math.sqrt((1 if entry.spread.paired else 2) / n)  # standard error of the effect
     freedom = (n - 1) * (1 if entry.spread.paired else 2)
     variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom  # of the seeds, measured over true
     used = np.array([n - 1.0])
@@ -55,6 +96,29 @@ def compute_mean_power(entry: PrimaryClaim, truth: float, n: int, quantile: floa
     below = np.minimum(entry.smallest - half, above)
     reproduced, not_reproduced = ndtr((truth - above) / error), ndtr((below - truth) / error)
     return Power(f"{truth:.3g}", float(reproduced.mean()), float(not_reproduced.mean()))
+
+
+def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
+    """Power of a claim about the chance that a seed is above one of the other side, over simulated seeds.
+
+    Only ranks count. Both sides have exponential distributions, those of Newcombe's variance, with means whose ratio is
+    truth / (1 - truth); then P(left > right) is `truth`.
+    """
+    import numpy as np
+
+    from workflow_scripts.evaluation.statistics import measure_superiority
+
+    generator = np.random.default_rng(SIMULATION_SEED)
+    ratio = truth / (1 - truth)
+    reproduced = not_reproduced = 0
+    for _ in range(SIMULATIONS):
+        left, right = generator.exponential(ratio, n), generator.exponential(1.0, n)
+        low, high = measure_superiority(left, right).compute_interval(quantile)
+        if low > entry.margin:
+            reproduced += 1
+        elif high < entry.smallest:
+            not_reproduced += 1
+    return Power(f"{truth:.3g}", reproduced / SIMULATIONS, not_reproduced / SIMULATIONS)
 
 
 def _midpoints(count: int) -> list[float]:
@@ -77,7 +141,7 @@ def compute_rates_power(better: float, other: float, n: int, smallest: float, qu
             reproduced += chance
         elif rates.compute_upper_limit(quantile) < smallest:
             not_reproduced += chance
-    return Power(f"{better:.0%} to {other:.0%}", reproduced, not_reproduced)
+    return Power(f"{100 * better:.0f}:{100 * other:.0f}%", reproduced, not_reproduced)
 
 
 def _binomial(successes: int, n: int, chance: float) -> float:

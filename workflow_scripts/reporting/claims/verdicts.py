@@ -1,12 +1,12 @@
 """Verdicts on claims, from the interval of the effect in the claimed direction."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import QUANTILE, SuccessRates, compute_q_values
@@ -36,21 +36,21 @@ def judge_claims(
     verdicts: bool,
     scale: str,
     file: str,
-    plan: AnalysisPlan | None = None,
-    other_precisions: Mapping[str, str] = MappingProxyType({}),
+    planned: Iterable[PlannedClaim] = (),
+    departures: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Outcome]:
     """Judge every claim of a paper on its `cells`. At a scale without `verdicts`, effects are shown but not judged.
 
-    The primary claims of the scale's `plan` are judged on its seeds by its limits. All others are exploratory, with q
-    values among themselves. A primary claim of `other_precisions` has a run that was trained in a precision that is not
-    the plan's, and so no verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
+    The primary claims, `planned`, are judged on the seeds of their plan by its limits. All others are exploratory, with
+    q values among themselves. `departures`: primary claim -> how its runs depart from the plan, so that it has no
+    verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
     """
-    planned = {entry.claim: entry for entry in plan.primary} if plan and plan.scale == scale else {}
-    found = [_measure(claim, cells, scale, file, plan, planned.get(claim.claim)) for claim in claims]
+    primary = {one.name: one for one in planned}
+    found = [_measure(claim, cells, scale, file, primary.get(claim.claim)) for claim in claims]
     for i, one in enumerate(found):
-        precision = other_precisions.get(one.claim.claim)
-        if plan and precision and _is_undecided(one):
-            found[i] = replace(one, reason=f"a run was trained in {precision}; the plan says {plan.precision}")
+        departure = departures.get(one.claim.claim)
+        if departure and _is_undecided(one):
+            found[i] = replace(one, reason=departure)
     if not verdicts:
         reason = f"the {scale} scale gives no verdict"
         return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
@@ -62,10 +62,11 @@ def judge_claims(
     by_name = {claim.claim: claim for claim in claims}
     for i in undecided:
         one = found[i]
-        if entry := planned.get(one.claim.claim):
-            seeds, other = plan.select_seeds(entry), by_name.get(entry.control.same_sign)
-            effect = other and effects.compute_planned_effect(other, cells, seeds, file)
-            failed = effects.find_failed_control(one, entry, seeds, cells, effect)
+        entry = primary.get(one.claim.claim)
+        if entry:
+            other = by_name.get(entry.entry.control.same_sign)
+            effect = other and effects.compute_planned_effect(other, cells, entry.seeds, file)
+            failed = effects.find_failed_control(one, entry, cells, effect)
         else:
             failed = effects.find_failed_floor(one, one.claim.floor, 0.0, cells)
         found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
@@ -77,19 +78,19 @@ def _is_undecided(outcome: Outcome) -> bool:
     return outcome.verdict == NO_VERDICT and not outcome.reason
 
 
-def _measure(
-    claim: Claim, cells: dict[str, Cell], scale: str, file: str, plan: AnalysisPlan | None, entry: PrimaryClaim | None
-) -> Outcome:
+def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planned: PlannedClaim | None) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
-    sides = effects.select_sides(claim, cells, file, plan.select_seeds(entry) if entry else None)
+    entry = planned.entry if planned else None
+    sides = effects.select_sides(claim, cells, file, planned.seeds if planned else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
     published = (entry and entry.published) or effects.find_published_effect(claim, pairs, cells, file)
     outcome = Outcome(claim, sides, published=published)
-    if entry:
-        planned, done = len(plan.select_seeds(entry)), min(side.complete_seeds for side in sides)
-        outcome = replace(outcome, role=PRIMARY, smallest=entry.smallest, n_planned=planned, quantile=plan.quantile)
-        if done < planned:
-            return replace(outcome, n_seeds=done, reason=f"{done} of {planned} seeds")
+    if planned:
+        n_planned, done = len(planned.seeds), min(side.complete_seeds for side in sides)
+        outcome = replace(outcome, role=PRIMARY, plan=planned.file, smallest=planned.entry.smallest)
+        outcome = replace(outcome, n_planned=n_planned, quantile=planned.plan.limit_quantile)
+        if done < n_planned:
+            return replace(outcome, n_seeds=done, reason=f"{done} of {n_planned} seeds")
     # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
     allowed = {(MEASURED, MEASURED)}
     if claim.relation != "falls_with":
@@ -111,7 +112,7 @@ def _measure(
             effect = effects.compute_effect(claim, measured)
         except effects.NoEffectError as error:
             return replace(outcome, reason=str(error))
-        if entry and effect.n < len(plan.select_seeds(entry)):
+        if planned and effect.n < len(planned.seeds):
             return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
         quantile = outcome.quantile or QUANTILE
         interval = effect.compute_interval(quantile)
@@ -123,13 +124,28 @@ def _measure(
     # A success rate is meaningful at 0% or 100% too.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    margin = effects.get_margin(claim)
-    return replace(outcome, p_value=outcome.effect.compute_p_value(margin) if outcome.effect else None)
+    return replace(outcome, p_value=compute_deciding_p_value(outcome) if outcome.effect else None)
 
 
-def _decide(outcome: Outcome, entry: PrimaryClaim | None) -> Outcome:
+def compute_deciding_p_value(outcome: Outcome) -> float | None:
+    """Return the p-value by which either verdict is reached; None for a single seed.
+
+    It is that of a two-sided t test against the bound that the effect is beyond: against the margin if it is above
+    that, against the smallest effect of interest if it is below that, and the smaller of the two between them. At most
+    one of the two verdicts can be wrong, since the margin is not above the smallest effect of interest.
+    """
+    margin, effect = effects.get_margin(outcome.claim), outcome.effect
+    smallest = margin if outcome.smallest is None else outcome.smallest
+    if effect.value == margin == smallest:
+        return effect.compute_p_value(margin)
+    p_values = [effect.compute_p_value(margin)] if effect.value > margin else []
+    p_values += [effect.compute_p_value(smallest)] if effect.value < smallest else []
+    return None if effect.error is None else min(p_values)
+
+
+def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
     """Decide on a measured claim whose controls hold, with the reason if one is needed."""
-    reached = decide_by_success(outcome, entry) if outcome.success else decide_by_interval(outcome)
+    reached = decide_by_success(outcome, planned.entry) if outcome.success else decide_by_interval(outcome)
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
     reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else ""]
@@ -150,28 +166,33 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
     if low > margin and discovered:
         return REPRODUCED, "smaller than of interest" if high < smallest else ""
-    if high < smallest:
-        return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest, high)
-    if low > margin:
+    if high < smallest and discovered:
+        null = outcome.effect.null
+        return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest, high, null)
+    if low > margin or high < smallest:
+        bound = "above the margin" if low > margin else "below what would be of interest"
         q_value = f"q is {outcome.q_value:.2g}, more than {FALSE_DISCOVERIES}"
-        return INCONCLUSIVE, f"the interval is above the margin, but {q_value}: among many claims this can be chance"
+        return INCONCLUSIVE, f"the interval is {bound}, but {q_value}: among many claims this can be chance"
     above, below = outcome.effect.value - margin, smallest - outcome.effect.value
     seeds = outcome.effect.estimate_seeds_to_decide(max(above, below), outcome.quantile)
-    condition = ", if q allows" if outcome.role == EXPLORATORY and above > below else ""
+    condition = ", if q allows" if outcome.role == EXPLORATORY else ""
     number = "more than 1,000" if seeds and seeds > 1000 else f"about {seeds}"
     return INCONCLUSIVE, f"{number} seeds would decide{condition}" if seeds else ""
 
 
-def describe_bound(published: float | None, margin: float, smallest: float, high: float) -> str:
-    """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share."""
-    if high < 0 <= margin:
-        return "the whole interval is below 0, opposite to the claim"
+def describe_bound(published: float | None, margin: float, smallest: float, high: float, null: float = 0.0) -> str:
+    """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share.
+
+    null: the effect if both sides are alike.
+    """
+    if high < null <= margin:
+        return f"the whole interval is below {null:g}, opposite to the claim"
     if smallest == margin:
         return "the interval is below the margin"
-    share = (smallest - margin) / published if published else 0
+    share = (smallest - margin) / (published - null) if published else 0
     for known, part in ((0.25, "a quarter of "), (0.5, "half of "), (1.0, "")):
         if abs(share - known) < 0.01:
-            return f"less than {f'the margin of {margin:g} plus ' if margin else ''}{part}the published effect"
+            return f"less than {f'the margin of {margin:g} plus ' if margin != null else ''}{part}the published effect"
     return ""
 
 
@@ -179,9 +200,10 @@ def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
     """Return (verdict, reason) from success rates, by Fisher's exact test and the upper limit of left's rate."""
     rates = outcome.success
     said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
+    small = rates.compute_upper_limit(outcome.quantile) < entry.smallest
     if rates.compute_fisher_p() <= 1 - outcome.quantile:
-        return REPRODUCED, said
-    if rates.compute_upper_limit(outcome.quantile) < entry.smallest:
+        return REPRODUCED, f"{said}; smaller than of interest" if small else said
+    if small:
         return NOT_REPRODUCED, said
     return INCONCLUSIVE, said
 

@@ -52,7 +52,7 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
         for paper in catalogue.papers.values()
         if any(run.unseeded in one.list_variants() for one in paper.experiments.list_at(scale))
     ]
-    decided = [f"- {paper}: `{claim}`" for paper, claim in list_decided_claims(catalogue, run, scale)]
+    decided = [f"- {paper}: `{planned.name}`" for paper, planned in list_decided_claims(catalogue, run, scale)]
     predict = f"\ncheckpoint.predict(model, {INPUTS[spec['kind']]}" if spec["kind"] in INPUTS else ""
     causal = spec["kind"] in ("prompt", "language_modelling")
     also = "`AutoModelForCausalLM` of transformers reads the folder, too.\n" * causal

@@ -11,7 +11,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_csv, read_json
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import list_cell_variants, list_table_cells
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
@@ -43,14 +43,13 @@ class ComparedCell:
 
 @dataclass(frozen=True)
 class MeasuredClaim:
-    """A claim with its numbers, in the claimed direction. `plan` is that of a primary claim."""
+    """A claim with its numbers, in the claimed direction. `planned`: what the plan says about a primary claim."""
 
     row: dict[str, str]
     cells: list[ComparedCell]
     trainings: list[dict[str, Any]]
     curves: Curves
-    plan: AnalysisPlan | None
-    planned: PrimaryClaim | None
+    planned: PlannedClaim | None
     margin: float
     effect: float | None
     low: float | None
@@ -127,14 +126,14 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
 
 
 def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict) -> MeasuredClaim:
-    plan = planned = None
-    if row["role"] == PRIMARY and paper.plan:
-        plan, planned = paper.plan, next((one for one in paper.plan.primary if one.claim == row["claim"]), None)
+    planned = None
+    if row["role"] == PRIMARY:
+        planned = next((one for one in paper.list_primary_claims() if one.name == row["claim"]), None)
     cells = _make_cells(row, sides[row["paper"], row["claim"]])
     seeds: dict[tuple[str, str, str], set[int]] = defaultdict(set)
     for cell in cells:
         # Trainings of other seeds than the planned ones do not belong to a primary claim.
-        chosen = plan.select_seeds(planned) if plan and planned else [int(seed) for seed in cell.values if seed]
+        chosen = planned.seeds if planned else [int(seed) for seed in cell.values if seed]
         for variant in _list_variants(paper, cell.key):
             seeds[variant].update(chosen)
     names = ["/".join((*variant, str(seed))) for variant, found in seeds.items() for seed in sorted(found)]
@@ -147,7 +146,7 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
             of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
     numbers = {name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()}
     numbers["margin"] = read_margin(row)
-    return MeasuredClaim(row, cells, trainings, of_claim, plan, planned, **numbers)
+    return MeasuredClaim(row, cells, trainings, of_claim, planned, **numbers)
 
 
 def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[ComparedCell]:
