@@ -17,7 +17,8 @@ from workflow_scripts.reporting.tables.layout import format_effect, read_margin
 CLAIM_COLUMNS = (
     "paper", "claim", "kind", "role", "plan", "statement", "quote", "source", "left", "right", "relation",
     "published_effect", "printed", "effect", "unit", "at_least", "smallest_effect", "quantile", "ci_low", "ci_high",
-    "test", "degrees_of_freedom", "p_value", "q_value", "n_seeds", "n_planned", "protocol", "verdict", "reason", "caveat",
+    "test", "degrees_of_freedom", "p_value", "q_value", "n_seeds", "n_planned", "protocol", "verdict", "reason",
+    "caveat",
 )  # fmt: skip
 COUNTS = ("n_seeds", "n_planned")
 NUMBERS = (
