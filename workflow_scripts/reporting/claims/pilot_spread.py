@@ -25,7 +25,7 @@ class SeedSpread:
 
     @property
     def upper(self) -> float:
-        """The limit that the true value exceeds with a probability of 20%, if seeds are normal."""
+        """The one-sided 80% limit of the true standard deviation, if seeds are normal."""
         from scipy.special import gammaincinv
 
         # The quantile of chi-square with f degrees of freedom is 2 gammaincinv(f / 2, probability).
