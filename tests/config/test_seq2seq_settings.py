@@ -182,6 +182,23 @@ def test_a_checkpoint_is_chosen_as_in_the_official_code():
     assert {name: validation["decoding"][name] for name in shared} == {name: scored[name] for name in shared}
 
 
+@pytest.mark.parametrize("scale", ["demo", "small", "full"])
+def test_the_split_by_compound_differs_from_cognition_in_its_data_alone(scale):
+    catalogue = load_catalogue(ROOT)
+    for variant in ("lrf/default", "lrf/matched", "lrf/plain", "sq-transformer/srl", "transformer/default"):
+        runs = [parse_run(catalogue, f"{task}/{variant}/seed-1") for task in ("cognition", "cognition-compounds")]
+        specs = [resolve_run(catalogue, str(run), scale) for run in runs]
+        assert [spec[section] for spec in specs[:1] for section in SECTIONS] == [
+            specs[1][section] for section in SECTIONS
+        ]
+        assert resolve_evaluation(catalogue, runs[0], scale) == resolve_evaluation(catalogue, runs[1], scale)
+    data, divided = (resolve_data(catalogue, run.task, scale) for run in runs)
+    own = {"trained_share", "salt", "min_atom_count"}
+    assert {key: value for key, value in divided["options"].items() if key not in own} == data["options"]
+    assert divided["sources"] == data["sources"] and own <= divided["options"].keys()
+    assert divided["protocol"] == ("stand_in" if scale == "demo" else "reduced")
+
+
 def test_data_are_those_of_the_papers():
     catalogue = load_catalogue(ROOT)
     found = {name: resolve_data(catalogue, name, "full")["options"] for name in catalogue.tasks}

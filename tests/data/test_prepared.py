@@ -109,7 +109,7 @@ def test_vocabulary_by_frequency_then_alphabet():
 
 
 def test_the_files_of_a_data_folder(tmp_path):
-    write_data(toy(subset_groups={"lexical": ["new"]}), SPEC, tmp_path / "toy")
+    write_data(toy(subset_groups={"lexical": ["new"]}, described={"words": {"b": 2}}), SPEC, tmp_path / "toy")
     names = sorted(file.name for file in (tmp_path / "toy").iterdir())
     assert names == ["dataset.json", "test.parquet", "train.parquet", "vocabulary.json"]
     words = json.loads((tmp_path / "toy/vocabulary.json").read_text())
@@ -135,6 +135,7 @@ def test_the_files_of_a_data_folder(tmp_path):
         "spec": SPEC,
         "notes": ["made by hand"],
         "subset_groups": {"lexical": ["new"]},
+        "words": {"b": 2},
         "vocabulary": {"source": 7, "target": 7},
         "splits": {
             "train": dict(zip(COUNTS, (3, 3, 0, 2, 2), strict=True)),

@@ -26,7 +26,7 @@ ROBERTA = {"": "plain", "LRF": "lrf", "LRF in the encoder": "encoder", "LRF in t
 ROBERTA |= {"layer before alone": "previous"}
 TASKS = {"CoGnition": "cognition", "COGS": "cogs", "JUMP": "scan-jump-x2", "AROUNDR": "scan-around-right"}
 OF_DISPLAY = {"table-cognition": "cognition", "table-phrases": "cognition", "table-seeds": "cognition"}
-OF_DISPLAY |= {"text-1": "cognition", "table-cogs": "cogs"}
+OF_DISPLAY |= {"text-1": "cognition", "table-cogs": "cogs", "table-compounds": "cognition-compounds"}
 
 
 @cache
@@ -87,8 +87,8 @@ def test_a_column_shows_what_its_name_says():
                 subsets = {word for word in name.split() if word in ("encoder", "decoder")}
             assert {column.get("subset", "all")} == (subsets or {"all"}), where
             if "analysis" not in column:
-                inside = {"cognition": "test"}.get(column["task"], "in_distribution")
-                outside = {"cognition": "cg_test"}.get(column["task"], "test")
+                translated = column["task"].startswith("cognition")
+                inside, outside = ("test", "cg_test") if translated else ("in_distribution", "test")
                 assert column["split"] == (inside if "in distribution" in name else outside), where
 
 

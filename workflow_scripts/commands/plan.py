@@ -29,6 +29,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.reporting.claims.pilot_spread import measure_spreads
 from workflow_scripts.reporting.claims.power_analysis import (
     MOST_SEEDS,
     Power,
@@ -60,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--show", metavar="RUN", help="print the spec of a run and where each value is set")
     power = "print how likely the planned seeds decide the primary claims, and their cost"
     parser.add_argument("--power", action="store_true", help=power)
+    spread = "print the standard deviations of a column of pilots over seeds, and no mean"
+    parser.add_argument("--spread", nargs=2, metavar=("FILE", "METRIC"), help=spread)
+    parser.add_argument("--log-odds", action="store_true", help="with --spread: of the log odds of percentages")
     parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
     parser.add_argument("--results", type=Path, default=Path("results"))
 
@@ -71,6 +75,8 @@ def main(args: argparse.Namespace) -> None:
         print_spec(catalogue, parse_run(catalogue, args.show), config.scale, config.precision)
     elif args.record:
         record_step_times(catalogue, args.results)
+    elif args.spread:
+        print_spreads(*args.spread, args.log_odds)
     elif args.power:
         print_power(catalogue, config, args.scale)
     else:
@@ -201,6 +207,18 @@ def format_size(sizes: list[int | None]) -> str:
     total = sum(size or 0 for size in sizes)
     known = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
     return known + (f" + {unknown} unknown" if unknown else "")
+
+
+def print_spreads(file: str, metric: str, log_odds: bool) -> None:
+    """Print the spread over seeds of the pilots of a file: of each setting, and pooled."""
+    if not (rows := read_csv(file, ("seed", metric))):
+        raise UserError(f"{file}: no pilots; name a file such as papers/lrf/pilots.csv")
+    spreads = measure_spreads(rows, metric, log_odds, file)
+    width = max(len(spread.name) for spread in spreads)
+    scale = f"{metric} in log odds" if log_odds else metric
+    print(f"{scale}: standard deviation over seeds, degrees of freedom, upper 80% limit")
+    for spread in spreads:
+        print(f"{spread.name:{width}}  {spread.sd:8.4g}  {spread.freedom:3}  {spread.upper:8.4g}")
 
 
 def print_power(catalogue: Catalogue, config: Config, scale: str | None) -> None:

@@ -41,6 +41,7 @@ class Seq2SeqDataset:
     columns: split -> column -> one text per row, in addition to the fields of Example.
     files: name -> JSON content.
     whole_targets: splits whose targets are not split into tokens; their `target_ids` are empty.
+    described: further content of dataset.json.
     """
 
     splits: dict[str, list[Example]]
@@ -50,6 +51,7 @@ class Seq2SeqDataset:
     columns: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     files: dict[str, Any] = field(default_factory=dict)
     whole_targets: list[str] = field(default_factory=list)
+    described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Write one Parquet file per split, `vocabulary.json` and `files`. Return the content of dataset.json."""
@@ -77,6 +79,7 @@ class Seq2SeqDataset:
             "splits": summary,
             "subset_groups": self.subset_groups,
             "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+            **self.described,
         }
 
 

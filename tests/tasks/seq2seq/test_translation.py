@@ -17,10 +17,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_evaluation, resolve_run
-from workflow_scripts.data.datasets import cognition
+from workflow_scripts.data.datasets import cognition, cognition_compounds
 from workflow_scripts.data.prepared import prepare_data, read_table, read_vocabularies, write_data
 from workflow_scripts.evaluation import bleu, compound_measure
-from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
+from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors, make_checker
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
 from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
@@ -157,6 +157,35 @@ def test_scores_of_a_run(translated, data):
     sources = pq.read_table(data / "cg_test.parquet")["source"].to_pylist()
     for row, source in zip(predictions[:180], sources, strict=True):
         assert len(row["prediction"]) <= longest * (int(1.2 * (len(source.split()) + 1)) + 10)
+
+
+def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_path):
+    """Each prediction for a new compound has the compound's number, the others have none."""
+    catalogue, run = load_catalogue(ROOT), "cognition-compounds/lrf/plain/seed-1"
+    data, spec = tmp_path / "data", resolve_run(catalogue, run, "demo")
+    write_data(prepare_data(cognition_compounds, spec["data"]["options"], {}), spec["data"], data)
+    spec["training"] |= {"max_steps": 10, "validate_every": 10}
+    common = {"data": data, "device": "cpu"}
+    assert run_main("train", spec=spec, out=tmp_path / "out", state=tmp_path / "state", **common) == 0
+    settings = resolve_evaluation(catalogue, parse_run(catalogue, run), "demo")
+    assert run_main("evaluate", run_dir=tmp_path / "out", out=tmp_path / "eval", settings=settings, **common) == 0
+
+    predictions = pq.read_table(tmp_path / "eval/predictions.parquet").to_pylist()
+    table = pq.read_table(data / "cg_test.parquet").to_pylist()
+    tested = [row for row in predictions if row["split"] == "cg_test"]
+    assert [row["item"] for row in tested] == [row["item"] for row in table]
+    assert {row["item"] for row in predictions if row["split"] == "test"} == {None}
+    compound = {row["item"]: row["compound"] for row in table}
+    lexicon = json.loads((data / "lexicon.json").read_text())
+    errors = [make_checker(compound[row["item"]], lexicon)(row["prediction"]) for row in tested]
+    by_item = [
+        any(wrong for row, wrong in zip(tested, errors, strict=True) if row["item"] == item) for item in compound
+    ]
+    scores = {
+        row["metric"]: row["value"] for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"
+    }
+    assert scores["cter_instance"] == pytest.approx(100 * sum(errors) / len(errors))
+    assert scores["cter_aggregate"] == pytest.approx(100 * sum(by_item) / len(by_item))
 
 
 def test_bleu_chose_the_checkpoint(translated, data):

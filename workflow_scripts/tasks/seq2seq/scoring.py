@@ -12,7 +12,7 @@ from torch import nn
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.data.prepared import read_table, read_vocabularies
+from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import UNK, to_sequences
@@ -44,12 +44,15 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (predictions, score rows) of every split, for the best checkpoint and for each further one.
 
-    The name of a further checkpoint is its readout. Identical source sentences are decoded once.
+    The name of a further checkpoint is its readout. Identical source sentences are decoded once. If a split has the
+    column `item`, which names what several of its rows have in common, the predictions have it, too.
     """
     spec, settings, folder = checkpoint.spec, checkpoint.settings, checkpoint.folder
     model, target_words = checkpoint.load_model(device), read_vocabularies(folder)["target"]
     groups = read_mapping(data / "dataset.json").get("subset_groups", {})
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
+    shared = [split for split in settings.splits if has_column(data, split, "item")]
+    items = {split: read_table(data, split, ["item"])["item"] for split in shared}
     if pieces := find_pieces(spec["model"], folder):
         splits = {split: pieces.tokenise(table) for split, table in splits.items()}
     for split in () if pieces else settings.splits:
@@ -79,6 +82,8 @@ def score(
                     rows += score_shares("structure_match", right, subsets, groups)
                 scores += [{"split": split, "readout": readout, **row} for row in rows]
                 names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
+                if items:
+                    names["item"] = items.get(split, pa.nulls(len(correct), pa.string()))
                 content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
                 predictions.append(pa.table(names | content | {"correct": correct}))
     return pa.concat_tables(predictions), scores
