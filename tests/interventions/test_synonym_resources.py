@@ -1,11 +1,10 @@
 """Our reader of WordNet against NLTK's, and on a dictionary small enough to check by eye; stop words and the tagger."""
 
 import random
-import tarfile
-from pathlib import PurePosixPath
 
 import pytest
 
+from tests.data.nltk_wordnet import unpack_for_nltk
 from workflow_scripts.interventions.settings import WORDNET
 
 
@@ -36,21 +35,7 @@ def test_the_size_of_the_real_dictionary(real):
 
 @pytest.mark.filterwarnings("ignore:The multilingual functions")
 def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror, tmp_path, monkeypatch):
-    wordnet = pytest.importorskip("nltk.corpus.reader.wordnet")
-    nltk_data = pytest.importorskip("nltk.data")
-    with tarfile.open(mirror / WORDNET) as archive:
-        for member in archive:
-            if member.isfile():
-                (tmp_path / PurePosixPath(member.name).name).write_bytes(archive.extractfile(member).read())
-    # The names of the 45 lexicographer files: missing in the archive, and of no weight here.
-    (tmp_path / "lexnames").write_text("".join(f"{n:02d}\tname{n}\t1\n" for n in range(45)))
-    monkeypatch.setattr(nltk_data, "path", [str(tmp_path)])  # NLTK opens nothing outside its data folders
-
-    class Reader(wordnet.WordNetCorpusReader):
-        def map_wn(self, version="wordnet"):
-            """Maps to other versions of WordNet, which would have to be there."""
-
-    reader = Reader(str(tmp_path), None)
+    reader = unpack_for_nltk(mirror / WORDNET, tmp_path, monkeypatch)
     lexicon = real.lexicon
     words = sorted({word for _, word in lexicon.senses if word.isalpha()} | {word for _, word in lexicon.exceptions})
     for word in random.Random(0).sample(words, 600):

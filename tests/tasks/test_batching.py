@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.tasks import batching as module
@@ -16,6 +17,7 @@ from workflow_scripts.tasks.batching import (
     SequencePairs,
     bucket_by_length,
     make_bucketed_batches,
+    shuffle_examples,
     to_sequences,
 )
 
@@ -157,3 +159,30 @@ def test_batches_on_demand_are_those_that_are_kept(rows, budget):
 
 def test_ids_stay_as_wide_as_in_the_file():
     assert as_pairs([([5, 6], [7])], chunks=1).source.ids.dtype == np.int32
+
+
+@given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 5))
+def test_each_epoch_of_shuffled_batches_has_every_example_once(count, size, seed):
+    batches = shuffle_examples(np.full(count, 7), 7 * size, size, np.ndarray.tolist)
+    found = list(batches.draw_epoch(np.random.default_rng(seed)))
+    assert [len(batch) for batch in found] == [size] * (count // size) + [count % size] * (count % size > 0)
+    assert len(batches) == len(found)
+    assert sorted(row for batch in found for row in batch) == list(range(count))
+
+
+def test_shuffled_batches_mix_short_and_long_examples_and_change():
+    length = np.arange(1, 101)
+    batches = shuffle_examples(length, 2000, 20, lambda rows: length[rows])
+    one, same, other = (list(batches.draw_epoch(np.random.default_rng(seed))) for seed in (1, 1, 2))
+    assert np.array_equal(one, same) and not np.array_equal(one, other)
+    assert min(np.ptp(batch) for batch in one) > 50  # sorted by length it would be 19
+    assert {frozenset(batch.tolist()) for batch in one}.isdisjoint(frozenset(batch.tolist()) for batch in other)
+
+
+def test_a_batch_of_the_longest_examples_must_fit():
+    length = np.array([3, 9, 5])
+    assert shuffle_examples(length, 30, None, list).size == 3
+    with pytest.raises(UserError, match=r"has 9 tokens, and 4 of them are more than 30; raise training.batch_tokens"):
+        shuffle_examples(length, 30, 4, list)
+    with pytest.raises(UserError, match="has 9 tokens, and 1 of them are more than 8"):
+        shuffle_examples(length, 8, None, list)

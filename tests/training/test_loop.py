@@ -16,6 +16,7 @@ from torch import nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.loop import MAX_SAVE_SHARE, StopRequested, build_optimiser, compute_learning_rate, train
 from workflow_scripts.training.state import StateFolder, TrainingState
@@ -223,6 +224,33 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
     assert resumed.weight.equal(whole.weight)
     assert found.history == expected.history and found.resumed == 1
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
+
+
+def test_examples_are_shuffled_in_each_epoch_by_seed_and_epoch_alone(tmp_path):
+    """An epoch of 10 examples is three updates, of 4, 4 and 2."""
+    examples = torch.randn(10, 3, generator=torch.Generator().manual_seed(1))
+    made: list[list[int]] = []
+
+    def make(rows: np.ndarray) -> torch.Tensor:
+        made.append(rows.tolist())
+        return examples[torch.from_numpy(rows)]
+
+    def problem(objective: Callable = squared_error, model: Line | None = None) -> Problem:
+        return Problem(model or Line(), objective, ShuffledBatches(10, 4, make), score_nothing)
+
+    whole = Line()
+    expected, _ = run(problem(model=whole), tmp_path / "whole")
+    orders = [np.random.default_rng([SEED, epoch]).permutation(10) for epoch in range(4)]
+    assert made == [order[first : first + 4].tolist() for order in orders for first in (0, 4, 8)]
+
+    # A run that is stopped within an epoch continues in its middle.
+    made.clear()
+    with pytest.raises(StopRequested):
+        run(problem(stopped_at(8)), tmp_path / "stopped", save_every=0)
+    resumed = Line()
+    found, _ = run(problem(model=resumed), tmp_path / "stopped", save_every=0)
+    assert made == [order[first : first + 4].tolist() for order in orders for first in (0, 4, 8)]
+    assert found.history == expected.history and resumed.weight.equal(whole.weight)
 
 
 def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_stopped(tmp_path):

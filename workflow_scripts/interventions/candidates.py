@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
+from workflow_scripts.data.formats.wordnet import Lexicon
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_resources import (
     PART_OF_SPEECH,
-    SynonymLexicon,
     SynonymResources,
     Vectors,
     build_gloss_vectors,
@@ -120,7 +120,7 @@ def rank_candidates(
 
 
 def choose_vectors(
-    options: Options, lexicon: SynonymLexicon, nlp: "Language | None" = None
+    options: Options, lexicon: Lexicon, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
     """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model

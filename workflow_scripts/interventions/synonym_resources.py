@@ -1,7 +1,4 @@
-"""Resources for synonyms: stop words, a tagger, WordNet, and word vectors of a spaCy model or of WordNet's glosses.
-
-Of WordNet's files, index.* are not needed: they only order the senses. Base forms follow the rules of morphy(7WN).
-"""
+"""Resources for synonyms: stop words, a tagger, WordNet, and word vectors of a spaCy model or of WordNet's glosses."""
 
 import json
 import re
@@ -13,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workflow_scripts.data.formats.wordnet import (
-    DATA,
-    EXCEPTIONS,
-    PARTS,
-    Synset,
-    iterate_dictionary_lines,
-    read_synsets,
-)
+from workflow_scripts.data.formats.wordnet import Lexicon, read_lexicon
 from workflow_scripts.data.sources.archives import read_members
 from workflow_scripts.data.stand_ins import wordnet
 from workflow_scripts.interventions.settings import STOP_WORDS, TAGGER, WORDNET
@@ -33,54 +23,6 @@ RANDOM_STATE = 0  # of the truncated SVD, so that a dictionary always gives the 
 APART = re.compile(r"['-]")
 # First two letters of a Penn Treebank tag -> WordNet's part of speech.
 PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}
-ENDINGS = {  # part of speech -> endings of inflected words, and what they replace
-    "n": [
-        *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
-        *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
-    ],
-    "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
-    "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
-    "r": [],
-}
-
-
-@dataclass(frozen=True)
-class SynonymLexicon:
-    """All synsets; `senses` maps (n, v, a or r; lower-case word with `_`) to positions in `synsets`."""
-
-    synsets: list[Synset]
-    senses: dict[tuple[str, str], list[int]]
-    exceptions: dict[tuple[str, str], list[str]]
-
-    def find_base_forms(self, word: str, pos: str) -> list[str]:
-        """Return the words of WordNet that `word` (lower case) can be a form of."""
-        forms = [word]
-        if (pos, word) in self.exceptions:
-            forms += self.exceptions[pos, word]
-        else:
-            forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
-        return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
-
-    def find_synonyms(self, word: str, pos: str) -> set[str]:
-        """Return the words of every synset of `word` (lower case) with that part of speech, including itself."""
-        found = {i for form in self.find_base_forms(word, pos) for i in self.senses[pos, form]}
-        return {lemma for i in found for lemma in self.synsets[i].lemmas}
-
-
-def read_synonym_lexicon(path: Path) -> SynonymLexicon:
-    """Read a dictionary folder or an archive of one."""
-    files = read_members(path, DATA | EXCEPTIONS)
-    synsets = list(read_synsets(files))
-    senses: dict[tuple[str, str], list[int]] = {}
-    for i, synset in enumerate(synsets):
-        for word in {lemma.lower() for lemma in synset.lemmas}:
-            senses.setdefault((synset.id[-1], word), []).append(i)
-    exceptions = {
-        (letter, form): bases
-        for part, letter in PARTS.items()
-        for form, *bases in (line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"]))
-    }
-    return SynonymLexicon(synsets, senses, exceptions)
 
 
 @dataclass(frozen=True)
@@ -89,7 +31,7 @@ class SynonymResources:
 
     stop_words: frozenset[str]
     tag: Callable[[list[str]], list[tuple[str, str]]]
-    lexicon: SynonymLexicon
+    lexicon: Lexicon
 
 
 def load_tagger(archive: Path) -> Any:
@@ -107,7 +49,7 @@ def load_resources(sources: dict[str, Path]) -> SynonymResources:
     """Read the resources from the files that `settings.list_candidate_sources` names, whose sha256 is verified."""
     stop_words = read_members(sources[STOP_WORDS], {"english"})["english"].decode().split()
     tagger = load_tagger(sources[TAGGER])
-    return SynonymResources(frozenset(stop_words), tagger.tag, read_synonym_lexicon(sources[WORDNET]))
+    return SynonymResources(frozenset(stop_words), tagger.tag, read_lexicon(sources[WORDNET]))
 
 
 def make_stand_in_resources() -> SynonymResources:
@@ -119,7 +61,7 @@ def make_stand_in_resources() -> SynonymResources:
 
     with tempfile.TemporaryDirectory() as folder:
         wordnet.write_wordnet(Path(folder))
-        lexicon = read_synonym_lexicon(Path(folder))
+        lexicon = read_lexicon(Path(folder))
 
     def find_tag(word: str) -> str:
         return next((tag for tag, pos in PART_OF_SPEECH.items() if lexicon.find_base_forms(word, pos)), ",")
@@ -149,7 +91,7 @@ def normalise_rows(matrix: np.ndarray) -> np.ndarray:
     return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
 
 
-def build_gloss_vectors(lexicon: SynonymLexicon) -> Vectors:
+def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
     """Latent semantic analysis of WordNet: words with similar glosses have similar vectors.
 
     The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`.

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.settings import Training
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
@@ -31,7 +32,7 @@ class Problem:
 
     model: nn.Module
     loss: Loss
-    batches: Sequence[Any]
+    batches: Sequence[Any] | ShuffledBatches
     validate: Callable[[nn.Module], dict[str, float]]
     save_extra_files: Callable[[Path], None] | None = None
     tie_break_metric: str | None = None

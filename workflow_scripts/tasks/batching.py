@@ -9,6 +9,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from workflow_scripts.common.errors import UserError
+
 PAD, EOS, UNK = 0, 2, 3
 MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 CPU = torch.device("cpu")
@@ -136,6 +138,43 @@ class LazySequence(Sequence[Any]):
 
     def __getitem__(self, index: int) -> Any:
         return self.make(self.rows[index])
+
+
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """Batches of `size` examples, the last one smaller, in a new order of all examples in each epoch.
+
+    `make` returns the batch of the examples with the numbers [B].
+    """
+
+    examples: int
+    size: int
+    make: Callable[[np.ndarray], Any]
+
+    def __len__(self) -> int:
+        """Return the number of batches of an epoch."""
+        return -(-self.examples // self.size)
+
+    def draw_epoch(self, rng: np.random.Generator) -> Sequence[Any]:
+        """Return the batches of an epoch, each made when it is accessed."""
+        order = rng.permutation(self.examples)
+        return LazySequence([order[first : first + self.size] for first in range(0, len(order), self.size)], self.make)
+
+
+def shuffle_examples(
+    length: np.ndarray, batch_tokens: int, batch_sentences: int | None, make: Callable[[np.ndarray], Any]
+) -> ShuffledBatches:
+    """Return shuffled batches of `batch_sentences` examples with `length` tokens [N].
+
+    Without `batch_sentences` a batch has as many examples as fit, whatever their lengths. Raises UserError if a batch
+    of the longest examples would have more than `batch_tokens` tokens.
+    """
+    longest = int(length.max())
+    size = batch_sentences or max(batch_tokens // longest, 1)
+    if size * longest > batch_tokens:
+        what = f"the longest example has {longest} tokens, and {size} of them are more than {batch_tokens}"
+        raise UserError(f"{what}; raise training.batch_tokens, or lower training.batch_sentences")
+    return ShuffledBatches(len(length), size, make)
 
 
 def make_bucketed_batches(

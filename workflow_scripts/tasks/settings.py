@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
 from workflow_scripts.evaluation.protocol import Protocol
 
@@ -46,30 +47,39 @@ class CrossEntropySettings(StrictModel):
 class Training(StrictModel):
     """Settings of the training loop. Every value is part of the digest of a run."""
 
-    max_steps: int = Field(gt=0, description="Optimiser steps.")
+    max_steps: int | None = Field(None, gt=0, description="Optimiser steps; or give epochs.")
+    epochs: int | None = Field(
+        None,
+        gt=0,
+        description="Passes over the training set, in the place of max_steps. They count the examples that the model's "
+        "tokenizer leaves.",
+    )
     batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
     batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
     shuffle_rows: bool = Field(
         True,
         description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
-        "batches, as in fairseq; for sequence-to-sequence tasks.",
+        "batches, as in fairseq; for sequence-to-sequence tasks. Fine-tuning on prompts, sentences and questions draws "
+        "new batches in each epoch, by the run's seed, whatever the lengths.",
     )
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
     schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
         "inverse_square_root",
-        description="After the warm-up; linear falls to 0 at max_steps, constant_then_linear (warmup-stable-decay) in "
-        "the last decay_steps.",
+        description="After the warm-up; linear falls to 0 at the last step, constant_then_linear "
+        "(warmup-stable-decay) in the last decay_steps.",
     )
     decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
     warmup_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Warm-up as a part of max_steps, in the place of warmup_steps."
+        None, ge=0, lt=1, description="Warm-up as a part of all steps, in the place of warmup_steps."
     )
     betas: tuple[Beta, Beta] = Field(description="Adam's decay rates of the two moments.")
     adam_epsilon: float = Field(1e-8, gt=0)
     weight_decay: float = Field(0.0, ge=0, description="Decoupled, on all parameters.")
     clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
-    validate_every: int = Field(gt=0, description="Steps between validations.")
+    validate_every: Annotated[int, Field(gt=0)] | Literal["epoch"] = Field(
+        description="Steps between validations; `epoch` validates at the end of each pass over the training set."
+    )
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
     validation: Literal["none"] | dict[Literal["split", "metric", "decoding"], Any] = Field(
         description="What chooses the best weights: a metric on a split; greater is better. With `decoding` (keys of "
@@ -101,6 +111,13 @@ class Training(StrictModel):
     )
 
     @model_validator(mode="after")
+    def check_length(self) -> Self:
+        """Raise ValueError unless there is one of max_steps and epochs."""
+        if (self.max_steps is None) == (self.epochs is None):
+            raise ValueError(f"max_steps is {self.max_steps} and epochs {self.epochs}; give one of the two")
+        return self
+
+    @model_validator(mode="after")
     def check_decay(self) -> Self:
         """Raise ValueError unless decay_steps fits the schedule."""
         if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
@@ -108,7 +125,7 @@ class Training(StrictModel):
                 f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
                 "constant_then_linear, and only with it"
             )
-        if self.decay_steps > self.max_steps:
+        if self.max_steps is not None and self.decay_steps > self.max_steps:
             raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
         return self
 
@@ -126,6 +143,18 @@ class Training(StrictModel):
             raise ValueError("also_keep names a split, and validation none computes no metric on it")
         return self
 
+    def count_steps(self, batches: int) -> "Training":
+        """Return these settings in steps, if an epoch has `batches`: with max_steps, and validate_every as a number.
+
+        Raises UserError if decay_steps is more than the steps.
+        """
+        steps = self.max_steps if self.epochs is None else self.epochs * batches
+        every = batches if self.validate_every == "epoch" else self.validate_every
+        if self.decay_steps > steps:
+            what = f"training.decay_steps is {self.decay_steps}, more than the {steps} steps of {self.epochs} epochs"
+            raise UserError(f"{what}; lower it")
+        return self.model_copy(update={"max_steps": steps, "epochs": None, "validate_every": every})
+
     @property
     def selection(self) -> dict[str, Any]:
         """The metric and the split of `validation`; empty if it is none."""
@@ -138,8 +167,11 @@ class Training(StrictModel):
 
     @property
     def warmup(self) -> int:
-        """Number of warm-up steps."""
-        return self.warmup_steps if self.warmup_fraction is None else round(self.warmup_fraction * self.max_steps)
+        """Number of warm-up steps; the number of all steps must be known."""
+        if self.warmup_fraction is None:
+            return self.warmup_steps
+        assert self.max_steps is not None, "count_steps has not been called"
+        return round(self.warmup_fraction * self.max_steps)
 
 
 class Chosen(StrictModel):

@@ -3,7 +3,7 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
 from workflow_scripts.training.machine import compute_in_fp32, count_gpu_processes, describe_attempt, measure_usage
@@ -116,21 +117,29 @@ class Saver:
 
 
 class EpochOrder:
-    """The order of the batches: a permutation in each epoch that depends on seed and epoch alone."""
+    """The batches in the order of the updates: that of an epoch depends on seed and epoch alone.
 
-    def __init__(self, batches: int, seed: int):
+    Batches that are a sequence stay as they are, and are permuted; shuffled ones have other examples in each epoch.
+    """
+
+    def __init__(self, batches: Sequence[Any] | ShuffledBatches, seed: int):
         self.batches = batches
         self.seed = seed
         self.epoch = -1
-        self.order = np.empty(0, np.int64)
+        self.order: Sequence[Any] = []
 
-    def find_batch(self, step: int) -> int:
-        """Return the index of the batch of update `step`, from 1."""
-        epoch, position = divmod(step - 1, self.batches)
+    def find_batch(self, step: int) -> Any:
+        """Return the batch of update `step`, from 1."""
+        epoch, position = divmod(step - 1, len(self.batches))
         if epoch != self.epoch:
             self.epoch = epoch
-            self.order = np.random.default_rng([self.seed, epoch]).permutation(self.batches)
-        return int(self.order[position])
+            self.order = self._draw_epoch(np.random.default_rng([self.seed, epoch]))
+        return self.order[position]
+
+    def _draw_epoch(self, rng: np.random.Generator) -> Sequence[Any]:
+        if isinstance(self.batches, ShuffledBatches):
+            return self.batches.draw_epoch(rng)
+        return LazySequence(rng.permutation(len(self.batches)).tolist(), self.batches.__getitem__)
 
 
 def build_optimiser(model: nn.Module, settings: Training, capturable: bool = False) -> torch.optim.AdamW:
@@ -193,6 +202,7 @@ def train(
 ) -> TrainingState:
     """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
+    `settings` count steps (`Training.count_steps`), not epochs.
     Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved every
     `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model has the last weights;
     for the best see `folder.locate_best`. Raises StopRequested after SIGTERM or SIGINT, also in the last step, and
@@ -207,7 +217,7 @@ def train(
     state.attempts.append(attempt)
     update = make_update(problem, settings, optimiser, device, graphed, reporter.print_line)
     rows: list[dict[str, Tensor]] = []  # values of the steps since `collect_logged_values`
-    order = EpochOrder(len(batches), seed)
+    order = EpochOrder(batches, seed)
     model.train()
     stop: int | None = None
     with StopSignals() as signals:
@@ -217,7 +227,7 @@ def train(
             state.step += 1
             rate = compute_learning_rate(settings, state.step)
             set_learning_rate(optimiser, rate)
-            rows.append(update(batches[order.find_batch(state.step)]))
+            rows.append(update(order.find_batch(state.step)))
 
             last = state.step == settings.max_steps
             if last or state.step % settings.log_every == 0:

@@ -17,6 +17,7 @@ from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.sentence_prediction.problem import Sentences, read_sentences
+from workflow_scripts.training import loop
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +38,10 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
     table = read_table(folder, "test", ["first", "second", "label"]).to_pydict()
-    rows, batches = found.make_batches(300, 7, torch.device("cpu"))
+    rows, batches = found.make_batches(300, torch.device("cpu"))
     assert sorted(np.concatenate(rows).tolist()) == list(range(60))
     for chosen, batch in zip(rows, batches, strict=True):
-        assert len(chosen) <= 7 and batch.ids[:, 0].numel() <= 300
+        assert batch.ids[:, 0].numel() <= 300
         texts = [(table["first"][row], table["second"][row]) for row in chosen]
         if kind == "apart":
             lists = [[text for pair in texts for text in pair]]
@@ -143,6 +144,32 @@ def test_a_frozen_encoder_stays_as_it_is_and_its_head_learns(tmp_path):
     # The states that were kept are those of the evaluation, which reads the sentences again.
     best = json.loads((tmp_path / "frozen/run.json").read_text())["best_validation"]["accuracy"]
     assert value(evaluate(tmp_path, "frozen", data, ["valid"]), "accuracy") == pytest.approx(best)
+
+
+@pytest.mark.parametrize("frozen", [False, True], ids=["end to end", "frozen"])
+def test_items_are_shuffled_in_each_epoch_by_the_seed_of_the_run(tmp_path, monkeypatch, frozen):
+    """200 items are 12 batches of 16, and one of 8."""
+    data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
+    update, seen = loop.update_weights, []
+
+    def record(problem, optimiser, clip_norm, autocast, batch):
+        seen.append(batch.states.sum((1, 2)).tolist() if frozen else batch.ids.sum((1, 2)).tolist())
+        return update(problem, optimiser, clip_norm, autocast, batch)
+
+    monkeypatch.setattr(loop, "update_weights", record)
+    order = {}
+    for name, seed in (("one", 1), ("again", 1), ("other", 2)):
+        seen.clear()
+        settings = {"validation": "none", "max_steps": None, "epochs": 2}
+        spec = sentence_spec(training=settings, model={"frozen": frozen}) | {"seed": seed}
+        assert train(tmp_path, name, spec, data, init) == 0
+        order[name] = list(seen)
+    assert order["one"] == order["again"] != order["other"]
+    for batches in order.values():
+        assert [len(batch) for batch in batches] == 2 * (12 * [16] + [8])
+        first, second = (sorted(x for batch in batches[start : start + 13] for x in batch) for start in (0, 13))
+        assert first == second and batches[0] != batches[13]
+    assert sorted(x for batch in order["one"] for x in batch) == sorted(x for batch in order["other"] for x in batch)
 
 
 def test_scores(tmp_path):

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import PositiveInt
 
-from workflow_scripts.data.formats.wordnet import WordNet, read_wordnet, split_gloss
+from workflow_scripts.data.formats.wordnet import Lexicon, WordNet, read_lexicon, read_wordnet, split_gloss
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wordnet as stand_in
@@ -21,7 +21,8 @@ SOURCE = "wordnet/wordnet-3.0-dict.tar.xz"
 SPLIT_SEED = 42
 ONE_WORD = re.compile(r"[A-Za-z]{2,}")
 TOPIC = re.compile(r"^\(([^()]*)\)\s*")
-USAGE = re.compile(r"\([^()]*followed by[^()]*\)")
+# Not inside of a word, as in `the former one(s)`.
+PARENTHESES = re.compile(r"(?<!\w)\(([^()]*)\)(?!\w)")
 JOINT = re.compile(r"--+|/|\s-\s")
 MARK = re.compile(r"[^\w\s]|_")
 
@@ -36,9 +37,14 @@ class DictionaryOptions(DataOptions):
 
 
 class Options(DictionaryOptions):
-    """`word` puts all items that share the word or the definition into one split; the paper splits by `item`."""
+    """How items are split, and which are left out of all splits.
+
+    split_by: `word` puts all items that share the word or the definition into one split; the paper splits by `item`.
+    leave_out: `word_in_definition` are items whose definition holds their own word, or another form of it.
+    """
 
     split_by: Literal["item", "word"] = "item"
+    leave_out: Literal["nothing", "word_in_definition"] = "nothing"
 
 
 class Item(NamedTuple):
@@ -52,8 +58,9 @@ class Item(NamedTuple):
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing dictionary."""
     items = find_items(load_dictionary(settings, sources), settings.definienda)
-    rows = [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in items]
-    splits = {split: [rows[i] for i in found] for split, found in split_items(items, settings.split_by).items()}
+    splits = {
+        split: [items[i] for i in positions] for split, positions in split_items(items, settings.split_by).items()
+    }
     named = sum(item.label in item.content.split() for item in items)
     notes = [
         f"{len(items)} items: one for each synset with a word among the {settings.definienda} most frequent ones of "
@@ -61,13 +68,46 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         f"{len({item.label for item in items})} words; {named} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
-    return TableDataset(collect_columns(splits, PromptItem._fields), notes, "reduced")
+    described = {}
+    if settings.leave_out == "word_in_definition":
+        splits, counts = leave_out_own_words(splits, load_lexicon(settings, sources))
+        described["left_out"] = {settings.leave_out: counts}
+        of_splits = ", ".join(f"{count} of {split}" for split, count in counts.items())
+        notes.append(f"left out after the split, since the definition holds a form of the word: {of_splits}")
+    rows = {
+        split: [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in found]
+        for split, found in splits.items()
+    }
+    return TableDataset(collect_columns(rows, PromptItem._fields), notes, "reduced", described=described)
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
     """Read the dictionary of the options. Raises UserError if it is missing."""
     with settings.open_sources(sources, stand_in.write_wordnet) as files:
         return read_wordnet(settings.find_source(files, SOURCE))
+
+
+def load_lexicon(settings: DictionaryOptions, sources: dict[str, Path]) -> Lexicon:
+    """Read the base forms of the dictionary's words. Raises UserError if it is missing."""
+    with settings.open_sources(sources, stand_in.write_wordnet) as files:
+        return read_lexicon(settings.find_source(files, SOURCE))
+
+
+def leave_out_own_words(
+    splits: dict[str, list[Item]], lexicon: Lexicon
+) -> tuple[dict[str, list[Item]], dict[str, int]]:
+    """Return the splits without items whose definition holds a form of their word, and how many those are by split."""
+    kept = {split: [item for item in items if not holds_own_word(item, lexicon)] for split, items in splits.items()}
+    return kept, {split: len(items) - len(kept[split]) for split, items in splits.items()}
+
+
+def holds_own_word(item: Item, lexicon: Lexicon) -> bool:
+    """Whether a word of the definition is the item's word or has it as a base form, whatever the part of speech."""
+    own = item.label.lower()
+    words = set(item.content.lower().split())
+    # `child's` is `childs` here.
+    words |= {word.removesuffix("s") for word in words}
+    return own in words or any(own in lexicon.find_base_forms(word, pos) for word in words for pos in "nvar")
 
 
 def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
@@ -108,12 +148,12 @@ def collect_topic_words(wordnet: WordNet) -> set[str]:
 def clean_definition(gloss: str, topics: set[str]) -> str:
     """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
 
-    Parts between semicolons are joined by `and`. Topic domains (a whole part, or brackets at its start) come first.
-    Usage remarks and parts that start with a dash are omitted. Punctuation is deleted (`cold-blooded`: `coldblooded`).
+    Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its start) come first.
+    What else is in parentheses is omitted, as are usage remarks and parts that start with a dash. Punctuation is
+    deleted (`cold-blooded`: `coldblooded`).
     """
-    text = USAGE.sub(" ", split_gloss(gloss)[0]).strip()
     fields, parts = [], []
-    for part in (part.strip() for part in text.split(";")):
+    for part in (part.strip() for part in remove_parentheses(split_gloss(gloss)[0], topics).split(";")):
         if part.startswith("-") or "followed by" in part:
             continue
         head = TOPIC.match(part)
@@ -128,6 +168,18 @@ def clean_definition(gloss: str, topics: set[str]) -> str:
         return ""
     text = " ".join([*(f"in {name}" for name in fields), " and ".join(parts)])
     return " ".join(MARK.sub("", JOINT.sub(" ", text)).split())
+
+
+def remove_parentheses(text: str, topics: set[str]) -> str:
+    """Remove what is in parentheses, also nested ones, but for a topic at the start of a part between semicolons."""
+
+    def replace(found: re.Match[str]) -> str:
+        before = found.string[: found.start()].rstrip()
+        starts_part = not before or before.endswith(";")
+        return found[0] if starts_part and found[1].lower() in topics else " "
+
+    shorter = PARENTHESES.sub(replace, text)
+    return text if shorter == text else remove_parentheses(shorter, topics)
 
 
 def split_items(items: list[Item], by: str) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets with glosses, and counts of senses.
+"""Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets, counts of senses, base forms of words.
 
 Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
 Their format is not checked, because their sha256 is. NLTK's reader needs index.sense and lexnames, which the pinned
@@ -19,6 +19,15 @@ PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is an adjective satellite
 DATA, INDEX, EXCEPTIONS = ({name.format(part) for part in PARTS} for name in ("data.{}", "index.{}", "{}.exc"))
 COUNTS = "cntlist.rev"
+ENDINGS = {  # part of speech -> endings of inflected words, and what they replace
+    "n": [
+        *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
+        *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
+    ],
+    "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
+    "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
+    "r": [],
+}
 # A syntactic marker after an adjective, as in galore(ip).
 MARKER = re.compile(r"\((?:a|p|ip)\)$")
 # Examples come after the definition, in double quotes: "a tall boy".
@@ -101,3 +110,42 @@ def parse_synset(line: str, letter: str) -> Synset:
             if cells[i] == ";c"
         ),
     )
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """All synsets; `senses` maps (n, v, a or r; lower-case word with `_`) to positions in `synsets`."""
+
+    synsets: list[Synset]
+    senses: dict[tuple[str, str], list[int]]
+    exceptions: dict[tuple[str, str], list[str]]
+
+    def find_base_forms(self, word: str, pos: str) -> list[str]:
+        """Return the words of WordNet that `word` (lower case) can be a form of, by the rules of morphy(7WN)."""
+        forms = [word]
+        if (pos, word) in self.exceptions:
+            forms += self.exceptions[pos, word]
+        else:
+            forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
+        return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
+
+    def find_synonyms(self, word: str, pos: str) -> set[str]:
+        """Return the words of every synset of `word` (lower case) with that part of speech, including itself."""
+        found = {i for form in self.find_base_forms(word, pos) for i in self.senses[pos, form]}
+        return {lemma for i in found for lemma in self.synsets[i].lemmas}
+
+
+def read_lexicon(path: Path) -> Lexicon:
+    """Read a dictionary folder or an archive of one. index.* are not needed: they only order the senses."""
+    files = read_members(path, DATA | EXCEPTIONS)
+    synsets = list(read_synsets(files))
+    senses: dict[tuple[str, str], list[int]] = {}
+    for i, synset in enumerate(synsets):
+        for word in {lemma.lower() for lemma in synset.lemmas}:
+            senses.setdefault((synset.id[-1], word), []).append(i)
+    exceptions = {
+        (letter, form): bases
+        for part, letter in PARTS.items()
+        for form, *bases in (line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"]))
+    }
+    return Lexicon(synsets, senses, exceptions)

@@ -1,6 +1,5 @@
 """Fine-tuning of a causal language model on prompts, each answered by one token."""
 
-import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
+from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.prompt.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -176,7 +175,7 @@ def read_prompt_settings(spec: dict) -> ModelSettings:
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Problem:
-    """Load the model of the folder `init`, and make batches on `device`.
+    """Load the model of the folder `init`, and make batches on `device`, of shuffled prompts as in CARMA's code.
 
     Validation: exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary. Raises
     UserError if a file is missing or broken, or if no answer is a single token of the model's tokenizer.
@@ -185,15 +184,14 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model)
 
-    def read(split: str, batch_sentences: int | None, longest: float = math.inf) -> list[PromptBatch]:
-        prompts = read_prompts(spec, model, init, data, split)
-        if (found := prompts.length.max()) > longest:
-            raise UserError(f"the longest example has {found} tokens, more than {longest}; raise training.batch_tokens")
-        chosen = bucket_texts(prompts.length, settings.batch_tokens, batch_sentences)
-        return [prompts.make_batch(rows).to(device) for rows in chosen]
-
-    batches = read("train", settings.batch_sentences, settings.batch_tokens)
-    valid = read(settings.selection["split"], None) if settings.selection else []
+    train = read_prompts(spec, model, init, data, "train")
+    sizes = settings.batch_tokens, settings.batch_sentences
+    batches = shuffle_examples(train.length, *sizes, lambda rows: train.make_batch(rows).to(device))
+    valid: list[PromptBatch] = []
+    if settings.selection:
+        prompts = read_prompts(spec, model, init, data, settings.selection["split"])
+        chosen = bucket_texts(prompts.length, settings.batch_tokens)
+        valid = [prompts.make_batch(rows).to(device) for rows in chosen]
 
     def validate(trained: nn.Module) -> dict[str, float]:
         count = sum(len(batch.ids) for batch in valid)

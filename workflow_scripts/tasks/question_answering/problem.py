@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import TensorBatch, bucket_texts
+from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.question_answering.settings import Settings
 from workflow_scripts.tasks.settings import Training
@@ -65,23 +65,27 @@ class Windows:
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def make_batches(
-        self, batch_tokens: int, batch_sentences: int | None, device: torch.device
-    ) -> tuple[list[np.ndarray], list[SpanBatch]]:
+    @cached_property
+    def length(self) -> np.ndarray:
+        """Number of tokens of each window [W]."""
+        return np.array([len(row) for row in self.ids])
+
+    def make_batch(self, rows: np.ndarray) -> SpanBatch:
+        """Make one padded batch of the windows `rows`."""
+        length = self.length[rows]
+        real = np.arange(length.max()) < length[:, None]
+        ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
+        ids[real] = np.concatenate([self.ids[row] for row in rows])
+        types[real] = np.concatenate([self.types[row] for row in rows])
+        # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
+        allowed = (types == 1) & (np.arange(real.shape[1]) < length[:, None] - 1)
+        allowed[:, 0] = True
+        return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
+
+    def make_batches(self, batch_tokens: int, device: torch.device) -> tuple[list[np.ndarray], list[SpanBatch]]:
         """Return (windows of each batch, batches on `device`) of similar length."""
-        length = np.array([len(row) for row in self.ids])
-        chosen, batches = bucket_texts(length, batch_tokens, batch_sentences), []
-        for rows in chosen:
-            real = np.arange(length[rows].max()) < length[rows][:, None]
-            ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
-            ids[real] = np.concatenate([self.ids[row] for row in rows])
-            types[real] = np.concatenate([self.types[row] for row in rows])
-            # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
-            allowed = (types == 1) & (np.arange(real.shape[1]) < length[rows][:, None] - 1)
-            allowed[:, 0] = True
-            tensors = map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows]))
-            batches.append(SpanBatch(*tensors).to(device))
-        return chosen, batches
+        chosen = bucket_texts(self.length, batch_tokens)
+        return chosen, [self.make_batch(rows).to(device) for rows in chosen]
 
 
 def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
@@ -146,16 +150,17 @@ class SpanModel(EncoderWithHeads):
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled windows.
 
     Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
     """
     model = SpanModel(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
     read = read_windows(spec, init, data, "train")
-    train = read.make_batches(settings.batch_tokens, settings.batch_sentences, device)[1]
+    sizes = settings.batch_tokens, settings.batch_sentences
+    train = shuffle_examples(read.length, *sizes, lambda rows: read.make_batch(rows).to(device))
     split = settings.selection.get("split")
     valid = read_windows(spec, init, data, split) if split else read
-    batches = valid.make_batches(settings.batch_tokens, None, device) if split else ([], [])
+    batches = valid.make_batches(settings.batch_tokens, device) if split else ([], [])
 
     def validate(trained: SpanModel) -> dict[str, float]:
         given = find_answers(trained, valid, batches)

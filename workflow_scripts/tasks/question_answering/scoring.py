@@ -34,7 +34,7 @@ def predict(checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str,
     columns = {"question": questions, "context": contexts, **unknown}
     windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
     device = next(model.parameters()).device
-    return find_answers(model, windows, windows.make_batches(checkpoint.settings.batch_tokens, None, device))
+    return find_answers(model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device))
 
 
 def score(
@@ -51,7 +51,7 @@ def score(
     with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="questions") as reporter:
         for split, windows in splits.items():
             reporter.set_stage(f"answer {split}")
-            given = find_answers(model, windows, windows.make_batches(settings.batch_tokens, None, device))
+            given = find_answers(model, windows, windows.make_batches(settings.batch_tokens, device))
             items = read_table(data, split, ["item"])["item"].to_pylist()
             measured = {
                 name: [measure(*pair) for pair in zip(given, windows.answers, strict=True)]

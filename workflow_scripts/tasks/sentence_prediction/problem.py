@@ -1,5 +1,6 @@
 """Fine-tuning of an encoder on sentences and pairs of them: a class, a score, or the similarity of two sentences."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,7 +22,13 @@ from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts
+from workflow_scripts.tasks.batching import (
+    RaggedSequences,
+    ShuffledBatches,
+    TensorBatch,
+    bucket_texts,
+    shuffle_examples,
+)
 from workflow_scripts.tasks.encoders import EncoderWithHeads, join_sentences, load_initial_encoder
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
@@ -49,6 +56,10 @@ class StateBatch:
 
     states: Tensor
     label: Tensor
+
+    def select(self, rows: Tensor) -> "StateBatch":
+        """Return the items of `rows` [B]."""
+        return StateBatch(self.states[rows], self.label[rows])
 
 
 @dataclass(frozen=True)
@@ -88,11 +99,9 @@ class Sentences:
         ids, types, real = (torch.from_numpy(np.stack(each, 1)) for each in zip(*tables, strict=True))
         return SentenceBatch(ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32)))
 
-    def make_batches(
-        self, batch_tokens: int, batch_sentences: int | None, device: torch.device
-    ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
+    def make_batches(self, batch_tokens: int, device: torch.device) -> tuple[list[np.ndarray], list[SentenceBatch]]:
         """Return (rows of each batch, batches on `device`) of similar length; see `bucket_texts`."""
-        rows = bucket_texts(self.length, batch_tokens, batch_sentences)
+        rows = bucket_texts(self.length, batch_tokens)
         return rows, [self.make_batch(chosen).to(device) for chosen in rows]
 
 
@@ -167,7 +176,7 @@ class SentenceModel(EncoderWithHeads):
 
 
 def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled items.
 
     Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
     frozen encoder are computed once. Raises UserError if a file is missing or broken.
@@ -177,15 +186,14 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if not (data / "train.parquet").exists():
         raise UserError(f"{spec['task']} has no training set; score on it what was trained on another task (`weights`)")
 
-    def read(split: str, batch_tokens: int, batch_sentences: int | None) -> list[SentenceBatch] | list[StateBatch]:
-        sentences = read_sentences(spec, model.positions, init, data, split)
-        if model.frozen:
-            return compute_state_batches(model, sentences, batch_sentences, device)
-        return sentences.make_batches(batch_tokens, batch_sentences, device)[1]
+    def read(split: str) -> Sentences:
+        return read_sentences(spec, model.positions, init, data, split)
 
-    train = read("train", settings.batch_tokens, settings.batch_sentences)
-    split = settings.selection.get("split")
-    valid = read(split, max(settings.batch_tokens, STATES_TOKENS), None) if split else []
+    train = shuffle_items(model, read("train"), settings, device)
+    valid: Sequence[SentenceBatch | StateBatch] = []
+    if settings.selection:
+        items, tokens = read(settings.selection["split"]), max(settings.batch_tokens, STATES_TOKENS)
+        valid = [compute_states(model, items, device)] if model.frozen else items.make_batches(tokens, device)[1]
 
     def validate(trained: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
@@ -206,18 +214,26 @@ def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatc
     return loss, {"sentence": loss.detach()}
 
 
-def compute_state_batches(
-    model: SentenceModel, sentences: Sentences, size: int | None, device: torch.device
-) -> list[StateBatch]:
-    """Compute the states of all items by a frozen encoder, in the order of the file; `size` items are a batch."""
-    rows, made = sentences.make_batches(STATES_TOKENS, None, device)
+def shuffle_items(
+    model: SentenceModel, sentences: Sentences, settings: Training, device: torch.device
+) -> ShuffledBatches:
+    """Return shuffled batches of the items, or of the states that a frozen encoder has computed of them."""
+    if not model.frozen:
+        make = lambda rows: sentences.make_batch(rows).to(device)  # noqa: E731
+        return shuffle_examples(sentences.length, settings.batch_tokens, settings.batch_sentences, make)
+    items = compute_states(model, sentences, device)
+    size = settings.batch_sentences or len(sentences)
+    return ShuffledBatches(len(sentences), size, lambda rows: items.select(torch.from_numpy(rows).to(device)))
+
+
+def compute_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> StateBatch:
+    """Compute the states of all items by a frozen encoder, in the order of the file."""
+    rows, made = sentences.make_batches(STATES_TOKENS, device)
     with torch.no_grad():
         states = torch.cat([model.eval().compute_cls_states(batch)[model.readout].float() for batch in made])
     model.train()
     states = states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]  # [N, T, d]
-    label = torch.from_numpy(sentences.label.astype(np.float32)).to(device)
-    size = size or len(label)
-    return [StateBatch(*both) for both in zip(states.split(size), label.split(size), strict=True)]
+    return StateBatch(states, torch.from_numpy(sentences.label.astype(np.float32)).to(device))
 
 
 def decide_classes(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:

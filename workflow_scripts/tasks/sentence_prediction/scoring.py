@@ -84,7 +84,7 @@ def predict_items(
 ) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
     """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
     found, zero = defaultdict(list), defaultdict(list)
-    batches = sentences.make_batches(batch_tokens, None, device)
+    batches = sentences.make_batches(batch_tokens, device)
     for rows, batch in zip(*batches, strict=True):
         for readout, states in model.compute_cls_states(batch).items():
             if not model.heads or readout == model.readout:
