@@ -39,9 +39,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
         split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
-    Scores of the last layer, over words with gold sememes, in percent: `gold_weight` on gold sememes;
-    `gold_weight_mean_word`, if every word had the mean weights of all; `gold_first`, words whose largest weight is on a
-    gold sememe; `zero_words`, words without any code.
+    Scores of the last layer, the one that has sememes, over words with gold sememes, in percent: `gold_weight` on gold
+    sememes, the mean of words; `gold_first`, words whose largest weight is on a gold sememe; `zero_words`, words
+    without any code, which the other scores leave out. What `gold_weight` would be if all words had the same weights:
+    `gold_weight_mean_word`, the mean weights of all words; `gold_weight_uniform`, equal ones on all sememes;
+    `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight` that is not above all of these
+    does not say that words attend to their own sememes.
     """
     given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64)
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
@@ -145,5 +148,7 @@ def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tupl
         n, shares = len(weights), weights / weights.sum(1, keepdims=True)
         found["gold_weight"] = (weights * gold).sum(1) / weights.sum(1), n
         found["gold_weight_mean_word"] = gold @ shares.mean(0), n
+        found["gold_weight_uniform"] = gold.mean(1), n
+        found["gold_weight_one_sememe"] = gold[:, gold.sum(0).argmax()], n
         found["gold_first"] = gold[np.arange(n), weights.argmax(1)], n
     return {metric: (100 * float(values.mean()), "percent", n) for metric, (values, n) in found.items() if n}
