@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from workflow_scripts.analyses import code_weights
 from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import pretraining_pairs
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.models.cat import model as cat
@@ -112,8 +113,8 @@ def test_a_real_model(run):
     assert all(row.gold == (row.sememe in own.get(row.word, ())) for row in words.itertuples())
 
 
-def read_gold_scores(run):
-    analysis = code_weights.analyse([run], {"sentences": 10**6, "longest": 1000})
+def read_gold_scores(run, **options):
+    analysis = code_weights.analyse([run], {"sentences": 10**6, "longest": 1000} | options)
     return {row["metric"]: row["value"] for row in analysis.scores if "layer" not in row}
 
 
@@ -130,6 +131,17 @@ def test_a_model_whose_attention_is_known(make_by_hand, known_words, count):
     assert found["gold_weight_uniform"] == pytest.approx(100 * mean(len(own) / count for _, own in known_words))
     assert found["gold_first"] == pytest.approx(found["gold_weight"])  # no known word has pieces of both kinds
     assert {0, 1} == set(even) and len({round(value, 2) for value in found.values()}) == len(found) - 1
+
+
+def test_words_with_a_sememe_can_be_left_out(make_by_hand, known_words, data):
+    (usual, _), (other, _) = Counter(chain(*(own for _, own in known_words))).most_common(2)
+    run, names = make_by_hand(usual, other), json.loads((data / "sememe_names.json").read_text())
+    found = read_gold_scores(run, without=[names[usual]])
+    rest = [(pieces, own) for pieces, own in known_words if usual not in own]
+    value = [other in own and pieces[0] % 2 == 1 for pieces, own in rest]
+    assert found["gold_weight"] == pytest.approx(100 * mean(value), abs=1e-3)
+    with pytest.raises(UserError, match="no sememe 'noun'; correct `without`"):
+        read_gold_scores(run, without=[names[usual], "noun"])
 
 
 def test_a_model_that_attends_to_all_sememes_alike(make_by_hand):

@@ -38,6 +38,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
             share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
         split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
+        without: names of sememes; scores of the last layer leave out words that have one of them.
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
     Scores of the last layer, the one that has sememes, over words with gold sememes, in percent: `gold_weight` on gold
     sememes, the mean of words; `gold_first`, words whose largest weight is on a gold sememe; `zero_words`, words
@@ -46,7 +47,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight` that is not above all of these
     does not say that words attend to their own sememes.
     """
-    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64)
+    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[])
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
@@ -56,6 +57,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         if model.config.last_codes != count:
             raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
         names = read_json(run.data / "sememe_names.json")
+        if unknown := set(given["without"]) - set(names):
+            raise UserError(f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`")
         encoded = tokenizer.encode_batch(given["words"], add_special_tokens=False)
         found = []
         for batch in read_codes(model, tokenizer, [np.array(row.ids) for row in encoded]):
@@ -79,8 +82,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
             codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
             scores += run.make_scores(codes, split=given["split"], layer=layer)
-        gold_scores = compute_gold_scores(*map(np.concatenate, zip(*words, strict=True)))
-        scores += run.make_scores(gold_scores, split=given["split"])
+        weights, gold = map(np.concatenate, zip(*words, strict=True))
+        kept = ~gold[:, [names.index(name) for name in given["without"]]].any(1)
+        scores += run.make_scores(compute_gold_scores(weights[kept], gold[kept]), split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
 
 
