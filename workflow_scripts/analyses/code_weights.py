@@ -38,12 +38,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
             share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
         split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
+        without: names of sememes; scores of the last layer leave out words that have one of them.
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
-    Scores of the last layer, over words with gold sememes, in percent: `gold_weight` on gold sememes;
-    `gold_weight_mean_word`, if every word had the mean weights of all; `gold_first`, words whose largest weight is on a
-    gold sememe; `zero_words`, words without any code.
+    Scores of the last layer, the one that has sememes, over words with gold sememes, in percent: `gold_weight` on gold
+    sememes, the mean of words; `gold_first`, words whose largest weight is on a gold sememe; `zero_words`, words
+    without any code, which the other scores leave out. What `gold_weight` would be if all words had the same weights:
+    `gold_weight_mean_word`, the mean weights of all words; `gold_weight_uniform`, equal ones on all sememes;
+    `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight` that is not above all of these
+    does not say that words attend to their own sememes.
     """
-    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64)
+    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[])
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
@@ -53,6 +57,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         if model.config.last_codes != count:
             raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
         names = read_json(run.data / "sememe_names.json")
+        if unknown := set(given["without"]) - set(names):
+            raise UserError(f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`")
         encoded = tokenizer.encode_batch(given["words"], add_special_tokens=False)
         found = []
         for batch in read_codes(model, tokenizer, [np.array(row.ids) for row in encoded]):
@@ -76,8 +82,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
             codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
             scores += run.make_scores(codes, split=given["split"], layer=layer)
-        gold_scores = compute_gold_scores(*map(np.concatenate, zip(*words, strict=True)))
-        scores += run.make_scores(gold_scores, split=given["split"])
+        weights, gold = map(np.concatenate, zip(*words, strict=True))
+        kept = ~gold[:, [names.index(name) for name in given["without"]]].any(1)
+        scores += run.make_scores(compute_gold_scores(weights[kept], gold[kept]), split=given["split"])
     return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
 
 
@@ -145,5 +152,7 @@ def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tupl
         n, shares = len(weights), weights / weights.sum(1, keepdims=True)
         found["gold_weight"] = (weights * gold).sum(1) / weights.sum(1), n
         found["gold_weight_mean_word"] = gold @ shares.mean(0), n
+        found["gold_weight_uniform"] = gold.mean(1), n
+        found["gold_weight_one_sememe"] = gold[:, gold.sum(0).argmax()], n
         found["gold_first"] = gold[np.arange(n), weights.argmax(1)], n
     return {metric: (100 * float(values.mean()), "percent", n) for metric, (values, n) in found.items() if n}
