@@ -1,6 +1,6 @@
 """Runs that papers request, and among them those that decide the primary claims of an analysis plan."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -50,13 +50,30 @@ def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[VariantKey]
     claims = {claim["claim"]: claim for claim in paper.claims}
     named = [*list_claim_cells(claims[entry.claim]), *entry.control.cells]
     named += list_claim_cells(claims[entry.control.same_sign]) if entry.control.same_sign else []
+    return _list_variants(paper, named)
+
+
+def _list_variants(paper: Paper, keys: Iterable[str]) -> list[VariantKey]:
+    """Return the variants whose scores the cells `keys` of a paper's displays show."""
     variants: dict[VariantKey, None] = {}
-    for key in named:
+    for key in keys:
         display = key.split("/")[0]
         for cell in list_table_cells(paper.displays[display]):
             if match_stars(key, name_cell(display, cell)) is not None:
                 variants |= dict.fromkeys(list_cell_variants(cell))
     return list(variants)
+
+
+def list_planned_seeds(paper: Paper) -> dict[VariantKey, list[int]]:
+    """Return the planned seeds of each variant that a primary or secondary claim of the paper's plan compares."""
+    if paper.plan is None:
+        return {}
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    secondary = [key for name in paper.plan.secondary for key in list_claim_cells(claims[name])]
+    planned = dict.fromkeys(_list_variants(paper, secondary), paper.plan.seeds)
+    for entry in paper.plan.primary:
+        planned |= dict.fromkeys(list_primary_variants(paper, entry), paper.plan.select_seeds(entry))
+    return planned
 
 
 def list_planned_runs(paper: Paper, entry: PrimaryClaim) -> list[Run]:
