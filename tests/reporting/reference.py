@@ -1,25 +1,34 @@
 """A results folder made of the committed scores, by seed, of results/reference/small.
 
-`python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores.
+`python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores, and the tables of
+which a cell is missing or differs.
 """
 
 import csv
+import io
+import json
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
+from workflow_scripts.common.files import write_json
 from workflow_scripts.config.catalogue import Catalogue, Run, VariantKey
 from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.displays import select_display_runs, select_shown_displays
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import find_parent_run, read_precision, resolve_run
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.claims.verdicts import PRIMARY
+from workflow_scripts.reporting.tables.table import RenderedTable, make_table
 
 REFERENCE = ROOT / "results/reference/small"
 PAPERS = ("carma", "cat", "lrf", "sq_transformer")
+SHOWN = ("reproduced", "std", "n_seeds", "ci_low", "ci_high", "protocol", "status")
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -43,23 +52,39 @@ def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[VariantK
         for name in {name for display in paper.displays.values() for name in list_display_analyses(display)}:
             rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
             write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
+    for task, dataset in json.loads((REFERENCE / "datasets.json").read_text()).items():
+        write_json(folder / f"data/{task}/dataset.json", dataset)
     return seeds
+
+
+def write_manifests(folder: Path, catalogue: Catalogue, runs: list[Run]) -> None:
+    """Write what a table says of each training: `runs`, or those that trained their weights."""
+    recorded = {row["run"]: row for row in json.loads((REFERENCE / "provenance.json").read_text())}
+    trained = (find_parent_run(catalogue, run, "small") if run.weights else run for run in runs)
+    for run in dict.fromkeys(filter(None, trained)):
+        row = recorded.get(str(run), {})
+        precision = row.get("precision") or read_precision(resolve_run(catalogue, run, "small"))
+        # Only HTML, which is not committed, has steps and parameters.
+        made = {"spec": {"training": {"precision": precision}}, "protocol": "reduced", "steps": 0, "parameters": 0}
+        write_json(folder / f"runs/{run}/run.json", made)
 
 
 def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[VariantKey, set[int]]) -> tuple[list[Run], ...]:
     """Return the runs that count for a paper's primary claims, and for all others.
 
     For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;
-    until then, the earlier ones: the pilots of the analysis plans.
+    until then, the earlier ones: the pilots of the analysis plan.
     """
+    plan = catalogue.papers[paper].plan
     config = Config(scale="small", papers=[paper], extra=True)
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
+    fresh = {seed for entry in plan.primary for seed in plan.select_seeds(entry)} if plan else set()
     seeds = {variant: found for variant, found in seeds.items() if variant in requested}
     planned = {variant: found & requested[variant] or found for variant, found in seeds.items()}
     counted = {
-        variant: planned[variant] if requested[variant] <= found else found - requested[variant] or found
+        variant: planned[variant] if requested[variant] <= found else found - fresh or found
         for variant, found in seeds.items()
     }
     first, second = (
@@ -92,5 +117,60 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
         write_claims(out, outcomes)
 
 
+def make_committed_tables() -> Iterator[tuple[str, RenderedTable]]:
+    """Each table of PAPERS that has something to show, `<paper>/<table>`, made from the committed scores."""
+    catalogue = load_catalogue(ROOT)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        seeds = write_committed_results(folder, catalogue)
+        for key in PAPERS:
+            paper = catalogue.papers[key]
+            _, runs = list_counted_runs(catalogue, key, seeds)
+            write_manifests(folder, catalogue, runs)
+            for name, display in select_shown_displays(paper, runs).items():
+                if display["kind"] == "table":
+                    shown = select_display_runs(display, runs)
+                    # The marks of a test over examples need the texts of the data.
+                    yield f"{key}/{name}", make_table(catalogue, key, name, "small", shown, folder, tests={})
+
+
+def read_cells(text: str) -> dict[tuple[str, str, str], dict[str, str]]:
+    """The rows of a table's CSV by row, column and metric."""
+    return {(row["row"], row["column"], row["metric"]): row for row in csv.DictReader(io.StringIO(text))}
+
+
+def has_numbers(row: dict[str, str]) -> bool:
+    return row["status"] in ("measured", "computed", "withheld")
+
+
+def compare_tables(name: str, made: RenderedTable) -> tuple[list[tuple], list[tuple]]:
+    """Cells of a committed table that differ from what the scores say, and cells of whose scores none is committed."""
+    file = REFERENCE / f"tables/{name}.csv"
+    committed, expected = read_cells(file.read_text() if file.exists() else ""), read_cells(made.files["csv"])
+    unknown = [place for place, row in committed.items() if has_numbers(row) and not has_numbers(expected[place])]
+    differing = [
+        place
+        for place, row in expected.items()
+        if place not in unknown
+        and [committed.get(place, {}).get(key, "") for key in SHOWN] != [row[key] for key in SHOWN]
+    ]
+    return differing, unknown
+
+
+def write_tables() -> None:
+    """Write the committed tables that are missing or differ from the scores, if the scores tell all of their cells."""
+    for name, table in make_committed_tables():
+        differing, unknown = compare_tables(name, table)
+        if differing and any(map(has_numbers, table.rows)):
+            assert not unknown, (
+                f"{name}: {differing} differ; ./reproduce makes it: the scores of {unknown} are not here"
+            )
+            for suffix in ("csv", "md"):
+                file = REFERENCE / f"tables/{name}.{suffix}"
+                file.write_text(table.files[suffix], encoding="utf-8")
+                print(file.relative_to(ROOT))
+
+
 if __name__ == "__main__":
     write_reference()
+    write_tables()

@@ -37,7 +37,7 @@ PLAIN = ("transformer", "default")
 ABLATIONS = {"VQ": "vq", "- SoVQ": "vq", "MMI": "mmi", "- Brown": "mmi"}
 SAL = {"as the code": "sal", "words ask": "cross-query-word", "most of the text": "sal-as-written"}
 SAL |= {"all of the text": "sal-text", "codes alone": "cross-query-systematic"}
-OFFICIAL = {"SAL, official": "sal", "SAL, changed": "sal-entropy-3"}
+OFFICIAL = {"SAL, official": "sal", "SAL, changed": "sal-entropy-3", "SQ-Transformer, H(Z) changed": "sal-entropy-3"}
 # Of SQ-Transformer, by rows that do not name it after its variant.
 VARIANTS = {f"SQ-Transformer SAL, {name}": variant for name, variant in SAL.items()}
 VARIANTS |= OFFICIAL | {f"SQ-Transformer {name}": variant for name, variant in OFFICIAL.items()}

@@ -1,6 +1,6 @@
 """Runs that papers request, and among them those that decide the primary claims of their analysis plans."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -55,13 +55,31 @@ def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[VariantKey]
     claims = {claim["claim"]: claim for claim in paper.claims}
     named = [*list_claim_cells(claims[entry.claim]), *entry.control.cells]
     named += list_claim_cells(claims[entry.control.same_sign]) if entry.control.same_sign else []
+    return _list_variants(paper, named)
+
+
+def _list_variants(paper: Paper, keys: Iterable[str]) -> list[VariantKey]:
+    """Return the variants whose scores the cells `keys` of a paper's displays show."""
     variants: dict[VariantKey, None] = {}
-    for key in named:
+    for key in keys:
         display = key.split("/")[0]
         for cell in list_table_cells(paper.displays[display]):
             if match_stars(key, name_cell(display, cell)) is not None:
                 variants |= dict.fromkeys(list_cell_variants(cell))
     return list(variants)
+
+
+def list_planned_seeds(paper: Paper, scale: str) -> dict[VariantKey, list[int]]:
+    """Return the planned seeds of each variant that a primary or secondary claim of a plan of the scale compares."""
+    claims = {claim["claim"]: claim for claim in paper.claims}
+    seeds: dict[VariantKey, list[int]] = {}
+    for plan in paper.plans.values():
+        if plan.scale == scale:
+            secondary = [key for name in plan.secondary for key in list_claim_cells(claims[name])]
+            seeds |= dict.fromkeys(_list_variants(paper, secondary), plan.seeds)
+    for planned in paper.list_primary_claims(scale):
+        seeds |= dict.fromkeys(list_primary_variants(paper, planned.entry), planned.seeds)
+    return seeds
 
 
 def list_planned_runs(paper: Paper, planned: PlannedClaim) -> list[Run]:

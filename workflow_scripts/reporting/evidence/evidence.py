@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.provenance.fingerprints import Fingerprint
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights
+from workflow_scripts.reporting.evidence.withholding import find_withheld
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,16 @@ class Evidence:
     analyses: dict[str, list[dict]]  # rows of scores.csv by name of the analysis
     weights: dict[VariantKey, str] = field(default_factory=dict)  # what the runs of a measured variant start from
     absent: dict[VariantKey, list[dict]] = field(default_factory=dict)  # undefined scores: `seed` and `reason`
+    withheld: dict[VariantKey, str] = field(default_factory=dict)  # why a variant's scores are not shown yet
+
+    def drop_withheld(self) -> "Evidence":
+        """Return the evidence without the scores that are not shown yet."""
+        scores = {variant: rows for variant, rows in self.scores.items() if variant not in self.withheld}
+        analyses = {
+            name: [row for row in rows if (row["task"], row["method"], row["variant"]) not in self.withheld]
+            for name, rows in self.analyses.items()
+        }
+        return replace(self, scores=scores, analyses=analyses)
 
 
 def read_evidence(
@@ -39,7 +50,7 @@ def read_evidence(
 
     Raises UserError if the scores of one of `runs` are missing or of another run.
     """
-    intervened = find_intervened_variants(displays)
+    runs, intervened = list(runs), find_intervened_variants(displays)
     scores: dict[VariantKey, list[dict]] = {}
     absent: dict[VariantKey, list[dict]] = {}
     for run in runs:
@@ -61,7 +72,10 @@ def read_evidence(
     measured = sorted({*scores, *(variant for variant in named if None not in variant)})
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
     weights = {variant: get_initial_weights(catalogue, variant, scale) for variant in measured}
-    return Evidence(paper, scale, published, scores, analysed, weights, absent)
+    shown = [(row["task"], row["method"], row["variant"], row["seed"]) for rows in analysed.values() for row in rows]
+    shown += [(*run.unseeded, run.seed) for run in runs]
+    withheld = find_withheld(catalogue, paper, scale, shown, results)
+    return Evidence(paper, scale, published, scores, analysed, weights, absent, withheld)
 
 
 def select_rows(rows: list[dict], selection: dict[str, Any]) -> list[dict]:

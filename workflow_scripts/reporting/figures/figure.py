@@ -49,6 +49,9 @@ class Inputs:
         """Read <name>.csv of all analyses of the figure as one table."""
         folder = self.results / "analyses" / self.evidence.paper
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
+        for variant in self.evidence.withheld:
+            of_variant = dict(zip(RUN_COLUMNS, variant, strict=False))
+            tables = [table.drop(select_entry(table, of_variant).index) for table in tables]
         # The columns of an empty table have no type and would turn those of the others into objects.
         return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
@@ -134,7 +137,8 @@ def draw_figure(
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = catalogue.papers[paper].displays[name]
     draw = import_function(display["module"], "draw", "workflow_scripts.reporting.figures")
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results)
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
+    runs = [run for run in runs if run.unseeded not in evidence.withheld]
 
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import use_style
@@ -144,4 +148,5 @@ def draw_figure(
     with use_style():
         figure, plotted = draw(Inputs(display, runs, results, evidence))
     text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    return RenderedFigure(figure, text, FOOTERS[protocol].format(scale=scale))
+    withheld = [f"{'/'.join(variant)} not shown, {reason}" for variant, reason in sorted(evidence.withheld.items())]
+    return RenderedFigure(figure, text, "; ".join(filter(None, [FOOTERS[protocol].format(scale=scale), *withheld])))

@@ -13,6 +13,7 @@ from workflow_scripts.reporting.evidence.evidence import Evidence, has_empty_ite
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+WITHHELD = "withheld"  # a part of the planned seeds: shown when all are there
 UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
 # Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
 REPEATED = ("intervention_seed", "pooling")
@@ -23,7 +24,8 @@ class Cell:
     """One cell of a table.
 
     Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and `block` of an
-    intervention; computed ones have `computed`, a number of an analysis without seeds.
+    intervention; computed ones have `computed`, a number of an analysis without seeds. Withheld cells have what
+    measured ones have, for primary claims to count their seeds; nothing of it is shown.
     """
 
     paper: str
@@ -134,7 +136,10 @@ def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
     note = f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else ""
     more = {"protocol": find_worst_protocol(*protocols), "weights": evidence.weights.get(of_runs, "")}
     more["block"] = chosen[0]["layer"] if {"intervention", "layer"} <= selection.keys() else None
-    return replace(cell, status=MEASURED, note=note, seeds=dict(sorted(seeds.items())), **more)
+    cell = replace(cell, status=MEASURED, note=note, seeds=dict(sorted(seeds.items())), **more)
+    compared = [(task, method, over)] if over else []
+    reasons = [evidence.withheld[one] for one in (of_runs, *compared) if one in evidence.withheld]
+    return replace(cell, status=WITHHELD, note=reasons[0]) if reasons else cell
 
 
 def _no_gain(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, Cell
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, WITHHELD, Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
@@ -150,7 +150,7 @@ def format_reproduced(cell: Cell) -> str:
         return format_number(cell.summary.mean, cell.decimals) + deviation
     if cell.status == COMPUTED:
         return format_number(cell.computed, cell.decimals)
-    return cell.note if cell.status in (NOT_RUN, UNDEFINED) else ""
+    return cell.note if cell.status in (NOT_RUN, UNDEFINED, WITHHELD) else ""
 
 
 def use_non_breaking_spaces(text: str) -> str:
@@ -191,9 +191,11 @@ def explain_table(
     found = [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
     if measured:
         found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
-    elif not any(cell.status == COMPUTED for cell in cells):
+    elif not any(cell.status in (COMPUTED, WITHHELD) for cell in cells):
         rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
         found.append(f"Nothing of this table is run at scale {scale}{rest}.")
+    if any(cell.status == WITHHELD for cell in cells):
+        found.append("Planned seeds are not shown before the last one is done.")
     if blocks := describe_blocks(measured):
         found.append(blocks)
     protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}

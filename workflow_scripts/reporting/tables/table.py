@@ -85,5 +85,5 @@ def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -
         values["reproduced"] = cell.mean
     row = {name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")}
     row |= {name: f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items() if value is not None}
-    row |= {"n_seeds": str(len(cell.seeds)) if cell.seeds else "", "note": "; ".join(filter(None, notes))}
+    row |= {"n_seeds": str(len(cell.seeds)) if cell.status == MEASURED else "", "note": "; ".join(filter(None, notes))}
     return {name: row.get(name, "") for name in TABLE_COLUMNS}

@@ -1,0 +1,121 @@
+"""Planned seeds are shown in no table, figure or claim before the last one is scored."""
+
+import csv
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.reporting.made_up import write_run
+from workflow_scripts.config.catalogue import Run
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.requested import list_planned_seeds
+from workflow_scripts.evaluation.scores import write_scores
+from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
+from workflow_scripts.reporting.evidence.withholding import find_withheld
+from workflow_scripts.reporting.figures.figure import draw_figure
+from workflow_scripts.reporting.tables.table import make_table
+
+ROOT = Path(__file__).parents[3]
+CATALOGUE = load_catalogue(ROOT)
+PLANNED, PILOTS = range(101, 109), (61, 62, 63)
+SAL, TRANSFORMER = ("scan-jump-x2", "sq-transformer", "sal"), ("scan-jump-x2", "transformer", "default")
+SRL = ("cognition", "sq-transformer", "srl")
+
+
+def score(results: Path, variant: tuple[str, str, str], seeds: Iterable[int], accuracy: float = 60.0) -> list[Run]:
+    runs = [Run(*variant, seed) for seed in seeds]
+    for run in runs:
+        write_run(results, run, accuracy, readouts={"last": accuracy, "in_distribution": accuracy})
+    return runs
+
+
+@pytest.fixture
+def no_analyses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Analyses of SQ-Transformer that found nothing."""
+    monkeypatch.chdir(ROOT)
+    for name in CATALOGUE.papers["sq_transformer"].analyses:
+        (tmp_path / f"analyses/sq_transformer/{name}").mkdir(parents=True)
+        write_scores(tmp_path / f"analyses/sq_transformer/{name}/scores.csv", [])
+
+
+def cells(text: str) -> dict[tuple[str, str], dict[str, str]]:
+    return {(row["row"], row["column"]): row for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_their_own():
+    planned = list_planned_seeds(CATALOGUE.papers["sq_transformer"], "small")
+    assert planned[SAL] == planned[TRANSFORMER] == list(PLANNED)
+    assert planned["scan-around-right", "sq-transformer", "sal-entropy-3"] == [101, 102, 103, 104, 105]
+    # Of the secondary claims of CAT.
+    assert planned.keys().isdisjoint(list_planned_seeds(CATALOGUE.papers["cat"], "small"))
+    assert list_planned_seeds(CATALOGUE.papers["cat"], "small")["bird", "bert-matched", "ft@paws"] == list(
+        range(101, 110)
+    )
+    assert list_planned_seeds(CATALOGUE.papers["recompose"], "small") == {}
+
+
+@pytest.mark.parametrize(
+    ("shown", "scored", "expected"),
+    [
+        ([101, 102], [101, 102], "2 of 8 planned seeds"),
+        ([61, 101], [61, 101], "1 of 8 planned seeds"),
+        (PILOTS, [*PILOTS, 101], None),
+        (PLANNED, PLANNED, None),
+        ([104], PLANNED, None),  # a single one of all that are done, such as the median seed
+        ([None], [], None),  # a number without a seed
+    ],
+)
+def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, scored, expected):
+    score(tmp_path, SAL, scored)
+    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(*SAL, seed) for seed in shown], tmp_path)
+    assert found == ({SAL: expected} if expected else {})
+    # Neither at the scale of no plan, nor of a variant that no claim of a plan compares.
+    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(*SAL, seed) for seed in shown], tmp_path) == {}
+    other = ("scan-jump-x2", "sq-transformer", "none")
+    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(*other, seed) for seed in shown], tmp_path) == {}
+
+
+def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
+    score(tmp_path, SRL, [101])
+    found = find_withheld(CATALOGUE, "lrf", "small", [(*SRL, 101)], tmp_path)
+    assert found == {SRL: "1 of 8 planned seeds"}
+
+
+def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analyses):
+    runs = score(tmp_path, SAL, (101, 102), 61.5) + score(tmp_path, TRANSFORMER, PLANNED, 7.5)
+    for name in ("table-readings", "text-5.2", "table4", "table1", "text-1", "table-codes", "table-protocol"):
+        made = make_table(CATALOGUE, "sq_transformer", name, "small", runs, tmp_path, tests={})
+        mine = [row for row in made.rows if row["status"] == "withheld"]
+        assert mine and all(row["note"].startswith("2 of 8 planned seeds") for row in mine), name
+        assert {row[key] for row in mine for key in ("reproduced", "std", "n_seeds", "ci_low", "ci_high")} == {""}
+        for text in made.files.values():
+            assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
+    table = cells(make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files["csv"])
+    assert table["Transformer", "JUMP"]["status"] == "measured"
+    outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
+    by_name = {outcome.claim.claim: outcome for outcome in outcomes}
+    for name in ("sal-official-last-addjump", "sq-over-transformer-addjump"):
+        assert by_name[name].effect is None and by_name[name].verdict in ("not run", "no verdict")
+    _, sides = format_claims({"sq_transformer": outcomes})
+    assert not [row for row in csv.DictReader(io.StringIO(sides)) if row["seed"] and "SAL" in row["cell"]]
+
+
+def test_a_primary_claim_still_counts_its_seeds(tmp_path, no_analyses):
+    changed = ("scan-jump-x2", "sq-transformer", "sal-entropy-3")
+    runs = score(tmp_path, changed, (101, 102, 103)) + score(tmp_path, TRANSFORMER, PLANNED)
+    outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
+    (primary,) = (outcome for outcome in outcomes if outcome.claim.claim == "sal-success-addjump")
+    assert (primary.n_seeds, primary.reason, primary.success) == (3, "3 of 8 seeds", None)
+
+
+def test_figures_leave_them_out_and_say_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    runs = score(tmp_path, ("idm", "gpt2-small", "ft"), (101, 102)) + score(
+        tmp_path, ("idm", "gpt2-small", "carma"), range(101, 107)
+    )
+    drawn = draw_figure(CATALOGUE, "carma", "figure3", "small", runs, tmp_path)
+    found = list(csv.DictReader(io.StringIO(drawn.csv)))
+    assert {row["variant"] for row in found} == {"carma"} and len(found) == 6
+    assert drawn.footer.endswith("; idm/gpt2-small/ft not shown, 2 of 6 planned seeds")
