@@ -73,14 +73,13 @@ def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[VariantKey, 
     """Return the runs that count for a paper's primary claims, and for all others.
 
     For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;
-    until then, the earlier ones: the pilots of the analysis plan.
+    until then, the earlier ones: the pilots of the analysis plans.
     """
-    plan = catalogue.papers[paper].plan
     config = Config(scale="small", papers=[paper], extra=True)
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
-    fresh = {seed for entry in plan.primary for seed in plan.select_seeds(entry)} if plan else set()
+    fresh = {seed for planned in catalogue.papers[paper].list_primary_claims("small") for seed in planned.seeds}
     seeds = {variant: found for variant, found in seeds.items() if variant in requested}
     planned = {variant: found & requested[variant] or found for variant, found in seeds.items()}
     counted = {
