@@ -12,7 +12,7 @@ from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import QUANTILE, SuccessRates, compute_q_values
 from workflow_scripts.reporting.claims import effects
 from workflow_scripts.reporting.claims.effects import EXPLORATORY, NO_VERDICT, Outcome
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell
+from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, WITHHELD, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
 NOT_RUN = "not run"  # not measured
@@ -98,7 +98,8 @@ def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planne
     measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in allowed]
     wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
     if len(measured) < wanted:
-        return replace(outcome, verdict=NOT_RUN, reason=f"not measured at {scale}")
+        withheld = [cell.note for pair in pairs for cell in pair if cell.status == WITHHELD]
+        return replace(outcome, verdict=NOT_RUN, reason=withheld[0] if withheld else f"not measured at {scale}")
     protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
     if entry and entry.threshold is not None:
