@@ -291,7 +291,7 @@ def _format_power(power: Power) -> str:
 
 def _format_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> str:
     if entry.spread is None:
-        return "shares" if entry.threshold is not None else "ranks"
+        return "shares" if entry.counts_successes else "ranks"
     return f"{select_spread(plan, entry):.3g} ({entry.spread.freedom})"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, write_atomically
+from workflow_scripts.config.analysis_plan import ANY_WRONG, FIRST_PLAN
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
@@ -14,6 +15,7 @@ from workflow_scripts.reporting.tables.layout import format_effect, format_publi
 
 BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
 END = "<!-- end claims -->"
+WRONG_PER_PLAN = round(100 * ANY_WRONG / 2)  # percent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,18 +54,16 @@ def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> 
         *(f"| {' | '.join(_cell(text) for text in _primary_cells(row, scale))} |" for row in primary),
     ]
     exploratory = [row for row in rows if row["role"] == "exploratory" and row["kind"] == "paper"]
-    counts = {paper: Counter(row["verdict"] for row in exploratory if row["paper"] == paper) for paper in papers}
-    lines += [
-        "",
-        f"| paper | exploratory claims of the paper | {' | '.join(VERDICTS)} |",
-        f"|---|---|{'---|' * len(VERDICTS)}",
-        *(
-            f"| [{paper}](papers/{paper}/NOTES.md) | {found.total()} | "
-            f"{' | '.join(str(found[verdict]) for verdict in VERDICTS)} |"
-            for paper, found in counts.items()
-            if found
-        ),
-    ]
+    headings = ("paper", "plans: chance of any wrong primary verdict", "exploratory claims of the paper", *VERDICTS)
+    lines += ["", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    for paper in papers:
+        verdicts = Counter(row["verdict"] for row in exploratory if row["paper"] == paper)
+        if not verdicts:
+            continue
+        plans = {row["plan"] for row in primary if row["paper"] == paper}
+        risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%" if plans else ""
+        counts = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
+        lines.append(f"| [{paper}](papers/{paper}/NOTES.md) | {risk} | {verdicts.total()} | {counts} |")
     return "\n".join(lines)
 
 
@@ -81,9 +81,14 @@ def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
     complete = bool(row["effect"]) and measured >= planned
     seeds = f"{measured} seeds" if measured == planned else f"{measured} of {planned} seeds"
     reason = f": {row['reason']}" if row["reason"] not in ("", seeds) else ""
+    statement = row["statement"]
+    if row["kind"] == "control":
+        statement += " (a control of ours)"
+    if row["plan"] != FIRST_PLAN:
+        statement += f" ([later plan](papers/{row['paper']}/{row['plan']}))"
     return (
         row["paper"],
-        row["statement"] + (" (a control of ours)" if row["kind"] == "control" else ""),
+        statement,
         format_published_effect(row),
         format_effect(row) if complete else "",
         seeds,

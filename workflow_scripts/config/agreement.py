@@ -117,7 +117,7 @@ def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, dict]) -> Iter
             continue
         claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
         measure = claim.get("measure", "difference")
-        if (measure == "success_rate") != (entry.threshold is not None):
+        if (measure == "success_rate") != entry.counts_successes:
             yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
         if entry.measure and entry.measure != measure:
             yield f"{where}: measure is {entry.measure}, but {measure} in claims.yaml; make them equal"

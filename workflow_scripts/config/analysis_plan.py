@@ -99,7 +99,8 @@ class PrimaryClaim(StrictModel):
     smallest: float = Field(description="Smallest effect of interest; equal to the margin for a claim of no loss.")
     threshold: float | None = Field(
         None,
-        description="For measure success_rate: a seed above it has succeeded. margin and smallest are then shares.",
+        description="A seed above it has succeeded. Of measure success_rate, whose margin and smallest are shares; the "
+        "reason of a verdict by measure superiority says how many seeds are above it.",
     )
     control: Control = Control()
     spread: Spread | None = Field(None, description="Of the pilots; none for success_rate and superiority.")
@@ -109,9 +110,14 @@ class PrimaryClaim(StrictModel):
         """The effect if both sides are alike."""
         return NO_SUPERIORITY if self.measure == "superiority" else 0.0
 
+    @property
+    def counts_successes(self) -> bool:
+        """Whether it compares shares of seeds above the threshold."""
+        return self.threshold is not None and self.measure != "superiority"
+
     @model_validator(mode="after")
     def _smallest_is_a_share_of_the_published_effect(self) -> Self:
-        if self.threshold is not None:
+        if self.counts_successes:
             if not 0 < self.smallest <= 1:
                 raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
             return self
@@ -163,7 +169,7 @@ class AnalysisPlan(StrictModel):
         """
         for entry in self.primary:
             n, luck = len(self.select_seeds(entry)), 1 - self.limit_quantile
-            if entry.threshold is None:
+            if not entry.counts_successes:
                 continue
             if (limit := 1 - luck ** (1 / n)) >= entry.smallest:
                 raise ValueError(

@@ -91,6 +91,7 @@ def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
     assert controls - found == {
         ("carma", "cap-first-common-sst-six"),
         ("lrf", "fusion-not-collapsed-cogs"),
+        ("sq_transformer", "sal-official-above-transformer-addjump"),
         ("sq_transformer", "sal-official-last-addjump"),
     }
 

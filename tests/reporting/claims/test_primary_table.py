@@ -16,7 +16,14 @@ CLAIMS = "results/reference/small/claims.csv"
 
 
 def row(**cells: str) -> dict[str, str]:
-    usual = {"paper": "cat", "kind": "paper", "role": "primary", "statement": "CAT is closer", "unit": "points"}
+    usual = {
+        "paper": "cat",
+        "kind": "paper",
+        "role": "primary",
+        "plan": "analysis_plan.yaml",
+        "statement": "CAT is closer",
+        "unit": "points",
+    }
     usual |= {"published_effect": "14.94", "effect": "-6.3", "ci_low": "-9.04", "ci_high": "-3.61"}
     usual |= {"quantile": "0.983333", "n_seeds": "9", "n_planned": "9", "verdict": "not reproduced", "reason": ""}
     return usual | cells
@@ -59,9 +66,21 @@ def test_the_other_claims_are_counted_by_paper_without_controls():
     rows.append(row(paper="carma", role="exploratory", verdict="reproduced"))
     lines = format_tables(rows, ["carma", "cat"], "small").splitlines()
     assert lines[-2:] == [
-        "| [carma](papers/carma/NOTES.md) | 1 | 1 | 0 | 0 | 0 | 0 |",
-        "| [cat](papers/cat/NOTES.md) | 3 | 0 | 0 | 2 | 0 | 1 |",
+        "| [carma](papers/carma/NOTES.md) |  | 1 | 1 | 0 | 0 | 0 | 0 |",
+        "| [cat](papers/cat/NOTES.md) | 1: at most 5% | 3 | 0 | 0 | 2 | 0 | 1 |",
     ]
+
+
+def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
+    file = "plans/2026-11-27-longer.yaml"
+    later = row(
+        plan=file, statement="CAT is probably closer", unit="chance", effect="0.72", ci_low="0.55", ci_high="0.9"
+    )
+    lines = format_tables([row(), later, row(role="exploratory", plan="")], ["cat"], "small").splitlines()
+    assert lines[-1].startswith("| [cat](papers/cat/NOTES.md) | 2: at most 10% | 1 |")
+    assert lines[3].startswith(
+        f"| cat | CAT is probably closer ([later plan](papers/cat/{file})) | 14.94 chance | 0.72 chance ("
+    )
 
 
 def test_the_command_prints_the_tables_and_writes_them_between_the_markers(tmp_path, monkeypatch, capsys):

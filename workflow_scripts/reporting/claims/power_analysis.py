@@ -30,7 +30,7 @@ class Power:
 def compute_power(entry: PrimaryClaim, n: int, plan: AnalysisPlan) -> list[Power]:
     """Return the power with `n` seeds per side for no effect, and for half the published one or twice the margin."""
     quantile = plan.limit_quantile
-    if entry.threshold is not None:
+    if entry.counts_successes:
         chances = ((RARE, RARE), (OFTEN, 1 - OFTEN))
         return [compute_rates_power(*pair, n, entry.smallest, quantile) for pair in chances]
     if entry.published is None:

@@ -11,7 +11,7 @@ from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.statistics import QUANTILE, SuccessRates, compute_q_values
 from workflow_scripts.reporting.claims import effects
-from workflow_scripts.reporting.claims.effects import EXPLORATORY, NO_VERDICT, Outcome
+from workflow_scripts.reporting.claims.effects import EXPLORATORY, NO_VERDICT, Outcome, Side
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, WITHHELD, Cell
 
 REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
@@ -102,9 +102,8 @@ def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planne
         return replace(outcome, verdict=NOT_RUN, reason=withheld[0] if withheld else f"not measured at {scale}")
     protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
-    if entry and entry.threshold is not None:
-        left, right = ([v > entry.threshold for v in side.average_by_seed().values()] for side in sides)
-        success = SuccessRates(sum(left), len(left), sum(right), len(right))
+    if entry and entry.counts_successes:
+        success = count_successes(sides, entry.threshold)
         outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
     elif claim.measure == "success_rate":
         return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
@@ -126,6 +125,12 @@ def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planne
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
         return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
     return replace(outcome, p_value=compute_deciding_p_value(outcome) if outcome.effect else None)
+
+
+def count_successes(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
+    """Count the seeds of each side that are above a threshold."""
+    left, right = ([value > threshold for value in side.average_by_seed().values()] for side in sides)
+    return SuccessRates(sum(left), len(left), sum(right), len(right))
 
 
 def compute_deciding_p_value(outcome: Outcome) -> float | None:
@@ -150,6 +155,10 @@ def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
     reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else ""]
+    if planned and planned.entry.threshold is not None and not outcome.success:
+        reasons.append(
+            describe_successes(count_successes(outcome.sides, planned.entry.threshold), planned.entry.threshold)
+        )
     # In small models several depths such as 25% are often the first block.
     depths = {(cell.selection.get("layer"), cell.block) for side in outcome.sides for cell in side.cells}
     named = sorted((depth, block) for depth, block in depths if isinstance(depth, str))
@@ -200,13 +209,18 @@ def describe_bound(published: float | None, margin: float, smallest: float, high
 def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
     """Return (verdict, reason) from success rates, by Fisher's exact test and the upper limit of left's rate."""
     rates = outcome.success
-    said = f"above {entry.threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
+    said = describe_successes(rates, entry.threshold)
     small = rates.compute_upper_limit(outcome.quantile) < entry.smallest
     if rates.compute_fisher_p() <= 1 - outcome.quantile:
         return REPRODUCED, f"{said}; smaller than of interest" if small else said
     if small:
         return NOT_REPRODUCED, said
     return INCONCLUSIVE, said
+
+
+def describe_successes(rates: SuccessRates, threshold: float) -> str:
+    """Return how many seeds of each side are above a threshold."""
+    return f"above {threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
 
 
 def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:

@@ -9,6 +9,7 @@ from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INT
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, WITHHELD, Cell
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
+CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
@@ -123,7 +124,8 @@ def format_effect(row: dict[str, str]) -> str:
         for end, bound in pairs
     ):
         decimals += 1
-    effect = f"{format_number(float(row['effect']), decimals, signed=True)} {row['unit']}"
+    signed = row["unit"] != CHANCE
+    effect = f"{format_number(float(row['effect']), decimals, signed=signed)} {row['unit']}"
     if low is None or high is None:
         return effect
     level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")  # of both limits
@@ -134,7 +136,8 @@ def format_published_effect(row: dict[str, str]) -> str:
     """Format the published effect of a row of claims.csv: `+8.2 points`; empty without one."""
     if not row["published_effect"]:
         return ""
-    return f"{format_number(float(row['published_effect']), choose_decimals(row['unit']), signed=True)} {row['unit']}"
+    number = float(row["published_effect"])
+    return f"{format_number(number, choose_decimals(row['unit']), signed=row['unit'] != CHANCE)} {row['unit']}"
 
 
 def format_published(cell: Cell) -> str:
