@@ -28,7 +28,7 @@ SENTENCES = 5
 
 
 def write_run(folder, series, seed, wrong):
-    """A run that is wrong in so many of the five sentences of each compound."""
+    """A run with this number of wrong sentences, of five, for each compound."""
     run = name_run(folder, "cognition-compounds", "lrf", series, seed, series=series)
     lines = [(name, number < wrong[name]) for name in COMPOUNDS for number in range(SENTENCES)]
     texts = ["" if is_wrong else RIGHT[name] for name, is_wrong in lines]

@@ -58,9 +58,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
     options: pairs: name -> [worse, better], two `series` of the runs. Scores, in log odds, positive if the better one
     has fewer errors: `log_odds`, with the ends of 95% intervals over seeds, `log_odds_low_seeds` and
-    `log_odds_high_seeds`, and over seeds and compounds, `log_odds_low_both` and `log_odds_high_both`. The column item_set
-    has the pair's name.
-    A model with one seed has no interval, and a pair without runs no row.
+    `log_odds_high_seeds`, and over seeds and compounds, `log_odds_low_both` and `log_odds_high_both`. The column
+    item_set has the pair's name. A model with one seed has no interval, and a pair without runs no row.
     """
     given = merge_options(options, pairs={})
     found = AnalysisResult()
