@@ -9,13 +9,21 @@ import pytest
 
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
+from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow import resources
-from workflow_scripts.workflow.step_times import StepTime, estimate_checkpoint_bytes, estimate_hours, find_step_time
+from workflow_scripts.workflow.step_times import (
+    StepTime,
+    estimate_checkpoint_bytes,
+    estimate_hours,
+    estimate_steps,
+    find_step_time,
+)
+from workflow_scripts.workflow.time_limit import START_SECONDS, TRAINING_SHARE, Job, Machine, estimate_seconds
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,17 +35,17 @@ def project(copy_here: Path) -> Path:
     return copy_here
 
 
-def write_run(project: Path, name: str, device: str, seconds: float) -> None:
-    """A finished training of `name` at the demo scale, as far as `plan --record` reads it."""
-    folder = project / "results/demo/runs" / name
+def write_run(project: Path, name: str, device: str, seconds: float, scale: str = "demo", steps: int = 0) -> None:
+    """A finished training of `name`, as far as `plan --record` reads it."""
+    folder = project / "results" / scale / "runs" / name
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "checkpoint/model.safetensors").write_bytes(b"x" * 2_000_000)
     gpu = 3_000_000_000 if device == "cuda" else None
     record = {"device": device, "precision": "fp32", "cpu": "x86", "seconds_per_step": seconds}
     record |= {"peak_gpu_memory_bytes": gpu, "gpu_processes": 3 if gpu else None}
     (folder / "record.json").write_text(json.dumps(record))
-    spec = resolve_run(load_catalogue(), name, "demo")
-    (folder / "run.json").write_text(json.dumps({"scale": "demo", "spec": spec}))
+    spec = resolve_run(load_catalogue(), name, scale)
+    (folder / "run.json").write_text(json.dumps({"scale": scale, "spec": spec, "steps": steps}))
 
 
 def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
@@ -91,6 +99,39 @@ def test_runs_with_and_without_a_count_of_processes_are_recorded_together(projec
     with open("catalogue/step_times.csv", newline="") as stream:
         (row,) = csv.DictReader(stream)
     assert (row["processes"], row["gpu_bytes"], row["precision"]) == ("3", "3000000000", "fp32")
+
+
+def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data(project: Path):
+    """At `full` GPT-2 has two epochs in batches of 16, Llama three in batches of 32."""
+    catalogue, short, long = load_catalogue(), Run("idm", "gpt2-small", "ft", 1), Run("idm", "llama-small", "ft", 1)
+
+    def steps(run: Run) -> int | None:
+        times = read_csv(project / "catalogue/step_times.csv")
+        return estimate_steps(times, resolve_run(catalogue, run, "full")["training"], run, "full")
+
+    write_run(project, "sst/gpt2-small/ft/seed-1", "cpu", 0.5, "full", steps=1068)  # another task
+    assert main(["plan", "--record"]) == 0
+    assert (steps(short), steps(long)) == (None, None)
+    assert estimate_hours(catalogue, [short], "full", "fp32", "cpu") == (0, 1)
+
+    data = project / "results/full/data/idm"
+    data.mkdir(parents=True)
+    (data / "dataset.json").write_text(json.dumps({"splits": {"train": {"rows": 1601}}}))
+    assert (steps(short), steps(long)) == (2 * 101, 3 * 51)
+
+    # The tokenizer of GPT-2 has left 1,000 of these.
+    write_run(project, "idm/gpt2-small/ft/seed-1", "cpu", 0.5, "full", steps=2 * 63)
+    assert main(["plan", "--record"]) == 0
+    rows = read_csv(project / "catalogue/step_times.csv")
+    assert [(row["task"], row["epoch_steps"]) for row in rows] == [("idm", "63"), ("sst", "534")]
+    assert (steps(short), steps(long)) == (2 * 63, 3 * 51)
+    hours = 2 * 2 * 63 * 0.5 / 3600  # of two threads
+    assert estimate_hours(catalogue, [short], "full", "fp32", "cpu") == (pytest.approx(hours), 0)
+    config = load_config({"scale": "full"})
+    job = Job("train", {"scale": "full", "task": "idm", "method": "gpt2-small", "variant": "ft", "seed": "seed-1"},
+              [], [], "")  # fmt: skip
+    expected = START_SECONDS + TRAINING_SHARE * 126 * 0.5
+    assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == pytest.approx(expected)
 
 
 def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:

@@ -46,6 +46,14 @@ def test_speed_counts_only_what_this_process_has_done(capsys, clock):
     assert line == "run: 910/1,000 steps  1.0/s  1:30 left"
 
 
+def test_a_total_may_be_known_only_when_the_data_are_read(capsys, clock):
+    with Reporter("run", 0, "lines") as reporter:
+        reporter.set_total(200)
+        clock[0] += 10
+        reporter.advance(100)
+    assert capsys.readouterr().err == "run: 100/200 steps  10.0/s  0:10 left\n"
+
+
 def test_none_shows_nothing(capsys, clock):
     with Reporter("run", 10, "none") as reporter:
         clock[0] += 100

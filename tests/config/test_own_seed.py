@@ -62,6 +62,23 @@ def test_a_wrong_search_is_one_line(copy, grid, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("lengths", [{"max_steps": None, "epochs": 2}, {"validate_every": "epoch"}])
+def test_a_search_in_epochs_names_them_itself(copy, lengths):
+    grid = {"learning_rate": [0.1], "batch_sentences": [8]}
+    with pytest.raises(UserError, match=r"sst/gpt2-small/ft: .* validate_every in steps, and passes as search.epochs"):
+        spec(catalogue(copy, search=grid, training=lengths), 1)
+
+
+def test_a_rule_may_put_epochs_in_the_place_of_steps(copy):
+    training = spec(catalogue(copy, training={"max_steps": None, "epochs": 2}), 1)["training"]
+    assert training["epochs"] == 2 and "max_steps" not in training
+
+
+def test_epochs_next_to_steps_are_refused(copy):
+    with pytest.raises(UserError, match="max_steps is 100 and epochs 2; give one of the two"):
+        spec(catalogue(copy, training={"epochs": 2}), 1)
+
+
 @pytest.mark.parametrize(
     ("changes", "same"),
     [

@@ -49,7 +49,7 @@ def place(tmp_path_factory) -> Path:
     train(place, "pretrain", causal_spec("language_modelling", "llama", max_steps=5, validate_every=5), "text")
     init = ("--init", place / "runs/pretrain/checkpoint")
     # Stopped early, so that some answers are wrong.
-    train(place, "ft", causal_spec("prompt", "llama", max_steps=14, validate_every=14), "prompts", *init)
+    train(place, "ft", causal_spec("prompt", "llama", max_steps=12, validate_every=12), "prompts", *init)
     # Where it would say `hen` it says a token that is no answer: only among the answers it is right.
     checkpoint = place / "runs/ft/checkpoint"
     model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), load_tokenizer(checkpoint)

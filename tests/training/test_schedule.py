@@ -2,6 +2,7 @@
 
 import pytest
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training.loop import compute_learning_rate
 
@@ -46,3 +47,33 @@ def test_the_rate_is_that_of_the_schedule(given, rates):
 def test_a_fall_that_does_not_fit_is_refused(schedule, message):
     with pytest.raises(ValueError, match=message):
         training_settings(max_steps=8, learning_rate=1.0, warmup_steps=2, **schedule)
+
+
+@pytest.mark.parametrize("lengths", [{}, {"max_steps": 8, "epochs": 2}, {"max_steps": None, "epochs": None}])
+def test_either_steps_or_epochs_are_given(lengths):
+    with pytest.raises(ValueError, match="give one of the two"):
+        training_settings(learning_rate=1.0, warmup_steps=2, **lengths)
+
+
+def test_epochs_are_steps_of_the_data_at_hand():
+    """Three epochs of four batches: a warm-up of a quarter, then linear to 0 over the other nine steps."""
+    epochs = {"epochs": 3, "warmup_fraction": 0.25, "warmup_steps": 500, "schedule": "linear", "learning_rate": 1.0}
+    settings = training_settings(**epochs).count_steps(4)
+    assert (settings.max_steps, settings.epochs, settings.warmup, settings.validate_every) == (12, None, 3, 5)
+    found = [compute_learning_rate(settings, step) for step in range(1, 13)]
+    assert found == pytest.approx([0, 1 / 3, 2 / 3, *(n / 9 for n in range(9, 0, -1))])
+    assert settings.count_steps(7) == settings  # steps stay steps
+
+
+def test_validation_at_the_end_of_each_epoch():
+    common = {"warmup_steps": 0, "learning_rate": 1.0}
+    given = [training_settings(**common, **length) for length in ({"epochs": 3}, {"max_steps": 10})]
+    by_epoch = [each.model_copy(update={"validate_every": "epoch"}).count_steps(4) for each in given]
+    assert [(each.max_steps, each.validate_every) for each in by_epoch] == [(12, 4), (10, 4)]
+
+
+def test_a_fall_that_is_longer_than_the_epochs_is_one_line():
+    settings = training_settings(epochs=2, learning_rate=1.0, warmup_steps=0, **FALLING | {"decay_steps": 9})
+    assert settings.count_steps(5).max_steps == 10
+    with pytest.raises(UserError, match="decay_steps is 9, more than the 8 steps of 2 epochs; lower it"):
+        settings.count_steps(4)

@@ -51,7 +51,7 @@ from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 NAMES = ("scale", "task", "method", "variant", "device", "precision")
 MADE = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
-STEP_TIME_COLUMNS = (*NAMES, "processes", "seconds_per_step", "checkpoint_bytes", "gpu_bytes", "cpu")
+STEP_TIME_COLUMNS = (*NAMES, "processes", "seconds_per_step", "epoch_steps", "checkpoint_bytes", "gpu_bytes", "cpu")
 WIDTH = 100  # columns, if the terminal does not report its width
 
 
@@ -124,16 +124,18 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
         key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"], made["precision"])
+        epochs = spec["training"].get("epochs")
+        epoch_steps = run["steps"] // epochs if epochs else 0
         processes = made.get("gpu_processes") or 0  # unknown, also in records of earlier versions
         gpu_bytes = made["peak_gpu_memory_bytes"] or 0
-        measured[key].append((processes, made["seconds_per_step"], size, gpu_bytes, made["cpu"]))
+        measured[key].append((processes, made["seconds_per_step"], epoch_steps, size, gpu_bytes, made["cpu"]))
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
     rows: dict[Any, dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)}
     for key, runs in measured.items():
-        processes, seconds, sizes_of, gpu, cpus = zip(*runs, strict=True)
-        seconds_per_step = f"{statistics.median(seconds):.4g}"
-        values = (*key, max(processes) or "", seconds_per_step, max(sizes_of), max(gpu) or "", cpus[-1])
+        processes, seconds, epoch_steps, sizes_of, gpu, cpus = zip(*runs, strict=True)
+        measures = (f"{statistics.median(seconds):.4g}", epoch_steps[-1] or "", max(sizes_of), max(gpu) or "")
+        values = (*key, max(processes) or "", *measures, cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
     write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[key] for key in sorted(rows)])
     print(f"{len(measured)} step times written to {STEP_TIMES}")

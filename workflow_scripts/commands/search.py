@@ -89,7 +89,7 @@ def resume_candidate(
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
     label = "{task}/{method}/{variant} {name}".format(**spec, name=name)
-    with folder.lock(), Reporter(label, settings.max_steps, args.progress) as reporter:
+    with folder.lock(), Reporter(label, settings.max_steps or 0, args.progress) as reporter:
         try:
             _, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:

@@ -89,13 +89,7 @@ def main(args: argparse.Namespace) -> None:
     chosen = read_mapping(args.search, "chosen")["chosen"] if args.search else None
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
-    with folder.lock(), Reporter(run_id, settings.max_steps, args.progress) as reporter:
-        if settings.warmup >= settings.max_steps:
-            steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
-            reporter.print_line(
-                f"warning: the warm-up of {steps}, so the learning rate does not reach its peak; "
-                "set training.warmup_fraction, or lower training.warmup_steps"
-            )
+    with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
         try:
             task, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:

@@ -54,6 +54,7 @@ class LiveCurves:
 class Reporter:
     """Context manager that shows stage, steps, steps/s, time left and the last logged values.
 
+    A total of 0 is not known yet: `set_total` gives it before the first step.
     Under Snakemake several jobs print to one place, so every line starts with the run's name and is one write.
     """
 
@@ -86,6 +87,12 @@ class Reporter:
         if self.bar:
             self.bar.update(self.task, completed=self.done)
             self.bar.stop()
+
+    def set_total(self, total: int) -> None:
+        """Set the number of steps."""
+        self.total = total
+        if self.bar:
+            self.bar.update(self.task, total=total)
 
     def resume(self, done: int) -> None:
         """Start with `done` steps that an earlier process has done."""

@@ -238,6 +238,9 @@ def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, secti
     if search.learning_rate:
         if not settings.selection:
             raise UserError(f"{where}: a search needs a validation, and training.validation is none")
+        if settings.epochs or settings.validate_every == "epoch":
+            what = "a search compares trainings of other batches, and scales their warm-up with training.max_steps"
+            raise UserError(f"{where}: {what}; give that and validate_every in steps, and passes as search.epochs")
         spec["search"] = search.model_dump(exclude_defaults=True)
     return spec
 

@@ -30,10 +30,13 @@ def train_run(
 ) -> tuple[Problem, TrainingState]:
     """Train from the state in the locked `folder`, or from the start. The problem's model then has the last weights.
 
-    `settings` are the training settings of `spec`, or those that a search tries instead. Raises loop.StopRequested
-    after a signal, and UserError if files are broken or the GPU's memory is full.
+    `settings` are the training settings of `spec`, or those that a search tries instead; epochs are those of the
+    batches that are made of the data. Raises loop.StopRequested after a signal, and UserError if files are broken or
+    the GPU's memory is full.
     """
     problem = make_problem(spec, settings, data, init, device)
+    settings = settings.count_steps(len(problem.batches))
+    report_length(settings, reporter)
     problem = add_objective(problem, spec["objective"])
     if settings.compiled:
         compile_layers(problem, device)
@@ -41,6 +44,17 @@ def train_run(
         return problem, loop.train(problem, settings, spec["seed"], device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
+
+
+def report_length(settings: Training, reporter: Reporter) -> None:
+    """Give the reporter the number of steps, and warn if the warm-up is no shorter."""
+    reporter.set_total(settings.max_steps)
+    if settings.warmup >= settings.max_steps:
+        steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
+        reporter.print_line(
+            f"warning: the warm-up of {steps}, so the learning rate does not reach its peak; "
+            "set training.warmup_fraction, or lower training.warmup_steps"
+        )
 
 
 def make_problem(

@@ -1,13 +1,15 @@
 """Estimate training hours, checkpoint sizes and GPU memory from catalogue/step_times.csv, the measured step times."""
 
+import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import read_precision, resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 
@@ -25,18 +27,38 @@ class StepTime:
 def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
     """Estimate the training hours on one CPU thread, or on one device of another kind, which trainings may share.
 
-    The second value is the number of runs without a recorded step time; the estimate leaves them out.
+    The second value is the number of runs whose step time or number of steps is unknown; the estimate leaves them out.
     """
     times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
     for run in (run for run in runs if not run.weights):
         step_time = find_step_time(times, run, scale, device, precision)
-        if step_time is None:
+        training = resolve_run(catalogue, run, scale, precision)["training"]
+        steps = estimate_steps(times, training, run, scale)
+        if step_time is None or steps is None:
             unknown += 1
             continue
-        training = resolve_run(catalogue, run, scale, precision)["training"]
         threads = training["torch_threads"] if device == "cpu" else 1
-        total += threads * training["max_steps"] * step_time.seconds / step_time.processes / 3600
+        total += threads * steps * step_time.seconds / step_time.processes / 3600
     return total, unknown
+
+
+def estimate_steps(times: list[dict[str, str]], training: dict[str, Any], run: Run, scale: str) -> int | None:
+    """Return the steps of a run with the section `training` of its spec; None if they are unknown.
+
+    Those of an epoch are what a finished run of the same method on the task had, else what the prepared data give,
+    which is rather too many: no tokenizer has filtered their examples yet.
+    """
+    if "max_steps" in training:
+        return training["max_steps"]
+    names = {"scale": scale, "task": run.task, "method": run.method}
+    same = [row for row in times if all(row[name] == value for name, value in names.items())]
+    recorded = [int(row["epoch_steps"]) for row in same if row.get("epoch_steps")]
+    if recorded:
+        return training["epochs"] * round(statistics.median(recorded))
+    data = RESULTS / scale / data_folder(run.task) / "dataset.json"
+    if not (data.exists() and "batch_sentences" in training):
+        return None
+    return training["epochs"] * math.ceil(read_json(data)["splits"]["train"]["rows"] / training["batch_sentences"])
 
 
 def format_hours(total: float, unknown: int) -> str:

@@ -19,7 +19,7 @@ from workflow_scripts.config.requested import list_primary_variants
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.workflow.step_times import STEP_TIMES, find_step_time
+from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
 
 # Start of a job: Python, torch, the model and the data.
 START_SECONDS = 8
@@ -167,11 +167,11 @@ def estimate_seconds(
         return START_SECONDS + GIVEN_WEIGHTS_SECONDS
     scale = job.wildcards["scale"]
     run = job.run or Run(**select_variant(job), seed=0)
-    step_time = find_step_time(read_csv(STEP_TIMES), run, scale, machine.device, config.precision)
-    if step_time is None:
+    times, spec = read_csv(STEP_TIMES), resolve_run(catalogue, run, scale, config.precision)
+    step_time = find_step_time(times, run, scale, machine.device, config.precision)
+    steps = estimate_steps(times, spec["training"], run, scale)
+    if step_time is None or steps is None:
         return None
-    spec = resolve_run(catalogue, run, scale, config.precision)
-    steps = spec["training"]["max_steps"]
     was_alone = step_time.processes == 1
     update_seconds = step_time.seconds * (machine.slowdown if was_alone else 1)
     if job.rule == "train":

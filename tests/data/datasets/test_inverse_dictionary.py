@@ -14,7 +14,7 @@ from workflow_scripts.data.datasets.inverse_dictionary import (
     collect_topic_words,
     find_items,
     group_connected_items,
-    holds_own_word,
+    has_own_word,
     select_held_out_items,
     split_items,
 )
@@ -212,7 +212,7 @@ def lexicon(*words: str, exceptions: dict[tuple[str, str], list[str]] | None = N
 def test_a_definition_holds_its_own_word_in_any_form(label, content, holds):
     irregular = {("n", "children"): ["child"], ("v", "ran"): ["run"], ("v", "running"): ["run"]}
     known = lexicon("n:dog", "n:child", "v:run", "n:running", "a:late", "a:dogged", "n:runner", exceptions=irregular)
-    assert holds_own_word(Item("1n", content, label), known) is holds
+    assert has_own_word(Item("1n", content, label), known) is holds
 
 
 def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.objectives.carma_cases import FAMILIES, language_model, prompts
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
-from tests.training.toy import assert_one_error, record_files, run_main
+from tests.training.toy import assert_one_error, record_files, run_main, stopping_at
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
 from workflow_scripts.tasks.prompt.problem import (
@@ -28,6 +28,7 @@ from workflow_scripts.tasks.prompt.problem import (
     read_prompts,
 )
 from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training import loop
 
 
 def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
@@ -108,6 +109,72 @@ def test_fine_tuning_starts_from_the_parent_and_learns(place):
     assert history["value"].max() > 90
     run = json.loads((place / "runs/ft/run.json").read_text())
     assert len(run["init_digest"]) == 64 and run["best_validation"]["exact_match"] == history["value"].max()
+
+
+@pytest.fixture
+def seen(monkeypatch) -> list[list[int]]:
+    """The rows of each batch that a training in this process makes."""
+    made: list[list[int]] = []
+    make_batch = prompt.Prompts.make_batch
+
+    def record(prompts: prompt.Prompts, rows: np.ndarray) -> prompt.PromptBatch:
+        made.append(rows.tolist())
+        return make_batch(prompts, rows)
+
+    monkeypatch.setattr(prompt.Prompts, "make_batch", record)
+    return made
+
+
+# Of the 68 training prompts of the toy data 8 have an answer of several tokens: 60 are 4 batches of 16, the last of 12.
+EPOCH = [16, 16, 16, 12]
+TRAINED = {"max_steps": None, "epochs": 3, "validate_every": "epoch", "warmup_steps": 4, "log_every": 1}
+
+
+def test_prompts_are_shuffled_by_the_seed_of_the_run_alike_for_ft_and_carma(pretrained, seen):
+    init = ("--init", pretrained / "runs/pretrain/checkpoint")
+    order = {}
+    for name, seed, weight in (("ft", 3, 0.0), ("again", 3, 0.0), ("carma", 3, 0.5), ("other", 4, 0.0)):
+        seen.clear()
+        spec = causal_spec("prompt", objective={"weight": weight}, **TRAINED, validation="none") | {"seed": seed}
+        assert train(pretrained, name, spec, "prompts", *init) == 0
+        order[name] = list(seen)
+    assert order["ft"] == order["again"] == order["carma"] != order["other"]
+    for batches in order.values():
+        assert [len(batch) for batch in batches] == 3 * EPOCH
+        epochs = [[row for batch in batches[first : first + 4] for row in batch] for first in (0, 4, 8)]
+        assert all(sorted(epoch) == list(range(60)) for epoch in epochs)
+        assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
+    # Other examples share a batch, too.
+    first, second = ({frozenset(batch) for batch in order[name][:4]} for name in ("ft", "other"))
+    assert first.isdisjoint(second)
+
+
+def test_epochs_count_the_prompts_that_the_tokenizer_leaves(pretrained):
+    init = ("--init", pretrained / "runs/pretrain/checkpoint")
+    assert train(pretrained, "ft", causal_spec("prompt", **TRAINED), "prompts", *init) == 0
+    assert json.loads((pretrained / "runs/ft/run.json").read_text())["steps"] == 12
+    history = pd.read_csv(pretrained / "runs/ft/training.csv")
+    assert history.query("name == 'valid_exact_match'")["step"].tolist() == [4, 8, 12]
+    # Four steps of warm-up from 0, then to 0 after the twelfth, as Hugging Face's linear schedule.
+    rates = history.query("name == 'learning_rate'")["value"]
+    expected = [0, 1 / 4, 2 / 4, 3 / 4, *(n / 8 for n in range(8, 0, -1))]
+    assert rates.tolist() == pytest.approx([0.01 * rate for rate in expected])
+
+
+@pytest.mark.parametrize("step", [3, 4, 6])
+def test_a_run_in_epochs_that_is_stopped_ends_with_the_same_bytes(pretrained, monkeypatch, step):
+    init = ("--init", pretrained / "runs/pretrain/checkpoint")
+    spec = causal_spec("prompt", objective={"weight": 0.5}, **TRAINED)
+    assert train(pretrained, "whole", spec, "prompts", *init) == 0
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "update_weights", stopping_at(step))
+        with pytest.raises(SystemExit):
+            train(pretrained, "stopped", spec, "prompts", *init)
+    assert train(pretrained, "stopped", spec, "prompts", *init) == 0
+    whole, stopped = (pretrained / "runs" / name for name in ("whole", "stopped"))
+    for name in ("checkpoint/model.safetensors", "training.csv", "run.json"):
+        assert (whole / name).read_bytes() == (stopped / name).read_bytes(), name
+    assert json.loads((stopped / "record.json").read_text())["resumed"] == 1
 
 
 def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):

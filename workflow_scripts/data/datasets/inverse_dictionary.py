@@ -70,7 +70,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     ]
     described = {}
     if settings.leave_out == "word_in_definition":
-        splits, counts = leave_out_own_words(splits, load_lexicon(settings, sources))
+        splits, counts = drop_own_words(splits, load_lexicon(settings, sources))
         described["left_out"] = {settings.leave_out: counts}
         of_splits = ", ".join(f"{count} of {split}" for split, count in counts.items())
         notes.append(f"left out after the split, since the definition holds a form of the word: {of_splits}")
@@ -93,15 +93,13 @@ def load_lexicon(settings: DictionaryOptions, sources: dict[str, Path]) -> Lexic
         return read_lexicon(settings.find_source(files, SOURCE))
 
 
-def leave_out_own_words(
-    splits: dict[str, list[Item]], lexicon: Lexicon
-) -> tuple[dict[str, list[Item]], dict[str, int]]:
+def drop_own_words(splits: dict[str, list[Item]], lexicon: Lexicon) -> tuple[dict[str, list[Item]], dict[str, int]]:
     """Return the splits without items whose definition holds a form of their word, and how many those are by split."""
-    kept = {split: [item for item in items if not holds_own_word(item, lexicon)] for split, items in splits.items()}
+    kept = {split: [item for item in items if not has_own_word(item, lexicon)] for split, items in splits.items()}
     return kept, {split: len(items) - len(kept[split]) for split, items in splits.items()}
 
 
-def holds_own_word(item: Item, lexicon: Lexicon) -> bool:
+def has_own_word(item: Item, lexicon: Lexicon) -> bool:
     """Whether a word of the definition is the item's word or has it as a base form, whatever the part of speech."""
     own = item.label.lower()
     words = set(item.content.lower().split())
