@@ -21,6 +21,7 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.packages import check_sections, list_packages
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
+from workflow_scripts.provenance.exported import select_provenance
 from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
 from workflow_scripts.tasks.settings import Evaluation, Spec
 from workflow_scripts.training.history import read_history
@@ -28,13 +29,6 @@ from workflow_scripts.training.history import read_history
 if TYPE_CHECKING:
     import torch
 
-# Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
-PROVENANCE = (
-    *("run", "scale", "protocol", "weights", "spec_digest", "data_digest", "code_digest"),
-    *("steps", "best_step", "best_validation", "parameters", "seconds", "seconds_per_step", "resumed"),
-    *("device", "device_name", "cpu", "threads", "precision", "commit", "versions", "analysis_plans"),
-)
-PACKAGES = ("numpy", "python", "scipy", "tokenizers", "torch", "transformers")
 # Columns of tables, claims and curves that hold numbers; all others hold text.
 FLOATS = {"published", "published_std", "reproduced", "std", "ci_low", "ci_high", "difference", "published_effect"}
 FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "degrees_of_freedom", "p_value", "q_value", "value"}
@@ -127,8 +121,9 @@ class Results:
     def runs(self) -> pd.DataFrame:
         """Return how each scored run was made, indexed by run, `<task>/<method>/<variant>/seed-<n>`.
 
-        The columns are those of PROVENANCE, among them protocol, steps, best_step, parameters, seconds, device, commit
-        and the digests of spec, data and code.
+        The columns are those of `provenance.exported.PROVENANCE`, among them protocol, steps, best_step, parameters,
+        started, seconds, device, commit, and the digests of spec, data and code. Committed results also have the runs
+        that weights come from. `not_recorded` lists fields that an earlier export left out.
         """
         return self._runs.copy()
 
@@ -238,12 +233,6 @@ def read_run_files(folder: Path) -> dict[str, Any]:
     manifest = folder / "run.json"
     manifest = manifest if manifest.exists() else folder / "eval/evaluation.json"
     return read_mapping(manifest, "run") | read_mapping(manifest.with_name("record.json"))
-
-
-def select_provenance(run: dict[str, Any]) -> dict[str, Any]:
-    """Select the fields of PROVENANCE from the manifest and record of a run, with the versions of PACKAGES."""
-    versions = {name: run["versions"][name] for name in PACKAGES if name in run.get("versions", ())}
-    return {key: run[key] for key in PROVENANCE if key in run} | {"versions": versions}
 
 
 def _select(frame: pd.DataFrame, chosen: dict[str, Any]) -> pd.DataFrame:

@@ -70,6 +70,9 @@ def test_a_column_shows_what_its_name_says(display):
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_a_row_shows_the_model_and_version_of_its_name(display):
     for row in displays()[display]["rows"]:
+        if "analysis" in row:  # of no model
+            assert row["row"] in ("constant answer", "best constant answer")
+            continue
         model, _, version = row["row"].rpartition(" ")
         if version not in VARIANTS:
             model, version = row["row"], "CARMA"

@@ -10,9 +10,10 @@ import pytest
 
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.export import copy_predictions
-from workflow_scripts.results import PROVENANCE
+from workflow_scripts.provenance.exported import PROVENANCE
 
 RUN = "cogs/transformer/default/seed-1"
+FIELDS = [key for key in PROVENANCE if key not in ("analysis_plans", "versions", "not_recorded")]
 # Metric, draw, value. A share of no item is empty.
 DRAWS = [("consistency", 42, 3), ("cv", "", 0.25), ("empty", 42, ""), ("consistency", 7, 7), ("empty", 7, "")]
 
@@ -36,7 +37,7 @@ def results(tmp_path: Path) -> Path:
     (folder / "runs" / RUN / "eval").mkdir(parents=True)
     (folder / "runs" / RUN / "eval/evaluation.json").write_text("{}")
     (folder / "runs" / RUN / "run.json").write_text(
-        json.dumps({key: key for key in PROVENANCE if key != "analysis_plans"} | {"run": RUN, "spec": {"a": 1}})
+        json.dumps({key: key for key in FIELDS} | {"run": RUN, "spec": {"a": 1}})
     )
     (folder / "runs" / RUN / "record.json").write_text('{"analysis_plans": {}}')
     return tmp_path / "results"
@@ -60,7 +61,8 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     figures, tables = (["figures/paper/figure1.csv", "figures/paper/figure1.svg"], ["table1.csv", "table1.md"])
     assert found == ["claims.csv", *figures, "provenance.json", *(f"tables/paper/{name}" for name in tables)]
     (run,) = json.loads((out / "small/provenance.json").read_text())
-    assert set(run) == set(PROVENANCE)
+    assert set(run) == {*FIELDS, "analysis_plans", "versions", "not_recorded"}
+    assert run["not_recorded"] == ["versions"]
     assert rows(out / "small/claims.csv", "verdict") == [("reproduced",)]
 
 
@@ -147,7 +149,7 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
         run = folder / f"seed-{seed}"
         (run / "eval").mkdir(parents=True)
         (run / "training.csv").write_text("step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n")
-        (run / "run.json").write_text(json.dumps({key: key for key in PROVENANCE} | {"run": RUN}))
+        (run / "run.json").write_text(json.dumps({key: key for key in FIELDS} | {"run": RUN}))
         (run / "record.json").write_text('{"analysis_plans": {}}')
         if scored:
             (run / "eval/evaluation.json").write_text("{}")

@@ -21,16 +21,22 @@ from workflow_scripts.common.files import (
 )
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import data_folder
+from workflow_scripts.config.paths import data_folder, run_folder
+from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
 from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
-from workflow_scripts.results import list_scored_runs, read_run_files, select_provenance
+from workflow_scripts.results import list_scored_runs, read_run_files
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
-EXPORTED |= {"provenance.json", "predictions"}
+EXPORTED |= {"provenance.json", "predictions", "draws.parquet", "datasets.json", "devices.csv"}
 # Ids and outputs. The texts of the data stay out.
 PREDICTION_COLUMNS = ("split", "row", "item", "subset", "readout", "prediction", "likelihood")
+# What tells the scores of draws apart, and their values; unit and protocol are in scores.csv.
+DRAW_COLUMNS = (
+    *("task", "method", "variant", "seed", "split", "subset", "metric", "intervention", "layer", "pooling", "rate"),
+    *("item_set", "readout", "intervention_seed", "value", "n"),
+)
 MAX_LOSSES = 30  # in the curve of a run
 
 
@@ -73,6 +79,7 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         files = [file for folder in folders for file in sorted(folder.glob("*/scores.csv"))]
         scores = [row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))]
         _merge_rows("scores.csv", average_draws(scores), target, out, _run_of)
+        merge_draws([row for row in scores if row.get("intervention_seed")], target, out)
         curves = [
             row
             for run, folder in zip(runs, folders, strict=True)
@@ -89,11 +96,34 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         if (target / "predictions").exists():
             shutil.copytree(target / "predictions", out / "predictions")
         copy_predictions(zip(runs, folders, strict=True), out / "predictions")
+        if (target / "devices.csv").exists():
+            shutil.copy(target / "devices.csv", out)
+        datasets = {file.parent.name: read_json(file) for file in sorted(source.glob("data/*/dataset.json"))}
+        reduced = {
+            task: {name: dataset[name] for name in ("protocol", "notes")}
+            for task, dataset in datasets.items()
+            if dataset.get("protocol") == "reduced"
+        }
+        known = read_json(target / "datasets.json") if (target / "datasets.json").exists() else {}
+        if known | reduced:
+            write_json(out / "datasets.json", known | reduced)
         provenance = target / "provenance.json"
-        known = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
-        known |= {run["run"]: select_provenance(run) for run in runs}
-        write_json(out / "provenance.json", [known[name] for name in sorted(known)])
+        earlier = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
+        made = {run["run"]: run for run in collect_provenance(source, runs)}
+        write_json(out / "provenance.json", complete_provenance((earlier | made).values()))
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
+
+
+def collect_provenance(source: Path, runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the provenance of `runs`, and of all runs under `source` that their weights come from."""
+    rows = {run["run"]: select_provenance(run) for run in runs}
+    waiting = list(rows.values())
+    while waiting:
+        parent = name_parent(waiting.pop())
+        if parent and parent not in rows and (folder := source / run_folder(parent)).joinpath("run.json").exists():
+            rows[parent] = select_provenance(read_run_files(folder))
+            waiting.append(rows[parent])
+    return list(rows.values())
 
 
 def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
@@ -186,6 +216,31 @@ def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     for row in scores:
         draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(row["value"])
     return [dict(row) | {"value": v[0] if len(set(v)) == 1 else str(fmean(map(float, v)))} for row, v in draws.items()]
+
+
+def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
+    """Write the scores of single draws to `out`, with those of the runs of `earlier` that `rows` do not have.
+
+    The coefficient of variation over draws follows from them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: pa.string() for name in DRAW_COLUMNS}
+    columns |= {name: pa.int64() for name in ("seed", "n", "layer", "intervention_seed")}
+    columns |= {name: pa.float64() for name in ("value", "rate")}
+    schema = pa.schema(columns)
+    read = [{name: row.get(name) or None for name in DRAW_COLUMNS} for row in rows]
+    texts = pa.table({name: pa.array([row[name] for row in read], pa.string()) for name in DRAW_COLUMNS})
+    tables = [texts.cast(schema)]
+    new = set(map(_run_of, rows))
+    if (file := earlier / "draws.parquet").exists():
+        kept = pq.read_table(file).cast(schema)
+        tables.append(kept.filter(pa.array([_run_of(row) not in new for row in kept.to_pylist()], pa.bool_())))
+    table = pa.concat_tables(tables)
+    if len(table):
+        table = table.sort_by([(name, "ascending") for name in DRAW_COLUMNS if name not in ("value", "n")])
+        pq.write_table(table, out / "draws.parquet", compression="brotli", compression_level=11)
 
 
 def _merge_rows(

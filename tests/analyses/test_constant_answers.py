@@ -1,0 +1,69 @@
+"""Constant answers to prompts, counted by hand."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.reporting.reference import rows_of
+from workflow_scripts.analyses.constant_answers import analyse
+from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.common.errors import UserError
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> TrainedRun:
+    """Ten test prompts, nine of them answered; `cut` is most frequent in training, `close` in the test set."""
+    data, folder = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    (folder / "eval").mkdir(parents=True)
+    answers = ["close"] * 3 + ["cut"] * 2 + ["ad"] * 2 + ["roll", "fall", "two words"]
+    for split, labels in (("train", ["cut"] * 4 + ["close"] * 2 + ["ad"]), ("test", answers)):
+        table = {"item": [f"{split}-{i}" for i in range(len(labels))], "label": labels}
+        pq.write_table(pa.table(table), data / f"{split}.parquet")
+    items = [f"test-{i}" for i in range(9)]
+    predictions = {"split": ["test"] * 18 + ["valid"], "item": [*items, *items, "valid-0"], "prediction": ["x"] * 19}
+    pq.write_table(pa.table(predictions), folder / "eval/predictions.parquet")
+    return TrainedRun("idm", "gpt2-small", "ft", 1, "reduced", folder, data)
+
+
+def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered(run: TrainedRun):
+    analysis = analyse([run, run], {})
+    found = {row["readout"]: (row["value"], row["n"], row["metric"], row["task"]) for row in analysis.scores}
+    assert found == {
+        "constant": (pytest.approx(200 / 9), 9, "exact_match", "idm"),
+        "best_constant": (pytest.approx(300 / 9), 9, "exact_match", "idm"),
+    }
+    assert analysis.notes == ["idm, constant: cut", "idm, best_constant: close"]
+    assert all("method" not in row and "seed" not in row for row in analysis.scores)
+
+
+def test_without_predictions_it_is_one_line(run: TrainedRun):
+    (run.folder / "eval/predictions.parquet").unlink()
+    with pytest.raises(
+        UserError, match=r"predictions\.parquet does not exist; evaluate idm/gpt2-small/ft/seed-1 first"
+    ):
+        analyse([run], {})
+
+
+def test_the_floor_of_the_plan_is_below_the_best_constant_answer_on_idm():
+    """The plan has 0.2%; NOTES and the claim say so."""
+    found = {
+        (row["task"], row["readout"]): float(row["value"])
+        for row in rows_of("analyses.csv")
+        if row["analysis"] == "constant-answers"
+    }
+    assert found["idm", "best_constant"] == pytest.approx(0.9) and found["idm", "constant"] == pytest.approx(0.5)
+    # Every fine-tuned model is above it, on each seed.
+    scores = [
+        float(row["value"])
+        for row in rows_of("scores.csv")
+        if (row["task"], row["metric"], row["intervention"], row["split"]) == ("idm", "exact_match", "", "test")
+        and row["variant"] in ("ft", "carma")
+        and int(row["seed"]) > 100
+        and row["subset"] == "all"
+    ]
+    assert len(scores) == 72 and min(scores) > 0.9
+    (claim,) = (row for row in rows_of("claims.csv") if row["claim"] == "accuracy-idm-six")
+    assert "floor, 0.2%" in claim["caveat"] and "0.9%" in claim["caveat"]
