@@ -107,7 +107,7 @@ def compare_over_seeds_and_compounds(worse: SideErrors, better: SideErrors) -> E
     """Return the log odds ratio with Student's t over seeds and compounds.
 
     The variance is that over seeds plus that of a jackknife over compounds, which both sides share; degrees of freedom
-    by Satterthwaite. It is rather too large than too small, since what is special to a seed and a compound counts twice.
+    by Satterthwaite. It is rather too large than too small: what is special to a seed and a compound counts twice.
     """
     if worse.compounds != better.compounds:
         raise UserError("two models were scored on different compounds; evaluate them again")
