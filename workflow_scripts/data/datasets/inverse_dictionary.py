@@ -103,7 +103,7 @@ def has_own_word(item: Item, lexicon: Lexicon) -> bool:
     """Whether a word of the definition is the item's word or has it as a base form, whatever the part of speech."""
     own = item.label.lower()
     words = set(item.content.lower().split())
-    # `child's` is `childs` here.
+    # Possessives have lost their apostrophe.
     words |= {word.removesuffix("s") for word in words}
     return own in words or any(own in lexicon.find_base_forms(word, pos) for word in words for pos in "nvar")
 
