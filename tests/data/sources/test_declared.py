@@ -11,7 +11,7 @@ import yaml
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.data.sources.declared import SOURCES_FILE, load_sources, select_sources
+from workflow_scripts.data.sources.declared import SOURCES_FILE, load_repositories, load_sources, select_sources
 from workflow_scripts.workflow.targets import list_sources
 
 TOY = {
@@ -79,7 +79,7 @@ def test_all_that_the_scale_full_needs_can_be_had_from_the_network():
     for name in needed:
         urls = [url for packing in sources[name].alternatives for url in packing.urls]
         lasting = [url for url in urls if not re.search(r"/(gh-pages|main|master)/", url)]
-        assert lasting or (urls and sources[name].sha256 is None), name
+        assert lasting or sources[name].package or (urls and sources[name].sha256 is None), name
 
 
 def test_urls_come_in_the_order_of_trial(tmp_path):
@@ -128,3 +128,30 @@ def test_reading_the_list_imports_nothing_heavy():
         "assert not {'torch', 'pandas', 'pyarrow', 'httpx', 'numpy'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=SOURCES_FILE.parents[3]).returncode == 0
+
+
+WHEEL = {"package": "toy-model==1.0", "sha256": "1" * 64, "bytes": 3}
+
+
+@pytest.mark.parametrize(
+    ("wheel", "revision", "told"),
+    [
+        (WHEEL, "1.0", ""),
+        (WHEEL, "1.1", "key 'packages.pypi/toy-model.wheel' is toy/a.txt; name a wheel .* toy-model==1.1"),
+        (WHEEL | {"package": "other==1.0"}, "1.0", "name a wheel among the datasets whose package is toy-model==1.0"),
+        (WHEEL | {"sha256": None, "note": "unknown"}, "1.0", "a.txt.package' needs a sha256"),
+        (WHEEL | {"package": "toy-model>=1.0"}, "1.0", "package"),
+    ],
+)
+def test_a_model_of_a_package_names_its_wheel(tmp_path, wheel, revision, told):
+    file = edited(tmp_path, "files", **{"a.txt": wheel})
+    content = yaml.safe_load(file.read_text())
+    about = {"kind": "model", "revision": revision, "wheel": "toy/a.txt", "licence": "MIT", "gated": False}
+    content["packages"] = {"pypi/toy-model": about | {"used_for": "tests"}}
+    file.write_text(yaml.safe_dump(content))
+    if told:
+        with pytest.raises(UserError, match=told):
+            load_repositories(file)
+    else:
+        assert load_repositories(file)["pypi/toy-model"].revision == "1.0"
+        assert load_sources(file)["toy/a.txt"].package == "toy-model==1.0"

