@@ -194,7 +194,7 @@ def test_a_claim_compares_what_its_statement_says():
         )
     ]
     for claim in (Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[FOLDER.name].claims):
-        if claim.claim == "cv-six":  # the next test
+        if claim.claim == "cv-six" or claim.claim.endswith("-smollm"):  # the next tests
             continue
         ((names, asked, sides),) = (
             (found.groupdict(), asked, sides)
@@ -208,6 +208,24 @@ def test_a_claim_compares_what_its_statement_says():
                 assert stated == [side.format(**names | {"model": model}) for model in SIX], claim.claim
             else:
                 assert stated == side.format(**names), claim.claim
+
+
+def test_the_claims_on_smollm_compare_its_two_trainings():
+    entries = load_catalogue(ROOT).papers[FOLDER.name].claims
+    found = {one.claim: one for one in map(Claim.model_validate, entries) if one.claim.endswith("-smollm")}
+    no_loss, gain = ("no_gain", "difference", 2, "FT", "CARMA"), ("greater", "log_odds", 0, "CARMA", "FT")
+    wanted = {"accuracy": (no_loss, "SC, vocabulary/exact_match"), "consistency": (no_loss, "25% CS/consistency")}
+    wanted |= {f"cap-{depth}": (gain, f"CAP, {depth}/exact_match") for depth in ("first", "quarter")}
+    assert found.keys() == {f"{name}-sst-smollm" for name in wanted}
+    for name, ((relation, measure, at_least, left, right), column) in wanted.items():
+        claim = found[f"{name}-sst-smollm"]
+        assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
+        assert (claim.left, claim.right) == (f"table-smollm/{left}/{column}", f"table-smollm/{right}/{column}")
+        assert claim.statement.endswith(", SmolLM2-135M")
+    cells = {cell["column"]: cell for cell in displays()["table-smollm"]["columns"]}
+    # A quarter of its depth: block 7 of 0 to 29.
+    assert (cells["CAP, first"]["layer"], cells["CAP, quarter"]["layer"]) == (1, round(29 / 4))
+    assert {cell["task"] for cell in cells.values()} == {"sst"}
 
 
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():

@@ -27,6 +27,7 @@ ROBERTA |= {"layer before alone": "previous"}
 TASKS = {"CoGnition": "cognition", "COGS": "cogs", "JUMP": "scan-jump-x2", "AROUNDR": "scan-around-right"}
 OF_DISPLAY = {"table-cognition": "cognition", "table-phrases": "cognition", "table-seeds": "cognition"}
 OF_DISPLAY |= {"text-1": "cognition", "table-cogs": "cogs", "table-compounds": "cognition-compounds"}
+OF_DISPLAY["table-compounds-odds"] = "cognition-compounds"
 
 
 @cache
@@ -66,9 +67,16 @@ def test_means_over_the_splits_of_cfq_are_of_the_models_of_their_rows():
         assert places == {("test", "all", "exact_match")}
 
 
+OVER = {"seeds and compounds": "both", "seeds": "seeds"}  # what an interval is over, and how its metric says it
+
+
 def test_a_column_shows_what_its_name_says():
     kinds = {"[Ii]nstance": "cter_instance", "[Aa]ggregate": "cter_aggregate", "BLEU zh": "bleu_zh"}
     kinds |= {"BLEU char": "bleu_char", "[Ss]tructure": "structure_match", "undecided": "fusion_entropy"}
+    kinds |= {
+        f"over {over}, {end}": f"log_odds_{end}_{short}" for over, short in OVER.items() for end in ("low", "high")
+    }
+    kinds |= {"log odds ratio": "log_odds"}
     kinds |= {"layers|(en|de)coder": "fused_layers", "mean": "mean"}
     for display, entry in displays().items():
         for column in entry.get("columns", []):
