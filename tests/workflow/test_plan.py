@@ -85,7 +85,7 @@ def test_a_target_of_another_scale_needs_no_config(project):
     planned = project.planned("results/small/tables/sq_transformer/table1.csv")
     trained = {output for rule, output in planned if rule == "train" and output.endswith("run.json")}
     tasks = ("scan-jump-x2/", "scan-around-right/", "cogs/")
-    methods = ("transformer/default", "sq-transformer/sal", "sq-transformer/srl")
+    methods = ("transformer/default", "sq-transformer/sal", "sq-transformer/sal-entropy-3", "sq-transformer/srl")
     expected = {
         f"results/small/runs/{run}/run.json"
         for run in requested(project, "small", extra=False)
