@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,13 @@ def test_extra_runs_come_only_when_asked_for():
     few = list_requested_runs(catalogue, load_config({"scale": "small"}, ROOT))
     many = list_requested_runs(catalogue, load_config({"scale": "small", "extra": True}, ROOT))
     assert set(few) < set(many)
-    assert {run.task for run in few} == {"scan-jump-x2", "scan-around-right", "cogs", "cognition"}
+    assert {run.task for run in few} == {
+        "scan-jump-x2",
+        "scan-around-right",
+        "cogs",
+        "cognition",
+        "cognition-compounds",
+    }
 
 
 def test_a_run_comes_behind_the_one_that_it_starts_from():
@@ -60,8 +67,9 @@ SEEDS = [1, 2, 3, 4]
 def plan(
     copy: Path, scale: str = "small", seeds: list[int] = SEEDS, measure: str = "difference", **entry: object
 ) -> Path:
-    """Write an analysis plan with one new claim about SCAN ADDJUMP, and make the experiments ask for its seeds."""
+    """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for its seeds."""
     folder = copy / "papers/sq_transformer"
+    shutil.rmtree(folder / "plans", ignore_errors=True)
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
     claim["measure"] = measure
     edit(
