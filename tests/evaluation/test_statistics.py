@@ -1,6 +1,7 @@
-"""Statistics against scipy, hand-worked examples and simulation."""
+"""Statistics against scipy or, where they are scipy's, the definition; hand-worked examples and simulation."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -112,10 +113,21 @@ def test_the_seeds_that_would_decide_give_the_power_that_they_promise():
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7))
-def test_kendall_tau_is_scipys(pairs):
+def test_kendall_tau_counts_pairs(pairs):
+    """(pairs in the same order - pairs in the opposite order) / sqrt(pairs untied on the left * on the right)."""
+    same = opposite = left_untied = right_untied = 0
+    for (left, right), (other_left, other_right) in combinations(pairs, 2):
+        product = (left - other_left) * (right - other_right)
+        same += product > 0
+        opposite += product < 0
+        left_untied += left != other_left
+        right_untied += right != other_right
+    untied = left_untied * right_untied
+    expected = (same - opposite) / math.sqrt(untied) if untied else 0.0
     left, right = np.array(pairs, dtype=float).T
-    expected = stats.kendalltau(left, right).statistic
-    assert compute_kendall_tau(left, right) == pytest.approx(0.0 if math.isnan(expected) else expected)
+    assert compute_kendall_tau(left, right) == pytest.approx(expected)
+    both = compute_kendall_tau(np.stack([left, right]), np.stack([right, right]))
+    assert both == pytest.approx([expected, float(right_untied > 0)])
 
 
 def test_association_is_the_mean_tau_over_seeds():
@@ -131,19 +143,23 @@ def test_association_is_the_mean_tau_over_seeds():
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data(), st.sampled_from([0.95, 0.9833]))
-def test_success_rates_are_scipys_tests(left_n, right_n, data, quantile):
+def test_fisher_counts_ways_and_the_limit_is_that_of_a_binomial_test(left_n, right_n, data, quantile):
     left, right = data.draw(st.integers(0, left_n)), data.draw(st.integers(0, right_n))
     rates = SuccessRates(left, left_n, right, right_n)
-    table = [[left, left_n - left], [right, right_n - right]]
-    assert rates.compute_fisher_p() == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue)
+    successes = left + right
+    ways = [math.comb(left_n, k) * math.comb(right_n, successes - k) for k in range(left, min(left_n, successes) + 1)]
+    assert rates.compute_fisher_p() == pytest.approx(sum(ways) / math.comb(left_n + right_n, successes))
     limit = stats.binomtest(left, left_n, alternative="less").proportion_ci(quantile, "exact").high
     assert rates.compute_upper_limit(quantile) == pytest.approx(limit)
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))
-def test_q_values_are_scipys(p_values):
-    expected = stats.false_discovery_control(p_values) if p_values else []
-    assert compute_q_values(p_values) == pytest.approx(list(expected))
+def test_a_q_value_is_the_lowest_rate_at_which_benjamini_and_hochberg_reject(p_values):
+    """At a rate of r, they reject the tests up to the largest k with p_(k) <= r k / n: first at r = p_(k) n / k."""
+    ranked, n = sorted(p_values), len(p_values)
+    rates = [p * n / rank for rank, p in enumerate(ranked, 1)]
+    expected = [min([1.0, *rates[ranked.index(p) :]]) for p in p_values]
+    assert compute_q_values(p_values) == pytest.approx(expected)
 
 
 def test_bootstrap_agrees_with_a_slow_loop():

@@ -2,6 +2,10 @@
 
 Snakemake finds a logger by the name of its package on PYTHONPATH. ./reproduce puts profiles/plugins there and passes
 `--logger terminal`. The jobs write to their log files only, so that nothing else writes to the terminal.
+
+Why not snakemake-logger-plugin-rich (0.5.1): it shows no line of a running job, so that a training of
+hours looks as if it had stopped; it prints a failed job's whole log; an error in a user's file comes
+with a traceback; and a dry run lists no jobs without --verbose.
 """
 
 import logging

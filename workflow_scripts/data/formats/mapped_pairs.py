@@ -7,6 +7,10 @@ first_start, second_start [N] int64, first_length, second_length [N] int32: plac
 counts: int64, the number of pairs with 0, 1, 2, ... tokens in both sentences together.
 by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and of the second; ties in file order.
 rank [N] int32: the position of each row in by_second.
+
+Why not a table of `datasets`, which is memory-mapped, too: it would replace the first two lines of the list only, and a
+batch of 256 pairs takes 1.0 ms (as Arrow; 5 ms as numpy) instead of 0.3 ms to read. A plain Arrow file is no shorter:
+its offsets are views only if all tokens are one record batch, which must fit into memory to be written.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,11 @@
 """Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets, counts of senses, base forms of words.
 
 Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
-Their format is not checked, because their sha256 is. NLTK's reader needs index.sense and lexnames, which the pinned
-archive and Debian omit, and removes quoted text from 79 definitions ("especially in the phrase )"). The tests compare
-it with this reader.
+Their format is not checked, because their sha256 is.
+
+Why not NLTK's reader: it needs a folder with `lexnames`, which the pinned archive omits, and either a second WordNet or
+an override of its `map_wn`; it removes quoted text from 79 definitions ("especially in the phrase )"); and it takes
+9 s of CPU and 590 MB for what this module reads in 1.4 s and 170 MB. The tests compare it with this reader.
 """
 
 import re

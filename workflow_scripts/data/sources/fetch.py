@@ -1,6 +1,10 @@
 """Fetch source files from a mirror folder or else their URLs or pip, and check them against sources.yaml.
 
 A download resumes after interruptions and is tried again after temporary errors.
+
+Why not pooch (1.9): a killed or broken download starts again at byte 0 and leaves its part; it takes five times the
+declared bytes before it compares the checksum; it gives up at status 503 or asks again without the wait that the server
+names; and it knows one URL per file.
 """
 
 import email.utils

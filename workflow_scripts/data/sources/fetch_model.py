@@ -134,7 +134,9 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
 def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
     """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
 
-    huggingface_hub cannot resume a file of gigabytes after it was killed, so it only gives sizes, checksums and errors.
+    Why not `snapshot_download` (2.4.0): killed in the middle of a file, it starts again at byte 0 and
+    leaves the part; it takes bytes of another sha256 than the hub lists, and a repository without
+    safetensors, without an error. So huggingface_hub only gives sizes, checksums and errors.
     """
     from huggingface_hub import HfApi, get_token, hf_hub_url
 

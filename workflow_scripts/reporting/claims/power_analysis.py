@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 from workflow_scripts.config.analysis_plan import FEWEST_SEEDS, AnalysisPlan, LaterPlan, PrimaryClaim
 
@@ -138,18 +137,14 @@ def compute_rates_power(better: float, other: float, n: int, smallest: float, qu
     Reproduced if Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper and
     Pearson, one-sided) of the better side's rate is below `smallest`.
     """
-    from workflow_scripts.evaluation.statistics import SuccessRates  # which imports numpy
+    import numpy as np
+    from scipy.stats import binom
 
-    reproduced = not_reproduced = 0.0
-    for ours, theirs in product(range(n + 1), repeat=2):
-        chance = _binomial(ours, n, better) * _binomial(theirs, n, other)
-        rates = SuccessRates(ours, n, theirs, n)
-        if rates.compute_fisher_p() <= 1 - quantile:
-            reproduced += chance
-        elif rates.compute_upper_limit(quantile) < smallest:
-            not_reproduced += chance
-    return Power(f"{100 * better:.0f}:{100 * other:.0f}%", reproduced, not_reproduced)
+    from workflow_scripts.evaluation.statistics import compute_fisher_p, compute_upper_limit
 
-
-def _binomial(successes: int, n: int, chance: float) -> float:
-    return math.comb(n, successes) * chance**successes * (1 - chance) ** (n - successes)
+    ours, theirs = np.mgrid[: n + 1, : n + 1]  # successes of either side, all pairs
+    chance = binom.pmf(ours, n, better) * binom.pmf(theirs, n, other)
+    reproduced = compute_fisher_p(ours, n, theirs, n) <= 1 - quantile
+    not_reproduced = ~reproduced & (compute_upper_limit(ours, n, quantile) < smallest)
+    label = f"{100 * better:.0f}:{100 * other:.0f}%"
+    return Power(label, float(chance[reproduced].sum()), float(chance[not_reproduced].sum()))
