@@ -3,6 +3,7 @@
 import argparse
 import math
 from pathlib import Path
+from typing import cast
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
 from workflow_scripts.common.errors import UserError
@@ -39,7 +40,8 @@ def main(args: argparse.Namespace) -> None:
 
     lines = [line for _, line in read_lines(args.text)]
     device = choose_device(args.device)
-    model = load_causal_lm(args.model, args.family).to(device).eval()
+    # The declared type of PreTrainedModel.to() takes no device.
+    model = cast(torch.nn.Module, load_causal_lm(args.model, args.family)).to(device).eval()
     encoding = load_tokenizer(args.model).encode(
         "\n".join(detokenise_wikitext(line).strip() for line in lines), add_special_tokens=False
     )

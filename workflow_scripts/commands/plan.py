@@ -76,7 +76,8 @@ def main(args: argparse.Namespace) -> None:
     elif args.record:
         record_step_times(catalogue, args.results)
     elif args.spread:
-        print_spreads(*args.spread, args.log_odds)
+        file, metric = args.spread
+        print_spreads(file, metric, args.log_odds)
     elif args.power:
         print_power(catalogue, config, args.scale)
     else:

@@ -112,7 +112,8 @@ def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path,
     monkeypatch.setattr(reference, "rows_of", lambda name: scores if name == "scores.csv" else rows_of(name))
     reference.write_reference(results / "claims.csv")
     write_sources(load_catalogue(ROOT), results, "small", "", sources)
-    (row,) = [row for row in claims_of(results) if row["role"] == "primary" and not row["effect"]]
+    incomplete = [row for row in claims_of(results) if row["role"] == "primary" and not row["effect"]]
+    (row,) = [row for row in incomplete if row["claim"] == "sal-success-addjump"]
     page = read(sources / f"claims/{make_slug(row['paper'] + '-' + row['claim'])}.md")
     assert "7 of 8 planned seeds are run" in page.words and "Ours at small no effect" in page.words
     assert (
@@ -121,7 +122,8 @@ def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path,
         and "<polyline" not in page.source  # a curve of validation scores is an effect, too
     )
     assert all("7 of 8" in read(sources / name).words for name in ("index.md", "claims/index.md"))
-    assert "1 of them has no verdict" in read(sources / "index.md").words
+    counted = f"{len(incomplete)} of them have" if len(incomplete) > 1 else "1 of them has"
+    assert f"{counted} no verdict" in read(sources / "index.md").words
 
 
 def test_the_counts_of_the_first_page_are_those_of_the_claims(small):
