@@ -54,7 +54,7 @@ def requested(project: Project, paper: str) -> set[str]:
     """The runs of the demo that a paper asks for, read without the package."""
     content = yaml.safe_load((project.root / f"papers/{paper}/experiments.yaml").read_text())
     return {
-        f"{task}/{method}/{variant}/seed-{seed}"
+        f"{task}/{method}/{'@'.join(filter(None, (variant, experiment.get('weights'))))}/seed-{seed}"
         for experiment in content["demo"]
         for task in ([experiment["task"]] if isinstance(experiment["task"], str) else experiment["task"])
         for method, variants in experiment["methods"].items()
@@ -81,7 +81,8 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
         found = set()
         for run in entry.get("runs", ()):
             tasks = [run["task"]] if isinstance(run["task"], str) else run["task"]
-            found |= {(task, run["method"], run["variant"]) for task in tasks}
+            variant = "@".join(filter(None, (run["variant"], run.get("weights"))))
+            found |= {(task, run["method"], variant) for task in tasks}
         for cell in (column | row for row in entry.get("rows", ()) for column in entry["columns"]):
             variant = cell.get("variant")
             if isinstance(variant, dict):
@@ -192,7 +193,7 @@ def test_code_of_the_loop_reruns_every_training_but_no_data(demo):
     # It shows runs that others start from, which no request names.
     beside = {("intervene", run) for run in intervened(demo)} | {("table", "carma/table-pretrained")}
     beside |= {("search", variant) for variant in searched(demo)}
-    beside |= {("evaluate", run) for run in weighed(demo, "@")}
+    beside |= {("evaluate", run) for run in weighed(demo, "@")} | readers(demo, weighed(demo, "@"))
     assert planned == retrained(demo, runs) | beside
 
 
