@@ -157,7 +157,7 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
     hugging = BertForPreTraining._from_config(config).train()
     masked = MaskedLoss()
-    composed = compositional.build({}, masked)
+    composed = compositional.build(compositional.Settings(), masked)
     calls = {
         "BERT, ours": step(bert, lambda: masked(bert, batch)[0]),
         "BertForPreTraining": step(hugging, lambda: theirs(hugging, batch)),

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
-from workflow_scripts.data.prepared import prepare_data, write_data
 
 ITEMS = {"Safety officer": ["Safety officer", "Security guard"], "Water body": ["Water body", "Body water"]}
 ITEMS["Elsewhere"] = ["No such", "pair"]

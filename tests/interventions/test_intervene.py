@@ -12,19 +12,21 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from tests.config.as_json import resolve_run
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, flip_bit, record_files, run_main
 from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
+from workflow_scripts.interventions.settings import Options
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.prompt.problem import encode_prompts, read_prompts
+from workflow_scripts.tasks.run_spec import read_run_spec
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}
 
@@ -36,7 +38,7 @@ def train(place: Path, name: str, spec: dict, data: str, *more: object) -> None:
 
 def write_candidates(place: Path, contents: list[str]) -> None:
     (place / "candidates").mkdir()
-    table = build(contents, make_stand_in_resources(), {"resources": "stand_in"})
+    table = build(contents, make_stand_in_resources(), Options(resources="stand_in"))
     pq.write_table(table, place / "candidates/candidates.parquet")
 
 
@@ -127,7 +129,8 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     """Before an intervention, under CAP and with synonyms; over the vocabulary and over the labels."""
     folder = place / "runs/ft/checkpoint"
     model = load_causal_lm(folder, "llama").eval()
-    prompts = read_prompts(causal_spec("prompt", "llama"), model, folder, place / "prompts", "test")
+    spec = read_run_spec(causal_spec("prompt", "llama"), "spec")
+    prompts = read_prompts(spec, model, folder, place / "prompts", "test")
     rows = pd.read_parquet(place / "prompts/test.parquet").iloc[prompts.items]
     items, contents, labels = (rows[name].tolist() for name in ("item", "content", "label"))
     table = read_candidates(place / "candidates/candidates.parquet")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from tests.config.as_json import resolve_data
 from tests.provenance.fields import FIELDS
 from tests.training.toy import (
     ROOT,
@@ -29,7 +30,6 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.commands.evaluate import hash_weights
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.training import loop
 
 

@@ -1,10 +1,12 @@
 """Compute one analysis of a paper from its trained runs: scores.csv, and tables for its figures."""
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.files import check_replaceable, hash_files, read_mapping, write_atomically, write_json
 from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.displays import (
     add_run_arguments,
     find_entry,
@@ -20,6 +22,7 @@ from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
+from workflow_scripts.tasks.run_spec import ModelSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,17 +51,13 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device
 
-    trained, made_by = [], []
+    trained: list[TrainedRun] = []
+    sources_of_runs: list[AnalysedRun] = []
     for run in runs:
         folder = args.results / run_folder(run)
-        if run.weights:  # its models are not read, only its scores
-            scored = read_mapping(folder / "eval/evaluation.json", "data_digest", "checkpoint_sha256")
-            files = {"checkpoint/model.safetensors": scored["checkpoint_sha256"]}
-            made_by.append(scored | {"spec": resolve_run(catalogue, run, args.scale), "files": files})
-        else:
-            made_by.append(read_run(folder))
-            check_checkpoint(folder, made_by[-1])
-        protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
+        source = read_source(catalogue, run, args.scale, folder)
+        sources_of_runs.append(source)
+        protocol, data = source.spec.protocol, args.results / data_folder(run.task)
         named = next(each for each in entry["runs"] if select_display_runs({"runs": [each]}, [run]))
         shown = (named.get("series", ""), named.get("readout"))
         trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data, *shown))
@@ -68,8 +67,8 @@ def main(args: argparse.Namespace) -> None:
         analysis = analyse(trained, options, *([sources] if "sources" in entry else []))
     else:
         analysis = analyse(read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options)
-    fingerprint = fingerprint_analysis(entry, [made["spec"] for made in made_by], numbers)
-    digests |= {run.task: made["data_digest"] for run, made in zip(trained, made_by, strict=True)}
+    fingerprint = fingerprint_analysis(entry, [source.spec for source in sources_of_runs], numbers)
+    digests |= {source.spec.task: source.data_digest for source in sources_of_runs}
     with write_atomically(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -86,10 +85,31 @@ def main(args: argparse.Namespace) -> None:
             "notes": analysis.notes,
             "files": hash_files(out),
             "checkpoints_sha256": {
-                str(run): made["files"]["checkpoint/model.safetensors"]
-                for run, made in zip(trained, made_by, strict=True)
+                str(run): source.weights_sha256 for run, source in zip(trained, sources_of_runs, strict=True)
             },
         }
         write_json(out / "analysis.json", content)
         made = make_record(fingerprint, digests, precision="fp32", computed_on=describe_device(torch.device("cpu")))
         write_json(out / "record.json", made)
+
+
+@dataclass(frozen=True)
+class AnalysedRun:
+    """What an analysis has to know of a run that it reads."""
+
+    spec: ModelSpec
+    data_digest: str
+    weights_sha256: str
+
+
+def read_source(catalogue: Catalogue, run: Run, scale: str, folder: Path) -> AnalysedRun:
+    """Read what made a run. Raises UserError if a file of a trained run was changed.
+
+    Of given weights the models are not read, only their scores.
+    """
+    if run.weights:
+        scored = read_mapping(folder / "eval/evaluation.json", "data_digest", "checkpoint_sha256")
+        return AnalysedRun(resolve_run(catalogue, run, scale), scored["data_digest"], scored["checkpoint_sha256"])
+    trained = read_run(folder)
+    check_checkpoint(folder, trained)
+    return AnalysedRun(trained.spec, trained.data_digest, trained.weights_sha256)

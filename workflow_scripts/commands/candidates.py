@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the replacement candidates of one task. Raises UserError if a source is missing or not pinned."""
     spec = resolve_candidates(load_catalogue(), args.task, args.scale)
-    sources, digests = verify_downloads(spec["sources"], args.downloads)
+    sources, digests = verify_downloads(spec.sources, args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
     import pyarrow.parquet as pq
@@ -32,12 +32,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.interventions.candidates import build
     from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
 
-    contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
+    contents = read_table(args.data, spec.split, ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()
     with write_atomically(args.out) as out:
         out.mkdir()
-        pq.write_table(build(contents, resources, spec["options"]), out / "candidates.parquet", compression="zstd")
+        pq.write_table(build(contents, resources, spec.options), out / "candidates.parquet", compression="zstd")
         digest = digest_data(args.data)
-        write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
-        made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
+        write_json(out / "candidates.json", {"spec": spec.to_json(), "data_digest": digest, "files": hash_files(out)})
+        made = make_record(fingerprint_candidates(spec), digests | {args.task: digest})
         write_json(out / "record.json", made)

@@ -5,9 +5,10 @@ import importlib
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_replaceable, write_json
+from workflow_scripts.common.files import check_replaceable, read_json, write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import read_data_spec, resolve_data
+from workflow_scripts.config.specs import resolve_data
+from workflow_scripts.data.data_spec import read_data_spec
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.provenance.fingerprints import fingerprint_data
@@ -27,9 +28,13 @@ def main(args: argparse.Namespace) -> None:
     """Prepare one task. Raises UserError when a source is missing, malformed or not the pinned file."""
     if bool(args.spec) == bool(args.task and args.scale):
         raise UserError("prepare: give either --task and --scale, or --spec FILE")
-    spec = read_data_spec(args.spec) if args.spec else resolve_data(load_catalogue(), args.task, args.scale)
+    if args.spec:
+        spec = read_data_spec(read_json(args.spec), args.spec)
+    else:
+        spec = resolve_data(load_catalogue(), args.task, args.scale)
     check_replaceable(args.out, ("*.parquet", "*.json", "*.mapped"), required="*.parquet")
-    sources, digests = verify_downloads(spec["sources"], args.downloads)
-    made = prepare_data(importlib.import_module(spec["prepare"]), spec["options"], sources)
+    sources, digests = verify_downloads(spec.sources, args.downloads)
+    made = prepare_data(importlib.import_module(spec.prepare), spec.options, sources)
     write_data(made, spec, args.out)
-    write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, spec["options"].get("seed")))
+    seed = spec.to_json()["options"].get("seed")
+    write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, seed))

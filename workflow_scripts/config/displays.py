@@ -117,7 +117,7 @@ def select_claimed_displays(paper: Paper, runs: Iterable[Run] | None = None) -> 
 
 def list_analysis_sources(catalogue: Catalogue, entry: dict, runs: Iterable[Run], scale: str) -> list[str]:
     """Return the source files that an analysis of `runs` reads; none if all data are stand-ins."""
-    real = any(resolve_data(catalogue, run.task, scale)["sources"] for run in runs)
+    real = any(resolve_data(catalogue, run.task, scale).sources for run in runs)
     return list(entry.get("sources", [])) if real else []
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_csv, read_json, write_json
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -27,10 +26,14 @@ from workflow_scripts.config.specs import (
     resolve_evaluation,
     resolve_intervention,
     resolve_run,
+    resolve_training,
 )
+from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.interventions.settings import WHERE, Options, is_installed
+from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
 from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
+from workflow_scripts.tasks.settings import Evaluation
 
 # Digests of the modules of each code digest, in which `why` finds the changed ones.
 STORE = Path("results/code")
@@ -53,64 +56,73 @@ class Fingerprint:
         return f"spec {digest(self.spec)}, code {self.code}"
 
 
-def fingerprint_data(spec: dict) -> Fingerprint:
-    """Fingerprint the preparation of a resolved data spec."""
-    return Fingerprint(spec, (f"{PACKAGE}.data.prepared", spec["prepare"]))
+def fingerprint_data(spec: DataSpec) -> Fingerprint:
+    """Fingerprint the preparation of data."""
+    return Fingerprint(spec.to_json(), (f"{PACKAGE}.data.prepared", spec.prepare))
 
 
-def name_model_module(spec: dict) -> str:
+def name_model_module(spec: ModelSpec) -> str:
     """Return the name of the module that builds the model of a spec."""
-    return f"{PACKAGE}.models.{spec['model']['name']}.model"
+    return f"{PACKAGE}.models.{spec.model.name}.model"
 
 
-def fingerprint_training(spec: dict) -> Fingerprint:
-    """Fingerprint the training of a resolved run."""
-    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec['kind']}.problem", name_model_module(spec)]
-    if spec["objective"]:
-        modules.append(f"{PACKAGE}.objectives.{spec['objective']['name']}.objective")
-    validation = spec["training"]["validation"]
-    measures = {} if validation == "none" else validation.get("decoding", {}).get("measures", {})
-    return Fingerprint(spec, (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures)))
+def fingerprint_training(spec: RunSpec) -> Fingerprint:
+    """Fingerprint a training."""
+    return Fingerprint(spec.to_json(), _list_training_modules(spec))
 
 
-def fingerprint_search(spec: dict) -> Fingerprint:
-    """Fingerprint a hyperparameter search; `spec` is the resolved run of its seed."""
-    return Fingerprint(spec, (f"{PACKAGE}.training.search", *fingerprint_training(spec).modules))
+def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
+    """Return the entry points of the code that trains a run."""
+    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec.kind}.problem", name_model_module(spec)]
+    if spec.objective:
+        modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
+    measures = spec.training.selection.get("decoding", {}).get("measures", {})
+    return (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures))
 
 
-def fingerprint_evaluation(settings: dict, spec: dict) -> Fingerprint:
+def fingerprint_search(spec: RunSpec) -> Fingerprint:
+    """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
+    return Fingerprint(spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec)))
+
+
+def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
-    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec['kind']}.scoring", name_model_module(spec)]
-    if "weights" in spec and not spec["init"]:  # random weights, drawn for the evaluation
-        modules.append(f"{PACKAGE}.tasks.{spec['kind']}.problem")
-    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.get("measures", {})]
-    return Fingerprint(_add_scored(settings, spec), tuple(modules))
+    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec.kind}.scoring", name_model_module(spec)]
+    if isinstance(spec, GivenWeightsSpec) and not spec.origin:  # random weights, drawn for the evaluation
+        modules.append(f"{PACKAGE}.tasks.{spec.kind}.problem")
+    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.measures]
+    return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
 
 
-def _add_scored(settings: dict, spec: dict) -> dict:
-    """Add to the settings of scoring what no run.json holds: the spec of given weights, that of all seeds."""
-    keys = ("kind", "protocol", "model", "problem", "training", "init")
-    return settings | ({"scored": {key: spec[key] for key in keys}} if "weights" in spec else {})
+def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> dict[str, Any]:
+    """Return the settings of scoring, with what no run.json holds: the spec of given weights, that of all seeds."""
+    content = settings.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(spec, GivenWeightsSpec):
+        scored = spec.to_json()
+        keys = ("kind", "protocol", "model", "problem", "training", "init")
+        content["scored"] = {key: scored[key] for key in keys}
+    return content
 
 
-def fingerprint_candidates(spec: dict) -> Fingerprint:
-    """Fingerprint the search for replacement words; for `spec` see `config.specs.resolve_candidates`.
+def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
+    """Fingerprint the search for replacement words.
 
     The spec does not hold whether the spaCy model is installed, which changes the result where it is used.
     """
-    options, given = parse_as(Options, spec["options"], WHERE), dict(spec)
-    if options.vectors == "auto" and is_installed(options.spacy_model):
-        given["vectors"] = "spacy"
-    return Fingerprint(given, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
+    content = spec.to_json()
+    if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
+        content["vectors"] = "spacy"
+    return Fingerprint(content, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
 
 
-def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
+def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:
     """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
-    return Fingerprint(_add_scored(settings, spec), (f"{PACKAGE}.interventions.intervene", name_model_module(spec)))
+    modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
+    return Fingerprint(_describe_scoring(settings, spec), modules)
 
 
 def fingerprint_analysis(
-    entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None
+    entry: dict, specs: Iterable[ModelSpec], numbers: dict[str, dict[str, str]] | None = None
 ) -> Fingerprint:
     """Fingerprint an entry of `analyses`. `numbers` are the published numbers that it reads instead of runs."""
     models = sorted(set(map(name_model_module, specs)))
@@ -183,13 +195,13 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     if rule == "search":
         run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
         found = find_search_run(catalogue, run, scale, config.precision)
-        return fingerprint_search(resolve_run(catalogue, found, scale, config.precision)) if found else None
+        return fingerprint_search(resolve_training(catalogue, found, scale, config.precision)) if found else None
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
-        run = run if rule == "train" else replace(run, seed=0)  # all seeds of a variant are scored alike
-        spec = resolve_run(catalogue, run, scale, config.precision)
         if rule == "train":
-            return fingerprint_training(spec)
+            return fingerprint_training(resolve_training(catalogue, run, scale, config.precision))
+        run = replace(run, seed=0)  # all seeds of a variant are scored alike
+        spec = resolve_run(catalogue, run, scale, config.precision)
         if rule == "intervene":
             return fingerprint_intervention(resolve_intervention(catalogue, run, scale), spec)
         return fingerprint_evaluation(resolve_evaluation(catalogue, run, scale), spec)

@@ -23,6 +23,7 @@ from workflow_scripts.config.specs import (
 )
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_modules
+from workflow_scripts.tasks.run_spec import HubModel
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
@@ -65,7 +66,7 @@ class Workflow:
 
     def list_data_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the data of a task are made of."""
-        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale).sources)
 
     def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_data_sources`."""
@@ -73,7 +74,7 @@ class Workflow:
 
     def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the replacement words of a task are made of."""
-        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale).sources)
 
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_candidate_sources`."""
@@ -104,9 +105,11 @@ class Workflow:
         if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
             return f"{folder}/run.json", f"{folder}/checkpoint"
-        init = resolve_run(self.catalogue, run, scale, self.config.precision)["init"]
-        folder = f"{DOWNLOADS}/models/{init['hub']}" if init else ""
-        return (f"{folder}/model.json", folder) if folder else None
+        origin = resolve_run(self.catalogue, run, scale, self.config.precision).origin
+        if not isinstance(origin, HubModel):
+            return None
+        folder = f"{DOWNLOADS}/models/{origin.hub}"
+        return f"{folder}/model.json", folder
 
     def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
         """Return (manifest, folder) for a search or a training. A search has its seed from its settings."""

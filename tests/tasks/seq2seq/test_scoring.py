@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from tests.config.as_json import resolve_run
 from tests.tasks.seq2seq.test_problem import decoded_alone
 from tests.training.toy import (
     ROOT,
@@ -29,7 +30,6 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run

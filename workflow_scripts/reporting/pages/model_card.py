@@ -16,6 +16,7 @@ from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.reporting.evidence.evidence import select_rows
 from workflow_scripts.tasks.checkpoints import read_run
+from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 
 PublishedCells = dict[VariantKey, list[tuple[dict[str, Any], str, str]]]
 COLUMNS = ("split", "subset", "metric", "readout")
@@ -46,18 +47,19 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
     """Return the Markdown for a run of `results`, the folder of its scale. Raises UserError if a file is missing."""
     run, folder = parse_run(catalogue, name), results / run_folder(name)
     manifest, record = read_run(folder), read_mapping(folder / "record.json", "commit", "dirty")
-    spec, scale, method = manifest["spec"], manifest["scale"], catalogue.methods[run.method]
+    made = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
+    spec, scale, method = manifest.spec, manifest.scale, catalogue.methods[run.method]
     asked = [
         f"- {paper.experiments.title} ({paper.experiments.citation})"
         for paper in catalogue.papers.values()
         if any(run.unseeded in one.list_variants() for one in paper.experiments.list_at(scale))
     ]
     decided = [f"- {paper}: `{planned.name}`" for paper, planned in list_decided_claims(catalogue, run, scale)]
-    predict = f"\ncheckpoint.predict(model, {INPUTS[spec['kind']]}" if spec["kind"] in INPUTS else ""
-    causal = spec["kind"] in ("prompt", "language_modelling")
+    predict = f"\ncheckpoint.predict(model, {INPUTS[spec.kind]}" if spec.kind in INPUTS else ""
+    causal = spec.kind in ("prompt", "language_modelling")
     also = "`AutoModelForCausalLM` of transformers reads the folder, too.\n" * causal
-    if spec["kind"] == "prompt":
-        also += f"A prompt is `{spec['model'].get('template')}`, and the next token is the answer.\n"
+    if spec.kind == "prompt":
+        also += f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
     code = f"`{record['commit']}`{', which was changed' * bool(record['dirty'])}" if record["commit"] else "unknown"
     return f"""---
 library_name: {"transformers" if causal else "recompose"}
@@ -85,7 +87,7 @@ model = checkpoint.load_model(){predict}
 {also}
 ## Scores
 
-Protocol `{manifest["protocol"]}`. Published numbers are those that tables show next to such runs: of the papers' own
+Protocol `{spec.protocol}`. Published numbers are those that tables show next to such runs: of the papers' own
 models and data, over the papers' seeds.
 
 {format_card_scores(read_scores(results / evaluation_folder(name) / "scores.csv"), published.get(run.unseeded, []))}
@@ -94,8 +96,8 @@ models and data, over the papers' seeds.
 
     ./reproduce results/{scale}/runs/{name}/run.json
 
-Commit {code}; {manifest["parameters"]:,} parameters, {manifest["steps"]:,} steps.
-Weights of step {manifest["best_step"]:,}, sha256 `{manifest["files"]["checkpoint/model.safetensors"]}`.
+Commit {code}; {made["parameters"]:,} parameters, {made["steps"]:,} steps.
+Weights of step {made["best_step"]:,}, sha256 `{manifest.weights_sha256}`.
 
 ## Data and their licences
 
@@ -115,16 +117,15 @@ def format_card_scores(rows: list[dict[str, Any]], published: list[tuple[dict[st
     return "\n".join(lines)
 
 
-def list_origins(results: Path, spec: dict[str, Any]) -> Iterator[str]:
+def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
     """Yield a line for each source of a run's data and of the weights that it starts from, with the licence."""
-    notes = read_mapping(results / data_folder(spec["task"]) / "dataset.json", "notes")["notes"]
-    sources = select_sources(spec["data"].get("sources", []), load_sources())
+    notes = read_mapping(results / data_folder(spec.task) / "dataset.json", "notes")["notes"]
+    sources = select_sources(spec.data.sources if spec.data else [], load_sources())
     for dataset in dict.fromkeys((source.name.split("/")[0], source.licence, source.citation) for source in sources):
-        yield f"- {spec['task']}: {dataset[0]} ({dataset[2]}), licence: {dataset[1]}"
-    yield f"- {spec['task']}: {'; '.join(notes if sources else ['no source files', *notes])}"
-    init = spec["init"] or {}
-    if "hub" in init:
-        licence = load_repositories()[init["hub"]].licence
-        yield f"- initial weights: {init['hub']} at {init['revision']}, licence: {licence}"
-    if "run" in init:
-        yield from list_origins(results, read_run(results / run_folder(init["run"]))["spec"])
+        yield f"- {spec.task}: {dataset[0]} ({dataset[2]}), licence: {dataset[1]}"
+    yield f"- {spec.task}: {'; '.join(notes if sources else ['no source files', *notes])}"
+    if isinstance(spec.origin, HubModel):
+        licence = load_repositories()[spec.origin.hub].licence
+        yield f"- initial weights: {spec.origin.hub} at {spec.origin.revision}, licence: {licence}"
+    if isinstance(spec.origin, ParentRun):
+        yield from list_origins(results, read_run(results / run_folder(spec.origin.run)).spec)
