@@ -10,7 +10,7 @@ from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import find_parent_run, find_search_run
-from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_evaluation
 from workflow_scripts.tasks.settings import Evaluation
 
 

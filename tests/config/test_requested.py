@@ -23,7 +23,8 @@ from workflow_scripts.config.requested import (
     list_requested_runs,
 )
 from workflow_scripts.config.specs import find_parent_run, resolve_training
-from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
+from workflow_scripts.provenance.fingerprints import fingerprint_claims
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_training
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
 

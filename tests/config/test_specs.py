@@ -11,7 +11,7 @@ from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.layers import drop_places
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.specs import infer_precision, merge_data
+from workflow_scripts.config.specs import merge_data
 from workflow_scripts.tasks.packages import NAMED, find_settings_class
 from workflow_scripts.tasks.settings import Training
 
@@ -111,8 +111,6 @@ def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(
         assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == ["fp32", "fp32", "bf16"]
         assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
         assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
-        made = [infer_precision(catalogue, run, "full", precision) for precision in ("bf16", "fp32")]
-        assert made == ["auto", "fp32"]
 
 
 def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():

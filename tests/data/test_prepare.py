@@ -10,6 +10,7 @@ import pytest
 
 from tests.config.as_json import resolve_data
 from workflow_scripts.commands import prepare
+from workflow_scripts.commands.named_specs import set_planned
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import parse_as
@@ -17,7 +18,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.data_spec import read_data_spec
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.sources.declared import load_sources, select_sources
-from workflow_scripts.provenance.fingerprints import fingerprint_data
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_data
 
 SPEC = {
     "task": "scan-jump",
@@ -31,7 +32,9 @@ SPEC = {
 def run(*words: object) -> None:
     parser = argparse.ArgumentParser()
     prepare.add_arguments(parser)
-    prepare.main(parser.parse_args([str(word) for word in words]))
+    args = parser.parse_args([str(word) for word in words])
+    set_planned("prepare", args)
+    prepare.main(args)
 
 
 @pytest.fixture
@@ -102,8 +105,7 @@ def test_a_source_that_is_not_the_pinned_one(tmp_path, spec_file):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "either --task and --scale, or --spec"),
-        (("--task", "scan-jump"), "either --task and --scale, or --spec"),
+        (("--task", "scan-jump"), "--task needs --scale, e.g. --scale demo"),
         (("--task", "scan-jmup", "--scale", "demo"), "did you mean 'scan-jump'?"),
         (("--task", "scan-jump", "--scale", "dmeo"), "did you mean 'demo'?"),
     ],

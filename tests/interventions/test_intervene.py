@@ -12,12 +12,10 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from tests.config.as_json import resolve_run
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import assert_one_error, flip_bit, record_files, run_main
-from workflow_scripts.common.files import digest, hash_file
-from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.common.files import hash_file
 from workflow_scripts.interventions.candidates import build, read_candidates
 from workflow_scripts.interventions.intervene import choose_blocks, score_share
 from workflow_scripts.interventions.settings import Options
@@ -202,17 +200,6 @@ def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert_one_error(
         capsys.readouterr().err, "interventions need a task of kind prompt", "toy-text is language_modelling"
     )
-
-
-def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(capsys, place, tmp_path):
-    shutil.copytree(place / "runs/ft", tmp_path / "run")
-    spec = resolve_run(load_catalogue(), "idm/gpt2-small/ft/seed-1", "demo")
-    spec["training"] |= {"learning_rate": 0.5}
-    run = json.loads((tmp_path / "run/run.json").read_text()) | {"run": "idm/gpt2-small/ft/seed-1", "scale": "demo"}
-    (tmp_path / "run/run.json").write_text(json.dumps(run | {"spec": spec, "spec_digest": digest(spec)}))
-    paths = {"run_dir": tmp_path / "run", "data": place / "prompts", "candidates": place / "candidates"}
-    assert run_main("intervene", **paths, out=tmp_path / "out") == 1
-    assert_one_error(capsys.readouterr().err, "run.json has another configuration", "learning_rate was 0.5")
 
 
 @pytest.mark.parametrize("command", ["intervene", "train"])

@@ -14,14 +14,13 @@ from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.interventions.settings import CandidateSpec, Options
-from workflow_scripts.provenance.fingerprints import (
+from workflow_scripts.provenance.fingerprints import fingerprint_job, select_published_rows
+from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
     fingerprint_candidates,
-    fingerprint_job,
     fingerprint_training,
     load_modules,
-    select_published_rows,
     store_modules,
 )
 from workflow_scripts.tasks.run_spec import read_run_spec

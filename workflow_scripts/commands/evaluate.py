@@ -1,14 +1,14 @@
 """Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
+from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -19,23 +19,13 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.validation import Model, parse_as
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.specs import (
-    find_parent_run,
-    infer_precision,
-    resolve_evaluation,
-    resolve_run,
-    resolve_training,
-)
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
+from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.checkpoints import Checkpoint, FinishedRun, read_checked_run, read_run
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
+from workflow_scripts.tasks.checkpoints import Checkpoint, read_checked_run, read_run
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
-from workflow_scripts.workflow.changes import find_differences, shorten_value
 
 if TYPE_CHECKING:
     import torch
@@ -49,16 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_scoring_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """Add the arguments of the commands that score a trained run."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
-    name = "<task>/<method>/<variant>@<weights>/seed-<n>"
-    what.add_argument("--run", metavar="ID", help=f"{name} of the catalogue: given weights")
-    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
-    parser.add_argument("--weights", type=Path, metavar="DIR", help="with --run: checkpoint or model of the hub")
+    """Add the arguments of the commands that score a run."""
+    add_spec_arguments(parser, "<task>/<method>/<variant>[@<weights>]/seed-<n>", required=False)
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
+    parser.add_argument("--weights", type=Path, metavar="DIR", help="of given weights: checkpoint or model of the hub")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of the catalogue's")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of those of --spec")
     add_machine_arguments(parser)
 
 
@@ -71,7 +58,7 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
-    settings = read_scoring_settings(Evaluation, resolve_evaluation, run, args)
+    settings = read_scoring_settings(args, Evaluation, run.planned and run.planned.evaluation)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
     import pyarrow.parquet as pq
@@ -99,13 +86,15 @@ def main(args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run whose model is scored: a training, or given weights.
+    """A run whose model is scored: a training, whose run.json says what it is, or given weights.
 
-    shared_spec: the spec of all seeds. files: of a training, those of its run.json.
+    planned: None for a training without a spec file. shared_spec: the spec of all seeds. files: of a training, those of
+    its run.json.
     """
 
     name: str
     scale: str | None
+    planned: PlannedRun | None
     spec: RunSpec | GivenWeightsSpec
     shared_spec: RunSpec | GivenWeightsSpec
     data_digest: str
@@ -113,32 +102,51 @@ class ScoredRun:
 
 
 def read_scored_run(args: argparse.Namespace) -> ScoredRun:
-    """Return the run of `--run-dir`, or that of `--run`, which scores given weights.
+    """Return the training of `--run-dir`, or else weights that the spec names.
 
     Raises UserError if the weights or the data are not those of the spec.
     """
+    planned = get_planned_run(args) if args.planned or args.spec else None
     if args.run_dir:
         trained = read_run(args.run_dir)
-        return ScoredRun(trained.name, trained.scale, trained.spec, trained.spec, trained.data_digest, trained.files)
+        if planned and planned.spec.run_name != trained.name:
+            raise UserError(f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}")
+        spec = trained.spec
+        return ScoredRun(trained.name, trained.scale, planned, spec, spec, trained.data_digest, trained.files)
+    if planned is None:
+        raise UserError("name a trained run with --run-dir, or given weights with --spec, or with --run and --scale")
+    return read_given_weights(args, planned)
 
+
+def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredRun:
+    """Return a planned run that scores given weights. Raises UserError if the weights or the data are others."""
     from workflow_scripts.data.prepared import digest_data
 
-    if not args.scale:
-        raise UserError("--run needs --scale, e.g. --scale demo")
-    catalogue = load_catalogue()
-    run, precision = parse_run(catalogue, args.run), "auto"
-    if not run.weights:
-        raise UserError(f"{run} names no weights, <variant>@<weights>; score a training with --run-dir")
-    if args.weights and (parent := find_parent_run(catalogue, run, args.scale)):
-        folder, origin = args.weights.parent, read_run(args.weights.parent)
-        if origin.name != str(parent):
-            raise UserError(f"{folder} holds {origin.name}, but the weights are those of {parent}; correct --weights")
-        precision = infer_precision(catalogue, parent, args.scale, origin.spec.precision)
-        check_spec(folder / "run.json", origin, resolve_training(catalogue, parent, args.scale, precision))
-    spec, shared = (resolve_run(catalogue, each, args.scale, precision) for each in (run, replace(run, seed=0)))
-    check_init(run, spec.origin, args.weights, "--weights")
-    check_data(args.data, spec.task, args.scale)
-    return ScoredRun(str(run), args.scale, spec, shared, digest_data(args.data), {})
+    spec = planned.spec
+    if not isinstance(spec, GivenWeightsSpec):
+        raise UserError(f"{spec.run_name} names no weights, <variant>@<weights>; score a training with --run-dir")
+    check_init(spec.run_name, spec.origin, args.weights, "--weights")
+    if isinstance(spec.origin, ParentRun):
+        check_parent(args.weights.parent, spec.origin)
+    check_data(args.data, planned)
+    return ScoredRun(
+        spec.run_name,
+        planned.scale,
+        planned,
+        spec,
+        planned.shared_spec or spec,
+        digest_data(args.data),
+        {},
+    )
+
+
+def check_parent(folder: Path, parent: ParentRun) -> None:
+    """Raise UserError unless the folder holds the run whose weights are scored."""
+    trained = read_run(folder)
+    if trained.name != parent.run:
+        raise UserError(f"{folder} holds {trained.name}, but the weights are those of {parent.run}; correct --weights")
+    if trained.spec_digest != parent.spec:
+        raise UserError(f"{folder / 'run.json'} has another configuration than the spec names; train the run again")
 
 
 @contextmanager
@@ -183,37 +191,16 @@ def write_scoring_records(
     record = make_record(fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device))
     if isinstance(run.spec, GivenWeightsSpec):  # of a trained run, its own records have both
         manifest["weights"] = run.spec.to_json()["init"]
-        catalogue = load_catalogue()
-        assert run.scale
-        record["analysis_plans"] = hash_plans(catalogue, parse_run(catalogue, run.name), run.scale)
+        assert run.planned
+        record["analysis_plans"] = run.planned.analysis_plans
     write_json(out / name, manifest | content)
     write_json(out / "record.json", record)
 
 
-def read_scoring_settings(
-    model: type[Model], resolve: Callable[[Catalogue, Run, str], Model], run: ScoredRun, args: argparse.Namespace
-) -> Model:
-    """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
-
-    Raises UserError if the run has no scale, or was trained with another spec than the catalogue gives it.
-    """
+def read_scoring_settings(args: argparse.Namespace, model: type[Model], planned: Model | None) -> Model:
+    """Return the settings of `--settings`, else the planned ones. Raises UserError if there are none."""
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
-    if run.scale is None:
-        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
-    catalogue = load_catalogue()
-    if args.run_dir:
-        precision = infer_precision(catalogue, run.name, run.scale, run.spec.precision)
-        trained = read_run(args.run_dir)
-        check_spec(args.run_dir / "run.json", trained, resolve_training(catalogue, run.name, run.scale, precision))
-    return resolve(catalogue, parse_run(catalogue, run.name), run.scale)
-
-
-def check_spec(file: Path, run: FinishedRun, spec: RunSpec) -> None:
-    """Raise UserError unless the run of a run.json was trained with `spec`."""
-    if spec.digest != run.spec_digest:
-        before, now = run.spec.to_json(), spec.to_json()
-        key, *values = next(find_differences(before, now), ("spec_digest", run.spec_digest, spec.digest))
-        before, now = map(shorten_value, values)
-        what = f"another configuration than the catalogue: {key} was {before} and is {now}"
-        raise UserError(f"{file} has {what}; train the run again")
+    if planned is None:
+        raise UserError(f"{args.run_dir or args.spec}: how to score it is unknown; pass --spec or --settings FILE")
+    return planned

@@ -14,12 +14,9 @@ from workflow_scripts.commands.evaluate import (
 )
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_replaceable, hash_file, verify_checksum, write_atomically
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_evaluation, resolve_intervention
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.provenance.fingerprints import fingerprint_intervention
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_intervention
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_scored_run(args)
-    spec, settings = run.spec, read_scoring_settings(Intervention, resolve_intervention, run, args)
+    spec, settings = run.spec, read_scoring_settings(args, Intervention, run.planned and run.planned.intervention)
     if spec.kind != "prompt":
         raise UserError(f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
@@ -65,7 +62,6 @@ def main(args: argparse.Namespace) -> None:
 
 def find_match_rule(run: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    if run.scale is None:
+    if run.planned is None or run.planned.evaluation is None:
         return "token"
-    catalogue = load_catalogue()
-    return resolve_evaluation(catalogue, parse_run(catalogue, run.name), run.scale).match
+    return run.planned.evaluation.match

@@ -8,20 +8,18 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.commands.inputs import get_planned_run
 from workflow_scripts.commands.train import (
     add_training_arguments,
     check_folders,
+    check_training_spec,
     hash_inputs,
     make_training_record,
-    read_spec,
     stop_training,
 )
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, make_writable, read_json, write_atomically, write_csv, write_json
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import find_search_run
-from workflow_scripts.provenance.fingerprints import fingerprint_search
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.settings import CHOSEN, Chosen
 
@@ -36,19 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Train every pair and write `--out`. After signal n it saves the state and exits with 128 + n."""
-    if args.run and args.scale:
-        if args.run.strip("/").count("/") != 2:
-            raise UserError(f"--run {args.run}: expected <task>/<method>/<variant> without a seed")
-        catalogue = load_catalogue()
-        run = find_search_run(catalogue, parse_run(catalogue, f"{args.run}/seed-0"), args.scale, args.precision)
-        if run is None:
-            raise UserError(f"{args.run} has no search at scale {args.scale}; add `search` to its settings")
-        args.run = str(run)
-    spec = read_spec(args)
+    planned = get_planned_run(args)
+    spec = check_training_spec(planned, args.init)
     search = spec.search
     if not search or not search.learning_rate or spec.seed != search.seed:
-        raise UserError(f"{args.run or args.spec}: key 'search' must have values and the seed of the spec")
-    check_folders(args, spec, {"search.csv", "chosen.json", "record.json"})
+        raise UserError(f"{spec.run_name}: key 'search' must have values and the seed of the spec")
+    check_folders(args, planned, {"search.csv", "chosen.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
@@ -71,7 +62,7 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         write_csv(out / "search.csv", COLUMNS, done["pairs"])
         content = {
-            "scale": args.scale,
+            "scale": planned.scale,
             "spec": spec.to_json(),
             **origin,
             "best": done["pairs"][best],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
-from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
+from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -20,13 +20,10 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.specs import resolve_run
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
+from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.run_spec import RunSpec, check_validation, read_run_spec
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
+from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
 from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision
 
 if TYPE_CHECKING:
@@ -45,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) -> None:
     """Add the arguments of the commands that train. `run` is the form of a run's name."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run", metavar="ID", help=f"{run} of the catalogue")
-    what.add_argument("--spec", type=Path, metavar="FILE", help="resolved spec as JSON, instead of the catalogue's")
-    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
+    add_spec_arguments(parser, run)
     precisions = ("auto", *get_args(Precision))
     parser.add_argument("--precision", choices=precisions, default="auto", help="with --run; auto is the catalogue's")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
@@ -71,10 +65,11 @@ def parse_seconds(text: str) -> float:
 
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
-    spec = read_spec(args)
+    planned = get_planned_run(args)
+    spec = check_training_spec(planned, args.init)
     chosen = read_search_result(spec, args.search)
     settings = spec.training.model_copy(update=chosen)
-    check_folders(args, spec, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
+    check_folders(args, planned, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
     run_id = spec.run_name
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
@@ -86,8 +81,6 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.state import StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
-    # Read before the first step: a plan that changes during the training is not the plan of this run.
-    plans = hash_plans(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
@@ -103,7 +96,7 @@ def main(args: argparse.Namespace) -> None:
             best, others = state.best[CHOSEN], {name: kept for name, kept in state.best.items() if name != CHOSEN}
             content = {
                 "run": run_id,
-                "scale": args.scale,
+                "scale": planned.scale,
                 "protocol": spec.protocol,
                 "spec": spec.to_json(),
                 **origin,
@@ -117,16 +110,19 @@ def main(args: argparse.Namespace) -> None:
             }
             write_json(out / "run.json", content)
             record = make_training_record(fingerprint, spec, origin["data_digest"], device)
-            write_json(out / "record.json", record | summarise_costs(state, device) | {"analysis_plans": plans})
+            write_json(
+                out / "record.json",
+                record | summarise_costs(state, device) | {"analysis_plans": planned.analysis_plans},
+            )
         folder.remove()
 
 
-def check_folders(args: argparse.Namespace, spec: RunSpec, outputs: set[str]) -> None:
+def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:
     """Set the default of `--state`, and check the folders and the data of a training before it starts."""
     args.state = args.state or args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    check_data(args.data, spec.task, args.scale if args.run else None)
+    check_data(args.data, planned)
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -192,16 +188,10 @@ def read_search_result(spec: RunSpec, file: Path | None) -> dict[str, Any]:
     return parse_as(Chosen, content["chosen"], file, "chosen").model_dump()
 
 
-def read_spec(args: argparse.Namespace) -> RunSpec:
-    """Return the spec of `--run` or of the file `--spec`. Raises UserError naming file and key."""
-    if args.run is not None:
-        if not args.scale:
-            raise UserError("--run needs --scale, e.g. --scale demo")
-        spec, where = resolve_run(load_catalogue(), args.run, args.scale, args.precision), args.run
-        if not isinstance(spec, RunSpec):
-            raise UserError(f"{where} has given weights and no training; score them with evaluate --run")
-        check_validation(spec, where)
-    else:
-        spec, where = read_run_spec(read_mapping(args.spec), args.spec), args.spec
-    check_init(where, spec.origin, args.init, "--init")
+def check_training_spec(planned: PlannedRun, init: Path | None) -> RunSpec:
+    """Return the spec of a training. Raises UserError if nothing is trained, or for other initial weights."""
+    spec = planned.spec
+    if not isinstance(spec, RunSpec):
+        raise UserError(f"{spec.run_name} has given weights and no training; score them with evaluate")
+    check_init(spec.run_name, spec.origin, init, "--init")
     return spec

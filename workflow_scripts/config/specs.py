@@ -91,9 +91,9 @@ def resolve_training(catalogue: Catalogue, run: Run | str, scale: str, precision
     run = run.training
     # Resolved once for all seeds of a variant.
     spec = _resolve_variant(catalogue, replace(run, seed=0), scale, precision)
-    if _read_init(catalogue, replace(run, seed=0), scale).seed == "own":
-        assert isinstance(spec.origin, ParentRun)
-        parent = replace(parse_run(catalogue, spec.origin.run), seed=run.seed)
+    origin = spec.origin
+    if isinstance(origin, ParentRun) and _read_init(catalogue, replace(run, seed=0), scale).seed == "own":
+        parent = replace(parse_run(catalogue, origin.run), seed=run.seed)
         spec = replace(spec, origin=_describe_parent(catalogue, parent, scale, precision))
     return replace(spec, seed=run.seed)
 
@@ -134,11 +134,6 @@ def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str =
         return None
     search = resolve_training(catalogue, run, scale, precision).search
     return replace(run, seed=search.seed) if search else None
-
-
-def infer_precision(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
-    """Return the `precision` of config.yaml that resolves to the precision `made` of a trained run."""
-    return "auto" if resolve_training(catalogue, run, scale).precision == made else made
 
 
 def read_precision(spec: dict[str, Any]) -> str:

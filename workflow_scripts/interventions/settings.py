@@ -19,11 +19,12 @@ vectors: the cosine that ranks. `auto` is the spaCy model if it is installed, el
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from workflow_scripts.common.validation import Seeds, StrictModel, require_unique
+from workflow_scripts.common.validation import Seeds, StrictModel, parse_as, require_unique
 
 # Of the scores of both interventions.
 METRICS = (
@@ -90,6 +91,20 @@ class CandidateSpec:
         """Return the content for a JSON file, with the options that were set."""
         options = self.options.model_dump(mode="json", exclude_unset=True)
         return {"split": self.split, "options": options, "sources": self.sources}
+
+
+class _CandidateContent(StrictModel):
+    """The content of a CandidateSpec in a JSON file."""
+
+    split: str
+    options: Options
+    sources: list[str]
+
+
+def read_candidate_spec(content: Any, where: str | Path) -> CandidateSpec:
+    """Read a CandidateSpec from the content of the file `where`. Raises UserError for wrong keys and values."""
+    parsed = parse_as(_CandidateContent, content, where)
+    return CandidateSpec(parsed.split, parsed.options)
 
 
 def is_installed(package: str) -> bool:

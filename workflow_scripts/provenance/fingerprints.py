@@ -1,19 +1,12 @@
-"""Fingerprint jobs: everything except input files that can change a job's result.
+"""Fingerprint the jobs of the workflow by the catalogue and the papers; see `spec_fingerprints`."""
 
-A fingerprint is the job's spec and the code that it can import. Its short form is a parameter of the Snakemake rule, so
-Snakemake reruns the job when it changes. The record of each result holds the short form and the spec, so that `why` and
-`check` can compare them with the current ones.
-"""
-
-import re
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import digest, read_csv, read_json, write_json
+from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -28,109 +21,18 @@ from workflow_scripts.config.specs import (
     resolve_run,
     resolve_training,
 )
-from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
-from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
-from workflow_scripts.tasks.settings import Evaluation
-
-# Digests of the modules of each code digest, in which `why` finds the changed ones.
-STORE = Path("results/code")
-FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """`spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code."""
-
-    spec: Any
-    modules: tuple[str, ...]
-
-    @property
-    def code(self) -> str:
-        """Digest of the code that the modules import."""
-        return code_digest(self.modules)
-
-    def __str__(self) -> str:
-        return f"spec {digest(self.spec)}, code {self.code}"
-
-
-def fingerprint_data(spec: DataSpec) -> Fingerprint:
-    """Fingerprint the preparation of data."""
-    return Fingerprint(spec.to_json(), (f"{PACKAGE}.data.prepared", spec.prepare))
-
-
-def name_model_module(spec: ModelSpec) -> str:
-    """Return the name of the module that builds the model of a spec."""
-    return f"{PACKAGE}.models.{spec.model.name}.model"
-
-
-def fingerprint_training(spec: RunSpec) -> Fingerprint:
-    """Fingerprint a training."""
-    return Fingerprint(spec.to_json(), _list_training_modules(spec))
-
-
-def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
-    """Return the entry points of the code that trains a run."""
-    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec.kind}.problem", name_model_module(spec)]
-    if spec.objective:
-        modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
-    measures = spec.training.selection.get("decoding", {}).get("measures", {})
-    return (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures))
-
-
-def fingerprint_search(spec: RunSpec) -> Fingerprint:
-    """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
-    return Fingerprint(spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec)))
-
-
-def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
-    """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
-    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec.kind}.scoring", name_model_module(spec)]
-    if isinstance(spec, GivenWeightsSpec) and not spec.origin:  # random weights, drawn for the evaluation
-        modules.append(f"{PACKAGE}.tasks.{spec.kind}.problem")
-    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.measures]
-    return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
-
-
-def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> dict[str, Any]:
-    """Return the settings of scoring, with what no run.json holds: the spec of given weights, that of all seeds."""
-    content = settings.model_dump(mode="json", exclude_defaults=True)
-    if isinstance(spec, GivenWeightsSpec):
-        scored = spec.to_json()
-        keys = ("kind", "protocol", "model", "problem", "training", "init")
-        content["scored"] = {key: scored[key] for key in keys}
-    return content
-
-
-def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
-    """Fingerprint the search for replacement words.
-
-    The spec does not hold whether the spaCy model is installed, which changes the result where it is used.
-    """
-    content = spec.to_json()
-    if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
-        content["vectors"] = "spacy"
-    return Fingerprint(content, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
-
-
-def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:
-    """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
-    modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
-    return Fingerprint(_describe_scoring(settings, spec), modules)
-
-
-def fingerprint_analysis(
-    entry: dict, specs: Iterable[ModelSpec], numbers: dict[str, dict[str, str]] | None = None
-) -> Fingerprint:
-    """Fingerprint an entry of `analyses`. `numbers` are the published numbers that it reads instead of runs."""
-    models = sorted(set(map(name_model_module, specs)))
-    given = entry if numbers is None else {"entry": entry, "published": numbers}
-    published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
-    return Fingerprint(
-        given, (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{entry['module']}", *models, *published_code)
-    )
+from workflow_scripts.provenance.code import PACKAGE
+from workflow_scripts.provenance.spec_fingerprints import (
+    Fingerprint,
+    fingerprint_analysis,
+    fingerprint_candidates,
+    fingerprint_data,
+    fingerprint_evaluation,
+    fingerprint_intervention,
+    fingerprint_search,
+    fingerprint_training,
+)
 
 
 def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
@@ -211,9 +113,9 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     if rule == "analyse":
         entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
         runs = select_display_runs(entry, list_paper_runs(config, wildcards["paper"], scale))
-        specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
+        models = [resolve_run(catalogue, run, scale, config.precision).model.name for run in runs]
         return fingerprint_analysis(
-            entry, specs, select_published_rows(catalogue, entry["published"]) if "published" in entry else None
+            entry, models, select_published_rows(catalogue, entry["published"]) if "published" in entry else None
         )
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, rule, wildcards["paper"], wildcards["display"])
@@ -253,18 +155,3 @@ def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[st
 def _asked(config: str) -> dict[Run, list[str]]:
     runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config))
     return {run: runs[run] for run in sorted(runs, key=astuple)}
-
-
-def store_modules(found: Iterable[Fingerprint], store: Path = STORE) -> None:
-    """Store the digests of the modules of jobs, so that a later `why` can name changed modules."""
-    for fingerprint in found:
-        if not (path := store / f"{fingerprint.code}.json").exists():
-            write_json(path, find_closure(fingerprint.modules))
-
-
-def load_modules(code: str, store: Path = STORE) -> dict[str, str] | None:
-    """Return module -> digest as `store_modules` stored it for a code digest; None if it did not."""
-    try:
-        return read_json(store / f"{code}.json")
-    except UserError:
-        return None

@@ -6,7 +6,9 @@ spec.
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
@@ -145,7 +147,7 @@ class GivenWeightsSpec(ModelSpec):
     """What can change the scores of weights that are not trained for the task.
 
     weights: the task on which they were trained, or `start` for those that a training begins with. start: the spec of
-    that training if these are random.
+    that training if these are random; it is no part of the JSON form, since it changes no score of other weights.
     """
 
     weights: str
@@ -154,7 +156,7 @@ class GivenWeightsSpec(ModelSpec):
 
     @property
     def precision(self) -> Precision:
-        """The precision in which weights are scored that nobody trained here."""
+        """The precision of the record: no update is made."""
         return Training.model_fields["precision"].default
 
     @property
@@ -190,6 +192,24 @@ class _Content(StrictModel):
     phrases: Pattern | None = None
 
 
+class _GivenWeightsContent(StrictModel):
+    """The content of a GivenWeightsSpec in a JSON file."""
+
+    task: Word
+    kind: str
+    method: Word
+    variant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    seed: Seed
+    protocol: Protocol
+    data: dict[str, Any]
+    init: ParentRun | HubModel | None
+    model: dict[str, Any]
+    problem: dict[str, Any]
+    weights: Word
+    objective: dict[str, Any]
+    training: dict[str, int]
+
+
 @dataclass(frozen=True)
 class Sections:
     """The checked sections `model`, `problem`, `objective` and `training` of a spec."""
@@ -203,9 +223,7 @@ class Sections:
 def read_run_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = ()) -> RunSpec:
     """Read the spec of a run, the value of `key` in the file `where`. Raises UserError for wrong keys and values."""
     parsed = parse_as(_Content, content, where, key)
-    kinds = list_packages("tasks")
-    if parsed.kind not in kinds:
-        raise UserError(f"{where}: key 'kind' is {parsed.kind!r}; {suggest_name(parsed.kind, kinds)}")
+    check_kind(parsed.kind, where)
     sections = parse_sections(parsed.model_dump(), parsed.kind, where)
     spec = RunSpec(
         parsed.task,
@@ -226,6 +244,36 @@ def read_run_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = 
     if not parsed.search:
         return spec
     return replace(spec, search=parse_as(Search, parsed.search, where, "search"))
+
+
+def read_given_weights_spec(content: Any, where: str | Path, key: str = "") -> GivenWeightsSpec:
+    """Read the spec of scoring given weights, the value of `key` in the file `where`, without the spec `start`.
+
+    Raises UserError for wrong keys and values.
+    """
+    parsed = parse_as(_GivenWeightsContent, content, where, key)
+    return GivenWeightsSpec(
+        parsed.task,
+        check_kind(parsed.kind, where),
+        parsed.method,
+        parsed.variant,
+        parsed.seed,
+        parsed.protocol,
+        read_data_spec(parsed.data, where, "data"),
+        parse_named_settings(parsed.model, "model", where),
+        _parse_problem(parsed.problem, parsed.kind, where),
+        parsed.init,
+        parsed.weights,
+        parsed.training["torch_threads"],
+    )
+
+
+def check_kind(kind: str, where: str | Path) -> str:
+    """Return the kind of a task. Raises UserError if there is no such kind."""
+    kinds = list_packages("tasks")
+    if kind not in kinds:
+        raise UserError(f"{where}: key 'kind' is {kind!r}; {suggest_name(kind, kinds)}")
+    return kind
 
 
 def check_validation(spec: RunSpec, where: str | Path) -> None:
@@ -252,14 +300,19 @@ def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | 
     with problems.collect():
         parsed["model"] = parse_named_settings(sections["model"], "model", where)
     with problems.collect():
-        settings_class = find_settings_class("tasks", kind)
-        assert settings_class, kind
-        parsed["problem"] = parse_as(settings_class, sections["problem"], where, "problem")
+        parsed["problem"] = _parse_problem(sections["problem"], kind, where)
     if sections["objective"]:
         with problems.collect():
             parsed["objective"] = parse_named_settings(sections["objective"], "objective", where)
     problems.check_empty()
     return Sections(**parsed)
+
+
+def _parse_problem(content: dict[str, Any], kind: str, where: str | Path) -> StrictModel:
+    """Check the section `problem` of a spec. Raises UserError."""
+    settings_class = find_settings_class("tasks", kind)
+    assert settings_class, kind
+    return parse_as(settings_class, content, where, "problem")
 
 
 def parse_named_settings(content: dict[str, Any], section: str, where: str | Path) -> NamedSettings:

@@ -36,7 +36,7 @@ class Traits:
     decoding: bool = False
 
 
-def make_pair(value: Any) -> Any:
+def pair_betas(value: Any) -> Any:
     """Return a list as a tuple, which strict validation requires, and which YAML and JSON do not have."""
     return tuple(value) if isinstance(value, list) else value
 
@@ -76,7 +76,7 @@ class Training(StrictModel):
     warmup_fraction: float | None = Field(
         None, ge=0, lt=1, description="Warm-up as a part of all steps, in the place of warmup_steps."
     )
-    betas: Annotated[tuple[Beta, Beta], BeforeValidator(make_pair)] = Field(
+    betas: Annotated[tuple[Beta, Beta], BeforeValidator(pair_betas)] = Field(
         description="Adam's decay rates of the two moments."
     )
     adam_epsilon: float = Field(1e-8, gt=0)

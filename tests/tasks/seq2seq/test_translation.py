@@ -24,7 +24,7 @@ from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors, make_checker
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
-from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation

@@ -38,7 +38,7 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
     """Load (model in eval mode on the CPU, tokens by id of each side). Raises UserError if a file is broken."""
     config, vocabulary = read_json(folder / CONFIG), read_vocabularies(folder)
     section = config.get("model") if isinstance(config, dict) else None
-    if not isinstance(section, dict):
+    if not isinstance(section, dict) or not isinstance(section.get("name"), str):
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
     model = build_model(parse_named_settings(section, "model", folder / CONFIG), vocabulary)
     load_weight_file(model, folder / "model.safetensors")
