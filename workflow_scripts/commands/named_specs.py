@@ -18,7 +18,7 @@ from workflow_scripts.workflow.planning import plan_analysis, plan_run, plan_sea
 def set_planned(command: str, args: argparse.Namespace) -> None:
     """Set `args.planned` to what `--run`, `--task` or `--paper` means at `--scale`, if one of them is given."""
     for name in ("run", "task", "paper"):
-        if getattr(args, name, None):
+        if getattr(args, name, None) is not None:
             if not args.scale:
                 raise UserError(f"--{name} needs --scale, e.g. --scale demo")
             _resolve_names(command, args)
