@@ -3,7 +3,7 @@
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -132,7 +132,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
         resolve_intervention(catalogue, run, scale)
     where = f"settings of {'/'.join(run.unseeded)}"
     prepare = resolve_data(catalogue, run.task, scale).prepare
-    named_splits = {"evaluation.splits": evaluation.splits}
+    named_splits: dict[str, Sequence[Any]] = {"evaluation.splits": evaluation.splits}
     if isinstance(spec, RunSpec):
         named_splits["training.validation"] = [spec.training.selection.get("split")] if spec.training.selection else []
         named_splits["training.also_keep"] = spec.training.kept_splits

@@ -60,7 +60,7 @@ class ModelSpec:
     method: str
     variant: str
     seed: int
-    protocol: Protocol
+    protocol: str
     data: DataSpec | None
     model: NamedSettings
     problem: StrictModel
