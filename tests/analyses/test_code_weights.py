@@ -26,9 +26,10 @@ SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
-    made = prepare_data(pretraining_pairs, {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
-    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs", "options": {}}
-    write_data(made, spec | {"sources": [], "protocol": "stand_in"}, out)
+    options = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
+    made = prepare_data(pretraining_pairs, options, {})
+    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs"}
+    write_data(made, spec | {"options": options, "sources": [], "protocol": "stand_in"}, out)
     return out
 
 

@@ -15,7 +15,7 @@ from workflow_scripts.data.formats import hownet
 
 def prepared(folder, task, made):
     out = folder / task
-    spec = {"task": task, "prepare": "m", "options": {}, "sources": [], "protocol": made.protocol}
+    spec = {"task": task, "prepare": bird.__name__, "options": {}, "sources": [], "protocol": made.protocol}
     write_data(made, spec, out)
     return TrainedRun(task, "bert", "ft", 1, made.protocol, folder / "run", out)
 
