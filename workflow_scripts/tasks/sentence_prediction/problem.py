@@ -17,6 +17,7 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import (
@@ -28,6 +29,7 @@ from workflow_scripts.tasks.batching import (
 )
 from workflow_scripts.tasks.encoders import EncoderWithHeads, join_sentences, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
@@ -136,8 +138,7 @@ class SentenceModel(EncoderWithHeads):
     and only the encoder is trained.
     """
 
-    def __init__(self, inner: PreTrainedModel, spec: ModelSpec, outputs: int):
-        s, settings = spec.model.settings, spec.problem
+    def __init__(self, inner: PreTrainedModel, s: EncoderSettings, settings: Settings, outputs: int):
         super().__init__(inner, s.frozen)
         self.readout = s.readout
         self.heads = nn.ModuleDict()
@@ -182,7 +183,8 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     """
     names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
     settings = spec.training
-    model = SentenceModel(load_initial_encoder(spec, init), spec, len(names) if names else 1).to(device)
+    outputs = len(names) if names else 1
+    model = SentenceModel(load_initial_encoder(spec, init), spec.model.settings, spec.problem, outputs).to(device)
     if not (data / "train.parquet").exists():
         raise UserError(f"{spec.task} has no training set; score on it what was trained on another task (`weights`)")
 
