@@ -125,10 +125,10 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
     }.items():
         (paper / name).write_text(content)
     catalogue = load_catalogue(tmp_path)
-    assert [column["column"] for column in catalogue.papers["mine"].displays["table1"]["columns"]] == [
+    assert [column.column for column in catalogue.papers["mine"].displays["table1"].columns] == [
         "COGS", "JUMP", "COGS in distribution", "JUMP in distribution"
     ]  # fmt: skip
-    assert [claim["kind"] for claim in catalogue.papers["mine"].claims if "kind" in claim] == ["control"]
+    assert [claim.kind for claim in catalogue.papers["mine"].claims if claim.kind != "paper"] == ["control"]
     rates = {name: resolve_run(catalogue, f"cogs/{name}/seed-1", "small")["training"]["learning_rate"]
              for name in ("transformer/default", "mine/default", "mine/slow")}  # fmt: skip
     assert list(rates.values()) == [0.001, 0.002, 0.0001]

@@ -62,7 +62,7 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
 
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
     lines = [" ".join(line.split()) for line in read_text_lines(mirror / "cognition/cg-test_cg-test.en")]
-    options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"]["options"]
+    options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"].options
     rows = options["rows"]
     assert len(rows) == 48
     first, second = (lines[row] for row in rows[0])

@@ -33,7 +33,7 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: py
     for scale, seeds in (("demo", 1), ("small", 3), ("full", 5)):
         assert len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]}))) == seeds
     (claim,) = catalogue.papers["mine"].claims
-    assert claim["left"] == "table1/Transformer/ADDJUMP 2x/exact_match"
+    assert claim.left == "table1/Transformer/ADDJUMP 2x/exact_match"
 
 
 def test_each_paper_is_judged_on_its_own_seeds(here: Path):

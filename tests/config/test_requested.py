@@ -14,12 +14,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.config.analysis_plan import PrimaryClaim
 from workflow_scripts.config.catalogue import Run
+from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import (
     hash_plans,
     list_decided_claims,
-    list_planned_runs,
-    list_primary_variants,
     list_requested_runs,
 )
 from workflow_scripts.config.specs import find_parent_run, resolve_run
@@ -113,8 +112,8 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
     paper = load_catalogue(copy).papers["sq_transformer"]
     (planned,) = paper.list_primary_claims()
     around = ("scan-around-right", "sq-transformer", "sal")
-    assert list_primary_variants(paper, planned.entry) == [SAL, TRANSFORMER, around]
-    runs = list_planned_runs(paper, planned)
+    assert paper.list_primary_variants(planned.entry) == [SAL, TRANSFORMER, around]
+    runs = paper.list_planned_runs(planned)
     assert runs == [Run(*variant, seed) for variant in (SAL, TRANSFORMER, around) for seed in SEEDS]
 
 
@@ -138,10 +137,11 @@ def test_a_plan_that_does_not_fit_its_claims_is_one_line(copy: Path, entry: dict
 def test_a_gain_is_decided_by_both_of_its_variants():
     """`carma` over `ft` of the same seed; a star matches whatever the display has."""
     paper = load_catalogue(ROOT).papers["carma"]
-    claim = {"claim": "gains", "left": "table-gains/Gemma-2B/*/exact_match", "right": 0.0}
+    sides = {"left": "table-gains/Gemma-2B/*/exact_match", "right": 0.0, "relation": "greater"}
+    claim = Claim(claim="gains", statement="It gains", source="Table 1", unit="points", **sides)
     spread = {"sd": 1.0, "freedom": 9, "paired": True}
     entry = PrimaryClaim(claim="gains", published=8.0, smallest=2.0, spread=spread)
-    found = list_primary_variants(replace(paper, claims=[claim]), entry)
+    found = replace(paper, claims=[claim]).list_primary_variants(entry)
     assert set(found) == {(task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")}
 
 

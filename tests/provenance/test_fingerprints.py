@@ -78,7 +78,7 @@ def test_what_is_written_on_a_page_is_given_with_its_titles_and_caption():
 
 @pytest.mark.parametrize("shown", ["table5", "table6"])
 def test_a_figure_is_given_the_numbers_that_it_shows(monkeypatch, shown):
-    options = load_catalogue(ROOT).papers["sq_transformer"].displays["table5"]["options"]
+    options = load_catalogue(ROOT).papers["sq_transformer"].displays["table5"].options
     monkeypatch.setitem(options, "published", f"{shown}/{{word}}/Closest words/neighbours")
     given = of("figure", paper="sq_transformer", display="table5").spec["published"]
     assert {cell.split("/")[0] for cell in given} == {"table5", shown}

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.common.files import write_json
-from workflow_scripts.config.catalogue import Catalogue, Run, VariantKey
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import select_display_runs, select_shown_displays
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
@@ -49,7 +49,7 @@ def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[VariantK
     for row in rows_of("analyses.csv"):
         analysed[row["paper"], row["analysis"]].append(row)
     for key, paper in catalogue.papers.items():
-        for name in {name for display in paper.displays.values() for name in list_display_analyses(display)}:
+        for name in {name for display in paper.displays.values() for name in display.list_analyses()}:
             rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
             write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
     for task, dataset in json.loads((REFERENCE / "datasets.json").read_text()).items():
@@ -126,8 +126,8 @@ def make_committed_tables() -> Iterator[tuple[str, RenderedTable]]:
             paper = catalogue.papers[key]
             _, runs = list_counted_runs(catalogue, key, seeds)
             write_manifests(folder, catalogue, runs)
-            for name, display in select_shown_displays(paper, runs).items():
-                if display["kind"] == "table":
+            for name, display in paper.select_shown_displays(runs).items():
+                if isinstance(display, TableDisplay):
                     shown = select_display_runs(display, runs)
                     # The marks of a test over examples need the texts of the data.
                     yield f"{key}/{name}", make_table(catalogue, key, name, "small", shown, folder, tests={})

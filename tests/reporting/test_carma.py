@@ -9,7 +9,7 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.config.filled import resolve_run
-from workflow_scripts.config.display_schema import Claim, name_variant
+from workflow_scripts.config.display_schema import name_weights
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 
@@ -28,7 +28,7 @@ DISPLAYS += ["table-cv-common", "text-5.2", "text-5.3", *POOLED]
 
 @cache
 def displays():
-    return load_catalogue(ROOT).papers[FOLDER.name].displays
+    return {name: display.make_json() for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()}
 
 
 def selected(display: str, column: str) -> dict:
@@ -76,7 +76,8 @@ def test_a_row_shows_the_model_and_version_of_its_name(display):
         model, _, version = row["row"].rpartition(" ")
         if version not in VARIANTS:
             model, version = row["row"], "CARMA"
-        assert name_variant(row) == VARIANTS[version] and row.keys() <= {"row", "method", "variant", "weights"}
+        assert name_weights(row["variant"], row.get("weights")) == VARIANTS[version]
+        assert row.keys() <= {"row", "method", "variant", "weights"}
         assert row["method"] == METHODS[model]
 
 
@@ -119,7 +120,8 @@ METRICS = {"seeds": "sd_training_seeds", "draws": "sd_draws"}
 
 
 def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
-    shown = load_catalogue(ROOT).papers["recompose"].displays
+    displays_of_ours = load_catalogue(ROOT).papers["recompose"].displays
+    shown = {name: display.make_json() for name, display in displays_of_ours.items()}
     for row in shown["table-audit"]["rows"]:
         task, _, rate = row["row"].partition(" ")
         where = {"rate": RATES[rate]} if rate else {"subset": "all"}
@@ -136,7 +138,7 @@ def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
 @pytest.mark.parametrize(("paper", "analysis"), [("carma", "item-sets"), ("recompose", "variance-carma")])
 def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_models(paper, analysis):
     entry = load_catalogue(ROOT).papers[paper].analyses[analysis]
-    found = Counter((run["task"], run["method"], run["variant"], run["intervention"]) for run in entry["runs"])
+    found = Counter((run.task, run.method, run.variant, run.intervention) for run in entry.runs)
     assert found == Counter(product(("idm", "sst"), MODELS.values(), ("ft", "carma"), ("synonyms",)))
 
 
@@ -193,7 +195,7 @@ def test_a_claim_compares_what_its_statement_says():
             r"^(\S.*)\n +(.*): (.*)<(.*)\|(.*)>(.*)$", CLAIMS, re.M
         )
     ]
-    for claim in (Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[FOLDER.name].claims):
+    for claim in load_catalogue(ROOT).papers[FOLDER.name].claims:
         if claim.claim == "cv-six" or claim.claim.endswith("-smollm"):  # the next tests
             continue
         ((names, asked, sides),) = (
@@ -211,8 +213,8 @@ def test_a_claim_compares_what_its_statement_says():
 
 
 def test_the_claims_on_smollm_compare_its_two_trainings():
-    entries = load_catalogue(ROOT).papers[FOLDER.name].claims
-    found = {one.claim: one for one in map(Claim.model_validate, entries) if one.claim.endswith("-smollm")}
+    claims = load_catalogue(ROOT).papers[FOLDER.name].claims
+    found = {claim.claim: claim for claim in claims if claim.claim.endswith("-smollm")}
     no_loss, gain = ("no_gain", "difference", 2, "FT", "CARMA"), ("greater", "log_odds", 0, "CARMA", "FT")
     wanted = {"accuracy": (no_loss, "SC, vocabulary/exact_match"), "consistency": (no_loss, "25% CS/consistency")}
     wanted |= {f"cap-{depth}": (gain, f"CAP, {depth}/exact_match") for depth in ("first", "quarter")}
@@ -229,8 +231,7 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
 
 
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
-    entries = {entry["claim"]: entry for entry in load_catalogue(ROOT).papers[FOLDER.name].claims}
-    claim = Claim.model_validate(entries["cv-six"])
+    claim = load_catalogue(ROOT).papers[FOLDER.name].claims_by_name["cv-six"]
     assert (claim.relation, claim.measure, claim.at_least) == ("less", "log_ratio", 0)
     places = {f"{model} {{}}/{task} {rate} CV/cv" for model in SIX for task in ("IDM", "SC") for rate in ("25%", "40%")}
     wanted = {tuple(f"table-cv-common/{place.format(version)}" for version in ("CARMA", "FT")) for place in places}

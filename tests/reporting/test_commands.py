@@ -6,6 +6,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -190,11 +191,13 @@ def test_claims_csv(results, capsys):
 
 
 def test_quotes_and_caveats_are_columns(results, monkeypatch):
-    claim = load_catalogue().papers["sq_transformer"].claims[0]
-    for name, text in (("caveat", "one seed was lucky"), ("quote", "SQ-Transformer wins"), ("kind", "control")):
-        monkeypatch.setitem(claim, name, text)
+    papers = load_catalogue().papers
+    first, *others = papers["sq_transformer"].claims
+    texts = {"caveat": "one seed was lucky", "quote": "SQ-Transformer wins", "kind": "control"}
+    changed = replace(papers["sq_transformer"], claims=[first.model_copy(update=texts), *others])
+    monkeypatch.setitem(papers, "sq_transformer", changed)
     assert claims(results) == 0
-    found = {row["claim"]: row for row in rows(results / "claims.csv")}[claim["claim"]]
+    found = {row["claim"]: row for row in rows(results / "claims.csv")}[first.claim]
     assert (found["caveat"], found["quote"], found["kind"]) == ("one seed was lucky", "SQ-Transformer wins", "control")
     assert "by far on SCAN ADDJUMP 2x (control of ours)\n" in (results / "overview.rst").read_text()
 
@@ -205,10 +208,10 @@ def test_the_committed_ledger_can_be_read(capsys):
     assert main(["claims", "--show", str(ledger)]) == 0
     said = capsys.readouterr().out
     assert "not run: small does not measure it" in said and " at small: " in said
-    written = {key: {claim["claim"]: claim for claim in paper.claims} for key, paper in load_catalogue().papers.items()}
+    papers = load_catalogue().papers
     for row in rows(ledger):
-        claim = written[row["paper"]][row["claim"]]
-        assert (row["kind"], row["quote"]) == (claim.get("kind", "paper"), claim.get("quote", "")), row["claim"]
+        claim = papers[row["paper"]].claims_by_name[row["claim"]]
+        assert (row["kind"], row["quote"]) == (claim.kind, claim.quote or ""), row["claim"]
         decided = row["verdict"] in ("reproduced", "not reproduced")
         if row["role"] == "exploratory":  # outside of a terminal no name is broken
             assert (f"{row['claim']} " in said) == decided

@@ -15,8 +15,7 @@ from tests.reporting.reference import (
     read_cells,
     rows_of,
 )
-from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.display_schema import SELECTORS, TableDisplay, name_variant
+from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.loading import load_catalogue
 
 COMMITTED = sorted(f"{file.parent.name}/{file.stem}" for file in REFERENCE.glob("tables/*/*.csv"))
@@ -57,19 +56,14 @@ def shown_cells() -> dict[tuple, list[tuple[str, dict[str, str]]]]:
     catalogue, found = load_catalogue(ROOT), defaultdict(list)
     for name in COMMITTED:
         paper, display = name.split("/")
-        table = parse_as(TableDisplay, catalogue.papers[paper].displays[display], "displays.yaml", display)
         rows = committed(name)
-        for row in table.rows:
-            for column in table.columns:
-                spec = column.model_dump(exclude_unset=True) | row.model_dump(exclude_unset=True)
-                place = (spec["row"], spec["column"], spec.get("metric"))
-                if place not in rows or "method" not in spec or (variant := name_variant(spec)) is None:
-                    continue
-                which = {
-                    key: spec.get(key)
-                    for key in ("task", "method", "analysis", "metric", "over", "relative", *SELECTORS)
-                }
-                found[tuple((which | {"variant": variant}).items())].append((f"{name}/{'/'.join(place)}", rows[place]))
+        for cell in catalogue.papers[paper].displays[display].cells:
+            place = (cell.row, cell.column, cell.metric)
+            if place not in rows or cell.method is None or cell.variant_name is None:
+                continue
+            keys = ("task", "method", "variant_name", "analysis", "metric", "over", "relative", *SELECTORS)
+            which = tuple(getattr(cell, key) for key in keys)
+            found[which].append((f"{name}/{'/'.join(place)}", rows[place]))
     return found
 
 

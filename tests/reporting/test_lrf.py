@@ -32,7 +32,7 @@ OF_DISPLAY["table-compounds-odds"] = "cognition-compounds"
 
 @cache
 def displays():
-    return load_catalogue(ROOT).papers[FOLDER.name].displays
+    return {name: display.make_json() for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()}
 
 
 @cache
@@ -59,8 +59,8 @@ def test_a_row_shows_the_model_of_its_name():
 
 def test_means_over_the_splits_of_cfq_are_of_the_models_of_their_rows():
     analysis = load_catalogue(ROOT).papers[FOLDER.name].analyses["cfq-means"]
-    assert all((run["method"], run["variant"]) == model_of(run["series"]) for run in analysis["runs"])
-    for name, scores in analysis["options"]["means"].items():
+    assert all((run.method, run.variant) == model_of(run.series) for run in analysis.runs)
+    for name, scores in analysis.options["means"].items():
         kind = "-official" if name.endswith("official") else ""
         assert [score["task"] for score in scores] == [f"cfq-mcd{number}{kind}" for number in (1, 2, 3)]
         places = {(score["split"], score["subset"], score["metric"]) for score in scores}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workflow_scripts.config.display_schema import Claim, TableDisplay, list_claim_cells
+from workflow_scripts.config.display_schema import FigureDisplay, TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.claims.verdicts import judge_claims
@@ -46,8 +46,7 @@ def displays(folder):
 
 @cache
 def tables(folder):
-    found = {name: display for name, display in displays(folder).items() if display["kind"] == "table"}
-    return {name: TableDisplay.model_validate(display) for name, display in found.items()}
+    return {name: display for name, display in displays(folder).items() if isinstance(display, TableDisplay)}
 
 
 @cache
@@ -66,7 +65,7 @@ def test_names_are_unique(folder):
 
 def test_every_published_number_has_its_cell(folder):
     shown = {cell.key for cell in cells(folder).values() if cell.published}
-    figures = {name for name, display in displays(folder).items() if display["kind"] == "figure"}
+    figures = {name for name, display in displays(folder).items() if isinstance(display, FigureDisplay)}
     for key in read_published(folder / "published.csv"):
         assert key[0] in figures or "/".join(key) in shown, key
 
@@ -95,14 +94,13 @@ def test_values_are_what_is_printed(folder):
 
 
 def test_every_claim_has_its_cells(folder):
-    entries = load_catalogue(ROOT).papers[folder.name].claims
-    claims = [Claim.model_validate(entry) for entry in entries]
+    claims = load_catalogue(ROOT).papers[folder.name].claims
     assert len({claim.claim for claim in claims}) == len(claims)
     outcomes = judge_claims(claims, cells(folder), True, "small", "claims.yaml")
     assert {outcome.verdict for outcome in outcomes} <= {"not run"}
     # A claim is about what can be measured: no side of it is a cell without a run.
     for claim in claims:
-        for side in list_claim_cells(claim.model_dump()):
+        for side in claim.list_cells():
             pattern = re.escape(side).replace(r"\*", "[^/]+")
             found = [cell for key, cell in cells(folder).items() if re.fullmatch(pattern, key)]
             assert {cell.status for cell in found} == {"not run"}, side

@@ -7,7 +7,6 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.reporting.test_papers import printed_table
-from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 
@@ -61,7 +60,7 @@ READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 
 @cache
 def displays():
-    return load_catalogue(ROOT).papers[FOLDER.name].displays
+    return {name: display.make_json() for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()}
 
 
 def task_of(display: str, name: str) -> str:
@@ -177,7 +176,7 @@ def test_printed_numbers_stand_in_the_columns_of_the_paper(display, paper_texts)
 
 
 def claims(folder):
-    return [Claim.model_validate(entry) for entry in load_catalogue(ROOT).papers[folder.name].claims]
+    return load_catalogue(ROOT).papers[folder.name].claims
 
 
 def borne_out(claim, published) -> bool | None:

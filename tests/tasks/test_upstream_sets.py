@@ -10,7 +10,6 @@ from tests.data import upstream_files
 from tests.training.sentence_toy import SIZES, write_encoder
 from tests.training.toy import run_main
 from workflow_scripts.config.catalogue import Run
-from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_data, resolve_evaluation, resolve_run
 from workflow_scripts.data.prepared import prepare_data, write_data
@@ -69,6 +68,6 @@ def cells_of(catalogue, task: str) -> list:
     return [
         cell
         for name in TABLES
-        for cell in make_cells(name, TableDisplay.model_validate(displays[name]), evidence)
+        for cell in make_cells(name, displays[name], evidence)
         if (cell.selection.get("task"), cell.selection.get("method")) == (task, "bert") and "split" in cell.selection
     ]

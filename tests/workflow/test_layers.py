@@ -30,7 +30,7 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     def found(project: Project) -> set[str]:
         names = set()
         for key, paper in load_catalogue(project.root).papers.items():
-            names |= {f"{key}/{name}" for name, entry in paper.analyses.items() if entry["module"] == module}
+            names |= {f"{key}/{name}" for name, entry in paper.analyses.items() if entry.module == module}
         finished = project.root / "results/demo/analyses"
         return {name for name in names if (finished / name).exists()}
 

@@ -77,7 +77,7 @@ def sources(project: Project, runs: set[str]) -> set[str]:
 
     found = {source for task in {run.split("/")[0] for run in runs} for source in sources(task)}
     analyses = load_catalogue(project.root).papers["sq_transformer"].analyses
-    return found | {source for analysis in analyses.values() for source in analysis.get("sources", ())}
+    return found | {source for analysis in analyses.values() for source in analysis.sources}
 
 
 def test_a_target_of_another_scale_needs_no_config(project):

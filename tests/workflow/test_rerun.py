@@ -46,7 +46,7 @@ def read_paper(project: Project, paper: str = PAPER) -> Paper:
 
 
 def judged_displays(project: Project, paper: str = PAPER) -> set[str]:
-    sides = [claim[side] for claim in read_paper(project, paper).claims for side in ("left", "right")]
+    sides = [side for claim in read_paper(project, paper).claims for side in (claim.left, claim.right)]
     return {side.split("/")[0] for side in sides if isinstance(side, str)}
 
 
@@ -91,9 +91,9 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
                 found.add((cell["task"], cell["method"], variant))
         return found
 
-    analyses = {name for name, entry in content.analyses.items() if named_runs(entry) & changed}
+    analyses = {name for name, entry in content.analyses.items() if named_runs(entry.make_json()) & changed}
     shown = set()
-    for name, display in content.displays.items():
+    for name, display in ((name, display.make_json()) for name, display in content.displays.items()):
         cells = [*display.get("rows", ()), *display.get("columns", ())]
         uses = {*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)}
         if uses & analyses or named_runs(display) & changed:
@@ -212,12 +212,12 @@ def intervened(project: Project) -> set[str]:
 def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
     """Of a table that no claim is about: each of the three reruns itself alone."""
     judged, displays = judged_displays(demo), read_paper(demo).displays
-    table = next(name for name, display in displays.items() if display["kind"] == "table" and name not in judged)
+    table = next(name for name, display in displays.items() if display.kind == "table" and name not in judged)
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
         content["displays"][table]["title"] = "Another title"
-    module = displays["learning-curves"]["module"]
+    module = displays["learning-curves"].module
     demo.change_code(f"reporting/figures/{module}.py")
-    figures = {name for name, display in displays.items() if display.get("module") == module}
+    figures = {name for name, display in displays.items() if display.kind == "figure" and display.module == module}
     with demo.edited("papers/sq_transformer/claims.yaml") as content:
         content["claims"][1]["statement"] = "Said otherwise"
     own = {("table", f"{PAPER}/{table}"), ("claims", ""), *(("figure", f"{PAPER}/{name}") for name in figures)}

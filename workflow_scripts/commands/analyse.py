@@ -7,7 +7,7 @@ from workflow_scripts.common.files import check_replaceable, hash_files, read_ma
 from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.displays import (
     add_run_arguments,
-    find_entry,
+    find_analysis,
     list_analysis_sources,
     select_display_runs,
     select_paper_runs,
@@ -17,7 +17,7 @@ from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_published_rows
+from workflow_scripts.provenance.fingerprints import fingerprint_analysis, select_analysed_numbers
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 
@@ -33,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Compute the analysis on its requested runs and write `--out`."""
     catalogue = load_catalogue()
-    entry = find_entry(catalogue, args.paper, "analysis", args.analysis)
+    entry = find_analysis(catalogue, args.paper, args.analysis)
     runs = select_display_runs(entry, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
-    numbers = select_published_rows(catalogue, entry["published"]) if "published" in entry else None
+    numbers = select_analysed_numbers(catalogue, entry)
     # Snakemake deletes its outputs before a job; record.json is none of them.
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
-    analyse = import_function(entry["module"], "analyse", "workflow_scripts.analyses")
+    analyse = import_function(entry.module, "analyse", "workflow_scripts.analyses")
 
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
@@ -59,15 +59,15 @@ def main(args: argparse.Namespace) -> None:
             made_by.append(read_run(folder))
             check_checkpoint(folder, made_by[-1])
         protocol, data = made_by[-1]["spec"]["protocol"], args.results / data_folder(run.task)
-        named = next(each for each in entry["runs"] if select_display_runs({"runs": [each]}, [run]))
-        shown = (named.get("series", ""), named.get("readout"))
-        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data, *shown))
-    options = entry.get("options", {})
+        named = next(runs_entry for runs_entry in entry.runs if run.unseeded in runs_entry.list_variants())
+        labels = (named.series or "", named.readout)
+        trained.append(TrainedRun(run.task, run.method, run.variant, run.seed, protocol, folder, data, *labels))
     sources, digests = verify_downloads(list_analysis_sources(catalogue, entry, runs, args.scale), args.downloads)
-    if numbers is None:
-        analysis = analyse(trained, options, *([sources] if "sources" in entry else []))
+    if entry.published is None:
+        analysis = analyse(trained, entry.options, *([sources] if entry.sources else []))
     else:
-        analysis = analyse(read_published(catalogue.root / "papers" / entry["published"] / "published.csv"), options)
+        published = read_published(catalogue.root / "papers" / entry.published / "published.csv")
+        analysis = analyse(published, entry.options)
     fingerprint = fingerprint_analysis(entry, [made["spec"] for made in made_by], numbers)
     digests |= {run.task: made["data_digest"] for run, made in zip(trained, made_by, strict=True)}
     with write_atomically(args.out) as out:
@@ -79,8 +79,8 @@ def main(args: argparse.Namespace) -> None:
             "paper": args.paper,
             "analysis": args.analysis,
             "scale": args.scale,
-            "module": entry["module"],
-            "options": options,
+            "module": entry.module,
+            "options": entry.options,
             "runs": [str(run) for run in runs],
             "protocol": find_worst_protocol(*(run.protocol for run in trained)) if trained else None,
             "notes": analysis.notes,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.displays import select_claimed_displays, select_paper_runs
+from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.reporting.claims.claim_table import print_claims, read_claim_table
@@ -41,9 +41,11 @@ def main(args: argparse.Namespace) -> None:
     scale = config.scale
     asked = {paper: select_paper_runs(catalogue, paper, scale, args.runs, config) for paper in config.papers}
     write_claims(args.out, {key: judge_paper(catalogue, key, scale, runs, args.results) for key, runs in asked.items()})
-    claimed = {key: select_claimed_displays(catalogue.papers[key], found) for key, found in asked.items()}
-    displays = [(key, entry) for key, found in claimed.items() for entry in found.values()]
-    runs = dict.fromkeys(run for found in asked.values() for run in found)
+    displays = []
+    for key, runs_of_paper in asked.items():
+        claimed = catalogue.papers[key].select_claimed_displays(runs_of_paper)
+        displays += [(key, display) for display in claimed.values()]
+    runs = dict.fromkeys(run for runs_of_paper in asked.values() for run in runs_of_paper)
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
     with write_atomically(args.out.with_name("overview.rst")) as temporary:

@@ -4,6 +4,7 @@ import argparse
 
 from workflow_scripts.commands.table import add_display_arguments, select_runs, write_display_record
 from workflow_scripts.common.files import write_atomically
+from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.figures.figure import draw_figure
 
@@ -16,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the files. A panel whose runs are not requested at the scale says so."""
     catalogue = load_catalogue()
-    entry, runs = select_runs(catalogue, "figure", args)
+    display = find_figure(catalogue, args.paper, args.display)
+    runs = select_runs(catalogue, display, args)
     drawn = draw_figure(catalogue, args.paper, args.display, args.scale, runs, args.results)
 
     from workflow_scripts.reporting.figures.style import save_figure, use_style
@@ -25,4 +27,4 @@ def main(args: argparse.Namespace) -> None:
         save_figure(drawn.figure, args.out, args.display, drawn.footer)
     with write_atomically(args.out / f"{args.display}.csv") as temporary:
         temporary.write_text(drawn.csv, encoding="utf-8")
-    write_display_record(catalogue, entry, runs, args)
+    write_display_record(catalogue, display, runs, args)

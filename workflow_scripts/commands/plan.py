@@ -14,11 +14,10 @@ from workflow_scripts.common.files import format_canonical_json, read_csv, read_
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import select_intervened_runs, select_shown_displays
+from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.layers import drop_places, merge_settings
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import list_lineage, list_planned_runs, list_requested_runs
+from workflow_scripts.config.requested import list_lineage, list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
     add_defaults,
@@ -193,15 +192,15 @@ def count_jobs(
     # A search may have another seed than the runs, and then starts from one more trained run.
     before = {find_parent_run(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
     changed = select_intervened_runs(catalogue, paper, runs)
-    displays = select_shown_displays(catalogue.papers[paper], runs).values()
+    displays = catalogue.papers[paper].select_shown_displays(runs).values()
     return {
         "train": sum(not run.weights for run in runs) + len(before),
         "evaluate": len(runs),
         "search": len(searches),
         "candidates": len({run.task for run in changed}),
         "intervene": len(changed),
-        "analyse": len({name for display in displays for name in list_display_analyses(display)}),
-        **Counter(display["kind"] for display in displays),
+        "analyse": len({name for display in displays for name in display.list_analyses()}),
+        **Counter(display.kind for display in displays),
     }
 
 
@@ -268,7 +267,7 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
     settings = config.model_copy(update={"scale": plan.scale})
     for planned in (one for one in paper.list_primary_claims() if one.file == file):
         # The runs that decide the claim, after the runs that they start from.
-        deciding = list_planned_runs(paper, planned)
+        deciding = paper.list_planned_runs(planned)
         runs = list(dict.fromkeys(run for each in deciding for run in list_lineage(catalogue, each, settings)))
         everything |= dict.fromkeys(runs)
         powers = compute_power(planned.entry, len(planned.seeds), plan)

@@ -8,7 +8,8 @@ from typing import Any
 
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.displays import add_run_arguments, find_entry, select_display_runs, select_paper_runs
+from workflow_scripts.config.display_schema import Display
+from workflow_scripts.config.displays import add_run_arguments, find_table, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.evidence import write_record
@@ -30,23 +31,25 @@ def add_display_arguments(parser: argparse.ArgumentParser, kind: str, suffixes: 
 def main(args: argparse.Namespace) -> None:
     """Write the files. Raises UserError for unknown names and missing scores."""
     catalogue = load_catalogue()
-    entry, runs = select_runs(catalogue, "table", args)
+    display = find_table(catalogue, args.paper, args.display)
+    runs = select_runs(catalogue, display, args)
     table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
     for suffix, text in table.files.items():
         with write_atomically(args.out / f"{args.display}.{suffix}") as temporary:
             temporary.write_text(text, encoding="utf-8")
-    write_display_record(catalogue, entry, runs, args, tests={key: asdict(test) for key, test in table.tests.items()})
+    tests = {key: asdict(test) for key, test in table.tests.items()}
+    write_display_record(catalogue, display, runs, args, tests=tests)
 
 
-def select_runs(catalogue: Catalogue, kind: str, args: argparse.Namespace) -> tuple[dict, list[Run]]:
-    """Return the entry of the display in displays.yaml and the runs that it shows."""
-    entry = find_entry(catalogue, args.paper, kind, args.display)
-    return entry, select_display_runs(entry, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
+def select_runs(catalogue: Catalogue, display: Display, args: argparse.Namespace) -> list[Run]:
+    """Select the runs that a display shows, of those that the arguments name."""
+    return select_display_runs(display, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
 
 
 def write_display_record(
-    catalogue: Catalogue, entry: dict, runs: Iterable[Run], args: argparse.Namespace, **content: Any
+    catalogue: Catalogue, display: Display, runs: Iterable[Run], args: argparse.Namespace, **content: Any
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
-    file, fingerprint = f"{args.display}.json", fingerprint_display(catalogue, entry["kind"], args.paper, args.display)
-    write_record(args.out / file, fingerprint, args.results, runs, [(args.paper, entry)], **content)
+    fingerprint = fingerprint_display(catalogue, args.paper, args.display)
+    file = args.out / f"{args.display}.json"
+    write_record(file, fingerprint, args.results, runs, [(args.paper, display)], **content)

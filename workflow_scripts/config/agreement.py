@@ -1,220 +1,292 @@
 """Check that the files of catalogue/ and papers/ agree with each other. Each function yields one line per problem."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
-from workflow_scripts.config.analysis_plan import AnalysisPlan
+from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import (
-    SIDES,
-    list_cell_variants,
-    list_cells,
-    list_claim_cells,
-    list_display_analyses,
-    list_table_cells,
-    match_stars,
-    name_cell,
+    AnalysedRuns,
+    Claim,
+    FigureDisplay,
+    Runs,
+    TableCell,
+    TableDisplay,
 )
 from workflow_scripts.config.packages import list_packages
-from workflow_scripts.config.schema import Condition, list_names
+from workflow_scripts.config.schema import Condition, Experiment, list_names
 from workflow_scripts.evaluation.published import read_published
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def map_cells(paper: Paper) -> dict[str, dict]:
-    """Return `<display>/<row>/<column>/<metric>` -> cell (column | row) of all tables."""
-    displays = paper.displays.items()
-    return {name_cell(name, cell): cell for name, display in displays for cell in list_table_cells(display)}
-
-
 def check_published(folder: Path, paper: Paper) -> Iterator[str]:
     """Yield displays without a metric, published numbers of unknown cells, and claims about cells without a number."""
-    cells, displays = map_cells(paper), folder / "displays.yaml"
-    seen = set()
-    for key, cell in cells.items():
-        name = key.split("/")[0]
-        for lacking in {"metric", "unit"} - cell.keys():
-            if (name, lacking) in seen:  # one cell of a display is enough
-                continue
-            seen.add((name, lacking))
-            where = f"{locate(displays, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
-            yield f"{where} '{cell['column']}' name no {lacking}; one of them must"
+    yield from _check_metrics(folder / "displays.yaml", paper)
     published = read_published(folder / "published.csv")
-    empty = {key for key, cell in cells.items() if not list_cell_variants(cell) and "analysis" not in cell}
-    empty -= {"/".join(parts) for parts in published}
+    printed = {"/".join(key) for key in published}
+    empty = {
+        key
+        for key, cell in paper.cells.items()
+        if cell.analysis is None and not cell.list_variants() and key not in printed
+    }
     for claim in paper.claims:
-        for cell in empty.intersection(list_claim_cells(claim)):
-            where = f"{locate(folder / 'claims.yaml', ('claims',))}: claim '{claim['claim']}'"
+        for cell in empty.intersection(claim.list_cells()):
+            where = f"{locate(folder / 'claims.yaml', ('claims',))}: claim '{claim.claim}'"
             yield f"{where}: {cell} has neither a run nor a number in published.csv; name another cell"
-    for (display, *parts), found in published.items():
-        where, cell = found.where, "/".join((display, *parts))
-        if display not in paper.displays:
-            yield f"{where}: no display '{display}' in displays.yaml; {suggest_name(display, paper.displays)}"
-        elif "rows" in paper.displays[display] and cell not in cells:
-            yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+    for key, number in published.items():
+        display = paper.displays.get(key[0])
+        cell = "/".join(key)
+        if display is None:
+            yield f"{number.where}: no display '{key[0]}' in displays.yaml; {suggest_name(key[0], paper.displays)}"
+        elif isinstance(display, TableDisplay) and cell not in paper.cells:
+            yield f"{number.where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
+
+
+def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield tables with a cell without a metric or a unit, the first such cell of each."""
+    for name, display in paper.displays.items():
+        if not isinstance(display, TableDisplay):
+            continue
+        for key in ("metric", "unit"):
+            lacking = [cell for cell in display.cells if getattr(cell, key) is None]
+            if lacking:
+                where = f"{locate(file, ('displays', name))}: displays.{name}"
+                place = f"row '{lacking[0].row}' and column '{lacking[0].column}'"
+                yield f"{where}: {place} name no {key}; one of them must"
 
 
 def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the cells that claims and their plan compare.
+    """Yield what is wrong with the cells that claims and their plan compare; `lines`: file and line of each claim.
 
     A misspelt name would otherwise be found after all trainings, or never.
     """
-    cells, seen = map_cells(paper), set()
+    names = set()
     for claim, line in zip(paper.claims, lines, strict=True):
-        name = claim["claim"]
-        if name in seen:
-            yield f"{line}: claim '{name}' is listed twice; give one of them another name"
-        seen.add(name)
-        unlike: dict[str, dict[str, str]] = {"units": {}, "metrics": {}}
-        for side in SIDES:
-            for cell in list_cells(claim.get(side)):
-                where, display = f"{line}: key '{name}.{side}'", cell.split("/")[0]
-                matching = [cell] if cell in cells else [known for known in cells if match_stars(cell, known)]
-                if display not in paper.displays:
-                    yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
-                elif not matching:
-                    yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
-                for one in matching if side != "published" else ():
-                    unlike["units"].setdefault(cells[one].get("unit", ""), cell)
-                    if "analysis" not in cells[one] and side != "floor":
-                        unlike["metrics"].setdefault(cells[one].get("metric", ""), cell)
-        printed = cells.get(claim.get("published", ""), {})
-        if printed.get("unit", claim["unit"]) != claim["unit"]:
-            units = f"{claim['unit']}, its printed effect in {printed['unit']}"
-            yield f"{line}: claim '{name}' is in {units}; name another cell"
-        if claim["left"] == claim["right"]:
-            yield f"{line}: claim '{name}' compares {claim['left']} with itself; name two cells"
-        for what, found in unlike.items():
-            if len(found) > 1 and claim["relation"] != "falls_with":
-                said = " and ".join(f"{cell} in {one}" for one, cell in found.items())
-                yield f"{line}: claim '{name}' compares unlike {what}, {said}; name cells of one"
+        if claim.claim in names:
+            yield f"{line}: claim '{claim.claim}' is listed twice; give one of them another name"
+        names.add(claim.claim)
+        for side, cell in claim.list_side_cells():
+            where = f"{line}: key '{claim.claim}.{side}'"
+            display = cell.split("/")[0]
+            if display not in paper.displays:
+                yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
+            elif not paper.match_cells(cell):
+                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
+        printed = paper.cells.get(claim.published or "")
+        if printed is not None and printed.unit is not None and printed.unit != claim.unit:
+            units = f"{claim.unit}, its printed effect in {printed.unit}"
+            yield f"{line}: claim '{claim.claim}' is in {units}; name another cell"
+        if claim.left == claim.right:
+            yield f"{line}: claim '{claim.claim}' compares {claim.left} with itself; name two cells"
+        if claim.relation != "falls_with":
+            yield from _check_likeness(paper, claim, line)
+
+
+def _check_likeness(paper: Paper, claim: Claim, line: str) -> Iterator[str]:
+    """Yield whether the cells of a claim differ in their unit or their metric.
+
+    An analysis may have several metrics of one kind, and the floor of a score is often that of another.
+    """
+    units: dict[str, str] = {}  # unit -> the first side that has it
+    metrics: dict[str, str] = {}
+    for side, pattern in claim.list_side_cells():
+        if side == "published":
+            continue
+        for cell in paper.match_cells(pattern):
+            units.setdefault(cell.unit or "", pattern)
+            if cell.analysis is None and side != "floor":
+                metrics.setdefault(cell.metric or "", pattern)
+    for what, cells in (("units", units), ("metrics", metrics)):
+        if len(cells) > 1:
+            compared = " and ".join(f"{cell} in {name}" for name, cell in cells.items())
+            yield f"{line}: claim '{claim.claim}' compares unlike {what}, {compared}; name cells of one"
 
 
 def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
     """Yield where the analysis plans and the claims do not agree on names, margins and measures."""
-    claims = {claim["claim"]: claim for claim in paper.claims}
-    planned: dict[str, str] = {}
+    plan_of: dict[str, str] = {}
     for name, plan in paper.plans.items():
-        yield from _check_plan(folder / name, plan, claims)
+        yield from _check_plan(folder / name, plan, paper.claims_by_name)
         for claim in (*(entry.claim for entry in plan.primary), *plan.secondary):
-            if claim in planned:
-                yield f"{folder / name}: claim '{claim}' is also in {planned[claim]}; a claim is judged by one plan"
-            planned[claim] = name
+            if claim in plan_of:
+                yield f"{folder / name}: claim '{claim}' is also in {plan_of[claim]}; a claim is judged by one plan"
+            plan_of[claim] = name
 
 
-def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, dict]) -> Iterator[str]:
+def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Iterator[str]:
     for number, entry in enumerate(plan.primary):
-        keys: tuple = ("primary", number)
-        for name, key in ((entry.claim, "claim"), (entry.control.same_sign, "control.same_sign")):
-            if name and name not in claims:
-                yield describe_unknown(file, (*keys, *key.split(".")), name, claims)
+        keys = ("primary", number)
         if entry.claim not in claims:
-            continue
-        claim, where = claims[entry.claim], f"{locate(file, keys)}: claim '{entry.claim}'"
-        measure = claim.get("measure", "difference")
-        if (measure == "success_rate") != entry.counts_successes:
-            yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
-        if entry.measure and entry.measure != measure:
-            yield f"{where}: measure is {entry.measure}, but {measure} in claims.yaml; make them equal"
-        margin = claim.get("at_least", 0) * (-1 if claim["relation"] == "no_gain" else 1)
-        if measure != "success_rate" and margin != entry.margin:
-            yield f"{where}: margin is {entry.margin}, but {margin} by at_least in claims.yaml; make them equal"
+            yield describe_unknown(file, (*keys, "claim"), entry.claim, claims)
+        if entry.control.same_sign and entry.control.same_sign not in claims:
+            yield describe_unknown(file, (*keys, "control", "same_sign"), entry.control.same_sign, claims)
+        if entry.claim in claims:
+            where = f"{locate(file, keys)}: claim '{entry.claim}'"
+            yield from _check_primary_claim(entry, claims[entry.claim], where)
     for number, name in enumerate(plan.secondary):
         if name not in claims:
             yield describe_unknown(file, ("secondary", number), name, claims)
 
 
+def _check_primary_claim(entry: PrimaryClaim, claim: Claim, where: str) -> Iterator[str]:
+    """Yield where an entry of a plan and its claim differ."""
+    if (claim.measure == "success_rate") != entry.counts_successes:
+        yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
+    if entry.measure and entry.measure != claim.measure:
+        yield f"{where}: measure is {entry.measure}, but {claim.measure} in claims.yaml; make them equal"
+    if claim.measure != "success_rate" and claim.margin != entry.margin:
+        yield f"{where}: margin is {entry.margin}, but {claim.margin:g} by at_least in claims.yaml; make them equal"
+
+
 def check_controls(folder: Path, paper: Paper) -> Iterator[str]:
     """Yield cells of analysis plans that do not exist."""
-    cells = map_cells(paper)
     for name, plan in paper.plans.items():
         for number, entry in enumerate(plan.primary):
-            for cell in (cell for cell in entry.control.cells if cell not in cells):
-                where = f"{locate(folder / name, ('primary', number, 'control'))}: control of claim '{entry.claim}'"
-                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, cells)}"
+            for cell in entry.control.cells:
+                if cell not in paper.cells:
+                    line = locate(folder / name, ("primary", number, "control"))
+                    where = f"{line}: control of claim '{entry.claim}'"
+                    yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
 
 
 def check_characters(catalogue: Catalogue) -> Iterator[str]:
     """Yield names that could leave results/ as a path, or be more than a word for a shell."""
-    names = {"catalogue/scales.yaml": [*catalogue.scales], "catalogue/tasks": [*catalogue.tasks]}
-    names["catalogue/methods"] = [*catalogue.methods]
-    names["catalogue/methods"] += [name for method in catalogue.methods.values() for name in method.variants]
-    names["papers"] = [*catalogue.papers]
-    for paper, entry in catalogue.papers.items():
-        names[f"papers/{paper}/displays.yaml"] = [*entry.displays, *entry.analyses]
-    for file, name in ((file, name) for file, found in names.items() for name in found if not NAME.fullmatch(name)):
-        rule = "needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', and start with a letter or digit"
-        yield f"{catalogue.root / file}: the name {name[:100]!r} {rule}"
+    variants = [name for method in catalogue.methods.values() for name in method.variants]
+    names_by_file = {
+        "catalogue/scales.yaml": [*catalogue.scales],
+        "catalogue/tasks": [*catalogue.tasks],
+        "catalogue/methods": [*catalogue.methods, *variants],
+        "papers": [*catalogue.papers],
+    }
+    for name, paper in catalogue.papers.items():
+        names_by_file[f"papers/{name}/displays.yaml"] = [*paper.displays, *paper.analyses]
+    rule = "needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', and start with a letter or digit"
+    for file, names in names_by_file.items():
+        for name in names:
+            if not NAME.fullmatch(name):
+                yield f"{catalogue.root / file}: the name {name[:100]!r} {rule}"
 
 
 def check_conditions(catalogue: Catalogue) -> Iterator[str]:
     """Yield names in the condition of a rule that match nothing."""
     known = {"task": catalogue.tasks, "kind": list_packages("tasks"), "scale": catalogue.scales}
     for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
-        for block in (block for block in entry.blocks if isinstance(block.content, Condition)):
-            for key, among in known.items():
-                for name in list_names(getattr(block.content, key) or []):
-                    if not any(fnmatchcase(one, name) for one in among):
-                        yield f"{block.place / key}: no {key} '{name}'; {suggest_name(name, among)}"
+        for block in entry.blocks:
+            if not isinstance(block.content, Condition):
+                continue
+            for key, names in known.items():
+                for pattern in list_names(getattr(block.content, key) or []):
+                    if not any(fnmatchcase(name, pattern) for name in names):
+                        yield f"{block.place / key}: no {key} '{pattern}'; {suggest_name(pattern, names)}"
+
+
+@dataclass(frozen=True)
+class NameChecker:
+    """Yields a problem for each name in a file of papers/ or catalogue/ that is not defined."""
+
+    catalogue: Catalogue
+    file: str
+
+    def check_name(self, name: str, known: Collection[str], *keys: str | int) -> Iterator[str]:
+        """Yield a name at `keys` of the file that is none of the known ones."""
+        if name not in known:
+            yield describe_unknown(self.catalogue.root / self.file, keys, name, known)
+
+    def check_task(self, task: str | None, *keys: str | int) -> Iterator[str]:
+        """Yield a task that is not in the catalogue."""
+        if task is not None:
+            yield from self.check_name(task, self.catalogue.tasks, *keys, "task")
+
+    def check_weights(self, weights: str | None, *keys: str | int) -> Iterator[str]:
+        """Yield given weights that are neither a task nor `start`."""
+        if weights:
+            yield from self.check_name(weights, (START, *self.catalogue.tasks), *keys, "weights")
+
+    def check_variants(
+        self, method: str | None, variants: Collection[str], weights: str | None, *keys: str | int
+    ) -> Iterator[str]:
+        """Yield a method that is not in the catalogue, variants that it does not have, and their given weights."""
+        if method is None:
+            return
+        methods = self.catalogue.methods
+        yield from self.check_name(method, methods, *keys, "method")
+        for variant in variants:
+            name, _, own_weights = variant.partition("@")
+            if method in methods:
+                yield from self.check_name(name, methods[method].variants, *keys, "variant")
+            yield from self.check_weights(own_weights or weights, *keys)
+
+    def check_cell(self, cell: TableCell, *keys: str | int) -> Iterator[str]:
+        """Yield names of a cell. Scores of an analysis may have names that the catalogue does not have."""
+        if cell.analysis is not None:
+            return
+        yield from self.check_task(cell.task, *keys)
+        variants = cell.variant or []
+        if isinstance(variants, str):
+            variants = [variants]
+        elif isinstance(variants, dict):
+            variants = list(variants.values())
+        yield from self.check_variants(cell.method, variants, cell.weights, *keys)
+
+    def check_runs(self, runs: Runs | AnalysedRuns, *keys: str | int) -> Iterator[str]:
+        """Yield names of an entry of `runs`."""
+        for task in list_names(runs.task):
+            yield from self.check_task(task, *keys)
+        yield from self.check_variants(runs.method, [runs.variant], None, *keys)
+
+    def check_experiment(self, experiment: Experiment, *keys: str | int) -> Iterator[str]:
+        """Yield names of an entry of experiments.yaml."""
+        methods = self.catalogue.methods
+        for task in list_names(experiment.task):
+            yield from self.check_task(task, *keys)
+        yield from self.check_weights(experiment.weights, *keys)
+        for method, variants in experiment.methods.items():
+            yield from self.check_name(method, methods, *keys, "methods", method)
+            if method in methods:
+                for variant in variants:
+                    yield from self.check_name(variant, methods[method].variants, *keys, "methods", method)
+        for scale in (*experiment.seeds, *list_names(experiment.at or [])):
+            yield from self.check_name(scale, self.catalogue.scales, *keys)
 
 
 def check_names(catalogue: Catalogue) -> Iterator[str]:
     """Yield names of tasks, methods, variants, scales, analyses and papers that are not defined."""
-    root, tasks, methods = catalogue.root, catalogue.tasks, catalogue.methods
-
-    def known(name: str, among: Any, file: str, *keys: str | int) -> Iterator[str]:
-        if name not in among:
-            yield describe_unknown(root / file, keys, name, among)
-
-    def named(part: dict, file: str, *keys: str) -> Iterator[str]:
-        for task in list_names(part.get("task") or []):
-            yield from known(task, tasks, file, *keys, "task")
-        if method := part.get("method"):
-            yield from known(method, methods, file, *keys, "method")
-            variants = part.get("variant") or []
-            for variant in [variants] if isinstance(variants, str) else dict(variants).values():
-                name, _, weights = variant.partition("@")
-                if method in methods:
-                    yield from known(name, methods[method].variants, file, *keys, "variant")
-                if weights := weights or part.get("weights"):
-                    yield from known(weights, (START, *tasks), file, *keys, "weights")
-
+    checker = NameChecker(catalogue, "catalogue/scales.yaml")
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
-            yield from known(method, methods, "catalogue/scales.yaml", name, "jobs", "memory_of", method)
-    for paper, entry in catalogue.papers.items():
-        file = f"papers/{paper}/displays.yaml"
-        for name, display in entry.displays.items():
-            for analysis in list_display_analyses(display):
-                yield from known(analysis, entry.analyses, file, "displays", name)
-            # Scores of an analysis may have names that the catalogue does not have.
-            cells = [cell for cell in list_table_cells(display) if "analysis" not in cell]
-            for part in (*cells, *display.get("runs", ())):
-                yield from named(part, file, "displays", name)
-        for name, analysis in entry.analyses.items():
-            for part in analysis.get("runs", ()):
-                yield from named(part, file, "analyses", name)
-            if "published" in analysis:
-                yield from known(analysis["published"], catalogue.papers, file, "analyses", name, "published")
-        for name, plan in entry.plans.items():
-            yield from known(plan.scale, catalogue.scales, f"papers/{paper}/{name}", "scale")
-        file = f"papers/{paper}/experiments.yaml"
+            yield from checker.check_name(method, catalogue.methods, name, "jobs", "memory_of", method)
+    for name, paper in catalogue.papers.items():
+        yield from _check_display_names(NameChecker(catalogue, f"papers/{name}/displays.yaml"), paper)
+        for file, plan in paper.plans.items():
+            checker = NameChecker(catalogue, f"papers/{name}/{file}")
+            yield from checker.check_name(plan.scale, catalogue.scales, "scale")
+        checker = NameChecker(catalogue, f"papers/{name}/experiments.yaml")
         for part in ("demo", "experiments"):
-            for number, experiment in enumerate(getattr(entry.experiments, part)):
-                for task in list_names(experiment.task):
-                    yield from known(task, tasks, file, part, number, "task")
-                if experiment.weights:
-                    yield from known(experiment.weights, (START, *tasks), file, part, number, "weights")
-                for method, variants in experiment.methods.items():
-                    yield from known(method, methods, file, part, number, "methods", method)
-                    for variant in variants if method in methods else ():
-                        yield from known(variant, methods[method].variants, file, part, number, "methods", method)
-                for scale in (*experiment.seeds, *list_names(experiment.at or [])):
-                    yield from known(scale, catalogue.scales, file, part, number)
-        for scale in entry.experiments.seeds:
-            yield from known(scale, catalogue.scales, file, "seeds", scale)
+            for number, experiment in enumerate(getattr(paper.experiments, part)):
+                yield from checker.check_experiment(experiment, part, number)
+        for scale in paper.experiments.seeds:
+            yield from checker.check_name(scale, catalogue.scales, "seeds", scale)
+
+
+def _check_display_names(checker: NameChecker, paper: Paper) -> Iterator[str]:
+    for name, display in paper.displays.items():
+        keys = ("displays", name)
+        for analysis in display.list_analyses():
+            yield from checker.check_name(analysis, paper.analyses, *keys)
+        if isinstance(display, TableDisplay):
+            for cell in display.cells:
+                yield from checker.check_cell(cell, *keys)
+        if isinstance(display, FigureDisplay):
+            for runs in display.runs:
+                yield from checker.check_runs(runs, *keys)
+    for name, analysis in paper.analyses.items():
+        keys = ("analyses", name)
+        for runs in analysis.runs:
+            yield from checker.check_runs(runs, *keys)
+        if analysis.published is not None:
+            yield from checker.check_name(analysis.published, checker.catalogue.papers, *keys, "published")

@@ -3,7 +3,7 @@
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, VariantKey
-from workflow_scripts.config.displays import find_intervened_variants, list_run_cells
+from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
 from workflow_scripts.config.packages import load_traits
@@ -88,12 +88,11 @@ def _check_runs(catalogue: Catalogue, problems: Problems) -> None:
     asked = set()
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
-            shown = find_intervened_variants([*paper.displays.values(), *paper.analyses.values()])
             named = [each for experiment in paper.experiments.list_at(scale) for each in experiment.list_variants()]
             for variant in (each for each in named if is_known(catalogue, each)):
                 asked.add(variant[1:])
                 with problems.collect():
-                    _resolve(catalogue, Run(*variant, seed=0), scale, variant in shown)
+                    _resolve(catalogue, Run(*variant, seed=0), scale, variant in paper.intervened_variants)
             if not catalogue.problems.lines:
                 config = Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                 with problems.collect():
@@ -167,23 +166,28 @@ def _list_strings(module: str) -> frozenset[str]:
 
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
     """Yield unknown modules of analyses and figures, and options that these do not read."""
-    entries = [(("analyses", name), entry, "analyses") for name, entry in paper.analyses.items()]
-    figures = {name: entry for name, entry in paper.displays.items() if "module" in entry}
-    entries += [(("displays", name), entry, "reporting/figures") for name, entry in figures.items()]
-    for keys, entry, folder in entries:
-        known = {path.stem: path for path in (PACKAGE / folder).glob("*.py")}
-        if entry["module"] not in known:
-            where = f"{locate(file, (*keys, 'module'))}: key '{'.'.join(keys)}.module'"
-            yield f"{where} names '{entry['module']}'; {suggest_name(entry['module'], known)}"
-            continue
-        given = entry.get("options", {})
-        options = _read_default_options(known[entry["module"]]) if given else {}
-        for option, value in given.items():
-            where = f"{locate(file, (*keys, 'options', option))}: {'.'.join(keys)}"
-            if option not in options:
-                yield f"{where}: unknown option '{option}'; {suggest_name(option, options)}"
-            elif not _has_type_of(value, options[option]):
-                yield f"{where}: option '{option}' is {str(value)[:100]}; give a value such as {options[option]!r}"
+    for name, analysis in paper.analyses.items():
+        yield from _check_module(file, ("analyses", name), analysis, PACKAGE / "analyses")
+    for name, display in paper.displays.items():
+        if isinstance(display, FigureDisplay):
+            yield from _check_module(file, ("displays", name), display, PACKAGE / "reporting/figures")
+
+
+def _check_module(file: Path, keys: tuple[str, str], entry: Analysis | FigureDisplay, folder: Path) -> Iterator[str]:
+    modules = {path.stem: path for path in folder.glob("*.py")}
+    if entry.module not in modules:
+        where = f"{locate(file, (*keys, 'module'))}: key '{'.'.join(keys)}.module'"
+        yield f"{where} names '{entry.module}'; {suggest_name(entry.module, modules)}"
+        return
+    if not entry.options:
+        return
+    defaults = _read_default_options(modules[entry.module])
+    for option, value in entry.options.items():
+        where = f"{locate(file, (*keys, 'options', option))}: {'.'.join(keys)}"
+        if option not in defaults:
+            yield f"{where}: unknown option '{option}'; {suggest_name(option, defaults)}"
+        elif not _has_type_of(value, defaults[option]):
+            yield f"{where}: option '{option}' is {str(value)[:100]}; give a value such as {defaults[option]!r}"
 
 
 def _read_default_options(module: Path) -> dict[str, object]:
@@ -212,26 +216,44 @@ def _has_type_of(value: object, default: object) -> bool:
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
     """Yield tables with a metric, split or subset that the runs of a cell have at no scale: the first such cell."""
-    seen, evaluations = set(), {}
+    reported = set()
+    names_of: dict[tuple[VariantKey, bool], dict[str, Collection[str]]] = {}
     for name, display in paper.displays.items():
-        for variant, cell in (found for found in list_run_cells(display) if is_known(catalogue, found[0])):
-            task, known = catalogue.tasks[variant[0]], {"metric": METRICS}
-            if not cell.get("intervention"):
-                if variant not in evaluations:
-                    evaluations[variant] = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
-                scored = evaluations[variant]
-                measures = {name: options for one in scored for name, options in one.get("measures", {}).items()}
-                known = {
-                    "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
-                    "split": tuple(split for one in scored for split in one["splits"]),
-                    "subset": ("all", *task.subsets),
-                }
-            for key, among in known.items():
-                if among and cell.get(key, "") not in among and (name, key, cell.get(key)) not in seen:
-                    seen.add((name, key, cell.get(key)))
-                    where = f"{locate(file, ('displays', name))}: displays.{name}: row '{cell['row']}' and column"
-                    what = f"{where} '{cell['column']}': {variant[0]} has no {key} '{cell.get(key)}'"
-                    yield f"{what}; {suggest_name(str(cell.get(key)), among)}"
+        if not isinstance(display, TableDisplay):
+            continue
+        for variant, cell in display.list_run_cells():
+            if not is_known(catalogue, variant):
+                continue
+            case = (variant, cell.intervention is not None)
+            if case not in names_of:
+                names_of[case] = _list_score_names(catalogue, variant, cell)
+            for key, names in names_of[case].items():
+                value = getattr(cell, key)
+                if not names or value in names or (name, key, value) in reported:
+                    continue
+                reported.add((name, key, value))
+                where = f"{locate(file, ('displays', name))}: displays.{name}"
+                what = f"row '{cell.row}' and column '{cell.column}': {variant[0]} has no {key} '{value}'"
+                yield f"{where}: {what}; {suggest_name(str(value), names)}"
+
+
+def _list_score_names(catalogue: Catalogue, variant: VariantKey, cell: TableCell) -> dict[str, Collection[str]]:
+    """Return the metrics, splits and subsets of the scores of a variant, of those under an intervention if the cell is.
+
+    An empty list says nothing.
+    """
+    if cell.intervention is not None:
+        return {"metric": METRICS}
+    task = catalogue.tasks[variant[0]]
+    evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
+    measures: dict[str, dict] = {}
+    for evaluation in evaluations:
+        measures |= evaluation.get("measures", {})
+    return {
+        "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
+        "split": tuple(split for evaluation in evaluations for split in evaluation["splits"]),
+        "subset": ("all", *task.subsets),
+    }
 
 
 def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[dict]:

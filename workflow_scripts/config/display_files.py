@@ -1,43 +1,126 @@
-"""Types of displays.yaml and claims.yaml as they are written, before their axes are expanded.
+"""Models of displays.yaml and claims.yaml as they are written, before their axes are written out.
 
-Axes and `cells` may give any key of an entry, so each key may be missing here. None is not allowed: pydantic does not
-check defaults.
+Axes, `cells` and `extends` may give any key of an entry, so that each key may be missing here. What is missing in the
+end is found when the entry is read as one of the models of `display_schema`.
 """
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Discriminator, Field, Tag, create_model
+from pydantic import Discriminator, Field, Tag
 
 from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.config.display_schema import (
-    AnalysedRuns,
-    Analysis,
-    Claim,
-    Column,
-    FigureDisplay,
-    Row,
-    Runs,
+    ClaimOptions,
+    Group,
+    Label,
+    Number,
+    Relation,
     Selection,
-    TableDisplay,
+    ShownRuns,
+    Source,
 )
+from workflow_scripts.data.sources.declared import SourceName
 
-EACH = Field(None, description="Axes whose members this entry combines; `{key: axis}` also sets the key to the label.")
-Members = list[str] | dict[str, dict[str, Any] | list[str] | None]  # of an axis
+Members = list[str] | dict[str, dict[str, Any]]  # of an axis
 Combined = list[str | dict[str, Members]]
-Each = Annotated[Combined | dict[str, str | dict[str, Members]], EACH]
+Each = Annotated[Combined | None, Field(description="Axes whose members this entry combines.")]
+Extends = Annotated[str | None, Field(description="Entry of the same list that this one copies; its own keys win.")]
 AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
 
 
-def make_entry_model(*models: type[BaseModel], **more: Any) -> Any:
-    """Return the model of an entry as it is in a file, with the keys of all `models`."""
-    fields: dict[str, Any] = {}
-    for model in models:
-        for name, field in model.model_fields.items():
-            plain: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-            if name != "kind" or model is Claim:
-                fields[name] = (plain, Field(None, description=field.description))
-    doc = models[0].__doc__
-    return create_model(models[0].__name__, __base__=StrictModel, __doc__=doc, **(fields | more))
+class MemberEntry(Selection):
+    """The values of a member of an axis: keys of rows, of columns or of runs."""
+
+    panel: str | None = None
+    series: str | None = None
+
+
+class RowEntry(Selection):
+    """A row of a table, or a row for each member of axes."""
+
+    each: Each = None
+    row: Label | None = None
+
+
+class ColumnEntry(Selection):
+    """A column of a table, or a column for each member of axes."""
+
+    each: Each = None
+    column: Label | None = None
+
+
+class TableEntry(StrictModel):
+    """A table of the paper, or one of ours."""
+
+    extends: Extends = None
+    source: Source | None = None
+    title: str | None = None
+    group: Group | None = None
+    note: str | None = None
+    baseline: Label | None = Field(None, description="Row that the others are tested against, over examples.")
+    transposed: bool = Field(False, description="Print columns downwards.")
+    rows: RowEntry | list[RowEntry] = []
+    columns: ColumnEntry | list[ColumnEntry] = []
+    cells: Selection = Field(Selection.model_validate({}), description="What all cells share.")
+
+
+class RunsEntry(ShownRuns):
+    """Every requested seed of a variant on one or several tasks, or of a variant for each member of axes."""
+
+    each: Each = None
+    method: str | None = None
+    variant: str | None = None
+    task: str | list[str] | None = None
+
+
+class FigureEntry(StrictModel):
+    """A figure that `module` draws from analyses of the same paper and from scores of `runs`."""
+
+    extends: Extends = None
+    source: Source | None = None
+    title: str | None = None
+    group: Group | None = None
+    note: str | None = None
+    module: str | None = Field(None, description="Module of workflow_scripts/reporting/figures.")
+    analyses: list[str] = []
+    runs: RunsEntry | list[RunsEntry] = []
+    curves: bool = Field(False, description="The module reads the training.csv of the runs, too.")
+    options: dict[str, Any] = {}
+
+
+class AnalysisEntry(StrictModel):
+    """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
+
+    extends: Extends = None
+    module: str | None = Field(None, description="Module of workflow_scripts/analyses.")
+    runs: RunsEntry | list[RunsEntry] = []
+    published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
+    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")
+    scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
+    options: dict[str, Any] = {}
+
+
+class CellsEntry(StrictModel):
+    """The cells of a side of a claim: one for each combination of members of axes."""
+
+    each: Combined
+    cell: str = Field(description="The cell, with `{axis}` for a label.")
+
+
+class ClaimEntry(ClaimOptions):
+    """A claim as a comparison of cells, or a claim for each member of axes."""
+
+    claim: str
+    each: Each = None
+    when: list[dict[str, Any]] = Field(
+        [], description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."
+    )
+    statement: str | None = None
+    source: str | None = None
+    left: str | list[str] | CellsEntry | None = None
+    right: str | list[str] | CellsEntry | Number | None = None
+    relation: Relation | None = None
+    unit: str | None = None
 
 
 def _choose_display(entry: Any) -> str:
@@ -45,60 +128,41 @@ def _choose_display(entry: Any) -> str:
     return "figure" if isinstance(entry, dict) and {"module", "extends"} & entry.keys() else "table"
 
 
-_row, _column = make_entry_model(Row, each=(Each, None)), make_entry_model(Column, each=(Each, None))
-_runs, _analysed = make_entry_model(Runs, each=(Each, None)), make_entry_model(AnalysedRuns, each=(Each, None))
-_member = make_entry_model(AnalysedRuns, Selection, task=(str | list[str], None))
-_extends = (str, Field(None, description="Entry of the same list that this one copies; its own keys win."))
-Table = make_entry_model(
-    TableDisplay,
-    extends=_extends,
-    rows=(_row | list[_row], None),
-    columns=(_column | list[_column], None),
-    cells=(make_entry_model(Selection), Field(None, description="What all cells share.")),
-)
-Figure = make_entry_model(FigureDisplay, extends=_extends, runs=(_runs | list[_runs], None))
-AnalysisEntry = make_entry_model(Analysis, extends=_extends, runs=(_analysed | list[_analysed], None))
-_cells: Any = create_model("Cells", __base__=StrictModel, each=(Combined, ...), cell=(str, ...))
-ClaimEntry = make_entry_model(
-    Claim,
-    claim=(str, ...),
-    each=(Combined, None),
-    when=(
-        list[dict[str, Any]],
-        Field(None, description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."),
-    ),
-    left=(str | list[str] | _cells, None),
-    right=(str | float | list[str] | _cells, None),
-)
-
-
-Display = Annotated[Annotated[Table, Tag("table")] | Annotated[Figure, Tag("figure")], Discriminator(_choose_display)]
+DisplayEntry = Annotated[
+    Annotated[TableEntry, Tag("table")] | Annotated[FigureEntry, Tag("figure")], Discriminator(_choose_display)
+]
 
 
 class DisplayFile(StrictModel):
-    """displays.yaml of a paper, with entries of any kind."""
+    """displays.yaml of a paper. Its entries are read one by one, so that a mistake in one costs no other."""
 
-    axes: dict[str, list[str] | dict[str, _member | list[str] | None]] = AXES  # type: ignore[valid-type]
+    axes: dict[str, list[str] | dict[str, MemberEntry]] = AXES
     analyses: dict[str, dict[str, Any]] = {}
     displays: dict[str, dict[str, Any]]
 
 
-class Displays(DisplayFile):
-    """displays.yaml of a paper."""
-
-    analyses: dict[str, AnalysisEntry] = {}  # type: ignore[valid-type]
-    displays: dict[str, Display]  # type: ignore[valid-type]
-
-
 class ClaimFile(StrictModel):
-    """claims.yaml of a paper, with entries of any kind."""
+    """claims.yaml of a paper. Its entries are read one by one, so that a mistake in one costs no other."""
 
     axes: dict[str, Members] = AXES
     quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")
     claims: list[dict[str, Any]]
 
 
-class Claims(ClaimFile):
+# What editors check: whole files.
+
+
+class DisplaysSchema(StrictModel):
+    """displays.yaml of a paper."""
+
+    axes: dict[str, list[str] | dict[str, MemberEntry]] = AXES
+    analyses: dict[str, AnalysisEntry] = {}
+    displays: dict[str, DisplayEntry]
+
+
+class ClaimsSchema(StrictModel):
     """claims.yaml of a paper."""
 
-    claims: list[ClaimEntry]  # type: ignore[valid-type]
+    axes: dict[str, Members] = AXES
+    quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")
+    claims: list[ClaimEntry]

@@ -1,13 +1,18 @@
-"""Schemas of displays.yaml and claims.yaml."""
+"""The models of displays.yaml and claims.yaml, with their axes written out, and the cells and runs that they name."""
 
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, model_validator
 
 from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.sources.declared import SourceName
 
+VariantKey = tuple[str, str, str]  # task, method, variant
 Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
+Source = Annotated[str, Field(description="Its place in the paper.")]
+Group = Annotated[str, Field(description="Sub-category in the report.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
 Measure = Literal["difference", "log_ratio", "log_odds", "superiority", "success_rate"]
 
@@ -15,6 +20,22 @@ SIDES = ("left", "right", "floor", "published")  # keys of a claim that name cel
 
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
 SELECTORS = ("split", "subset", "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
+
+
+def write_number(number: float) -> int | float:
+    """Return a number as the files have it: 5, not 5.0."""
+    return int(number) if number.is_integer() else number
+
+
+Number = Annotated[float, PlainSerializer(write_number)]
+
+
+class FileEntry(StrictModel):
+    """An entry of displays.yaml or claims.yaml."""
+
+    def make_json(self) -> dict[str, Any]:
+        """Return what the file says of the entry, with its axes written out and without defaults."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class Selection(StrictModel):
@@ -42,10 +63,16 @@ class Selection(StrictModel):
         None, description="Index of the block, or '25%': the measured one nearest to that part of the deepest measured."
     )
     pooling: str | None = None
-    rate: float | None = None
+    rate: Number | None = None
     intervention_seed: int | None = None
     item_set: str | None = None
     readout: str | None = None
+
+    @property
+    def selectors(self) -> dict[str, Any]:
+        """The columns of scores.csv that are fixed, besides task, method, variant and metric."""
+        values = {name: getattr(self, name) for name in SELECTORS}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 class Row(Selection):
@@ -60,13 +87,48 @@ class Column(Selection):
     column: Label
 
 
-class TableDisplay(StrictModel):
+class TableCell(Selection):
+    """A cell of a table: its column, with what the row has over it."""
+
+    row: Label
+    column: Label
+
+    @property
+    def variant_name(self) -> str | None:
+        """The variant on the cell's task, with `@<weights>` if the cell has given weights."""
+        variant = self.variant
+        if isinstance(variant, dict):
+            variant = variant.get(self.task or "")
+        return name_weights(variant, self.weights) if variant else None
+
+    def list_variants(self) -> list[VariantKey]:
+        """Return the variants whose runs the cell reads: its own, and the one of which it shows the gain.
+
+        The list is empty for a cell that an analysis computes as a whole.
+        """
+        variant = self.variant_name
+        if self.task is None or self.method is None or variant is None:
+            return []
+        names = [variant, self.over] if self.over else [variant]
+        return [(self.task, self.method, name) for name in names]
+
+    def make_key(self, display: str) -> str:
+        """Return the key of the cell in a display: `<display>/<row>/<column>/<metric>`."""
+        return f"{display}/{self.row}/{self.column}/{self.metric}"
+
+
+def name_weights(variant: str, weights: str | None) -> str:
+    """Return the name of a variant, with `@<weights>` if it has given weights."""
+    return f"{variant}@{weights}" if weights else variant
+
+
+class TableDisplay(FileEntry):
     """A table of the paper, or one of ours."""
 
     kind: Literal["table"]
-    source: str = Field(description="Its place in the paper.")
+    source: Source
     title: str
-    group: str = Field(description="Sub-category in the report.")
+    group: Group
     note: str | None = None
     baseline: Label | None = Field(None, description="Row that the others are tested against, over examples.")
     transposed: bool = Field(False, description="Print columns downwards.")
@@ -79,12 +141,47 @@ class TableDisplay(StrictModel):
             raise ValueError(f"`baseline` names '{self.baseline}', which is none of its rows")
         return self
 
+    @cached_property
+    def cells(self) -> list[TableCell]:
+        """The cells, row by row."""
+        return [_make_cell(row, column) for row in self.rows for column in self.columns]
 
-class VariantRuns(StrictModel):
-    """Every requested seed of a variant, and how a figure shows them."""
+    @cached_property
+    def variants(self) -> frozenset[VariantKey]:
+        """The variants whose scores the table shows, without those that its analyses read."""
+        return frozenset(variant for variant, _ in self.list_run_cells())
 
-    method: str
-    variant: str
+    @property
+    def intervened_variants(self) -> frozenset[VariantKey]:
+        """Those whose scores under an intervention the table shows."""
+        return frozenset(variant for variant, cell in self.list_run_cells() if cell.intervention)
+
+    @property
+    def reads_curves(self) -> bool:
+        """Whether the training.csv of the runs is read, too."""
+        return False
+
+    def list_run_cells(self) -> list[tuple[VariantKey, TableCell]]:
+        """Return (variant, cell) for each cell that shows runs, not an analysis."""
+        run_cells = [cell for cell in self.cells if cell.analysis is None]
+        return [(variant, cell) for cell in run_cells for variant in cell.list_variants()]
+
+    def list_analyses(self) -> list[str]:
+        """Return the names of the analyses that the table reads."""
+        names = [part.analysis for part in (*self.rows, *self.columns) if part.analysis is not None]
+        return list(dict.fromkeys(names))
+
+
+def _make_cell(row: Row, column: Column) -> TableCell:
+    """Make the cell of a row and a column; both are validated, and the row wins."""
+    values = {name: getattr(column, name) for name in column.model_fields_set}
+    values |= {name: getattr(row, name) for name in row.model_fields_set}
+    return TableCell.model_construct(**values)
+
+
+class ShownRuns(StrictModel):
+    """How a figure or an analysis shows some runs."""
+
     weights: str | None = Field(None, description="Given weights, as in experiments.yaml: a task, or `start`.")
     intervention: str | None = Field(None, description="Scores of this intervention on these runs are shown.")
     panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
@@ -92,25 +189,47 @@ class VariantRuns(StrictModel):
     readout: str | None = Field(None, description="Readout of the scores that are shown.")
 
 
-class Runs(VariantRuns):
+class Runs(ShownRuns):
     """Every requested seed of one variant on one task."""
 
+    method: str
+    variant: str
     task: str
 
+    @property
+    def key(self) -> VariantKey:
+        """The variant."""
+        return self.task, self.method, self.variant
 
-class AnalysedRuns(VariantRuns):
+    def list_variants(self) -> list[VariantKey]:
+        """Return the one variant."""
+        return [self.key]
+
+
+class AnalysedRuns(ShownRuns):
     """Every requested seed of one variant on one or several tasks."""
 
+    method: str
+    variant: str
     task: str | list[str]
 
+    def list_variants(self) -> list[VariantKey]:
+        """Return the variant on each of the tasks."""
+        tasks = [self.task] if isinstance(self.task, str) else self.task
+        return [(task, self.method, self.variant) for task in tasks]
 
-class FigureDisplay(StrictModel):
+
+def _list_variants(runs: Iterable[Runs | AnalysedRuns]) -> frozenset[VariantKey]:
+    return frozenset(variant for entry in runs for variant in entry.list_variants())
+
+
+class FigureDisplay(FileEntry):
     """A figure that `module` draws from analyses of the same paper and from scores of `runs`."""
 
     kind: Literal["figure"]
-    source: str = Field(description="Its place in the paper.")
+    source: Source
     title: str
-    group: str = Field(description="Sub-category in the report.")
+    group: Group
     note: str | None = None
     module: str = Field(description="Module of workflow_scripts/reporting/figures.")
     analyses: list[str] = []
@@ -118,8 +237,30 @@ class FigureDisplay(StrictModel):
     curves: bool = Field(False, description="The module reads the training.csv of the runs, too.")
     options: dict[str, Any] = {}
 
+    @cached_property
+    def variants(self) -> frozenset[VariantKey]:
+        """The variants whose scores the figure shows, without those that its analyses read."""
+        return _list_variants(self.runs)
 
-class Analysis(StrictModel):
+    @property
+    def intervened_variants(self) -> frozenset[VariantKey]:
+        """Those whose scores under an intervention the figure shows."""
+        return _list_variants(entry for entry in self.runs if entry.intervention)
+
+    @property
+    def reads_curves(self) -> bool:
+        """Whether the training.csv of the runs is read, too."""
+        return self.curves
+
+    def list_analyses(self) -> list[str]:
+        """Return the names of the analyses that the figure reads."""
+        return list(dict.fromkeys(self.analyses))
+
+
+Display = TableDisplay | FigureDisplay
+
+
+class Analysis(FileEntry):
     """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
 
     module: str = Field(description="Module of workflow_scripts/analyses.")
@@ -135,8 +276,39 @@ class Analysis(StrictModel):
             raise ValueError("an analysis has either `runs` or `published`")
         return self
 
+    @cached_property
+    def variants(self) -> frozenset[VariantKey]:
+        """The variants that are analysed."""
+        return _list_variants(self.runs)
 
-class Claim(StrictModel):
+    @property
+    def intervened_variants(self) -> frozenset[VariantKey]:
+        """Those whose scores under an intervention are analysed."""
+        return _list_variants(entry for entry in self.runs if entry.intervention)
+
+
+class ClaimOptions(FileEntry):
+    """The keys of a claim that may be left out."""
+
+    kind: Literal["paper", "control"] = Field(
+        "paper", description="`control`: of ours, not of the paper; counted apart."
+    )
+    quote: str | None = Field(None, description="The paper's words, verbatim.")
+    caveat: str | None = Field(None, description="What a reader must know to take the verdict rightly.")
+    measure: Measure = "difference"
+    at_least: Number = Field(0.0, ge=0)
+    given: str | None = Field(
+        None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
+    )
+    floor: Number | str | None = Field(
+        None, description="A number or a cell: there is no verdict unless the better side lies above it."
+    )
+    published: str | None = Field(
+        None, description="The cell whose printed number is the effect, where the paper does not print both sides."
+    )
+
+
+class Claim(ClaimOptions):
     """A claim as a comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
 
     The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:
@@ -151,28 +323,12 @@ class Claim(StrictModel):
     """
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-    kind: Literal["paper", "control"] = Field(
-        "paper", description="`control`: of ours, not of the paper; counted apart."
-    )
     statement: str
-    quote: str | None = Field(None, description="The paper's words, verbatim.")
     source: str
-    caveat: str | None = Field(None, description="What a reader must know to take the verdict rightly.")
     left: str | Annotated[list[str], Field(min_length=2)]
-    right: str | float | Annotated[list[str], Field(min_length=2)]
+    right: str | Annotated[list[str], Field(min_length=2)] | Number
     relation: Relation
-    measure: Measure = "difference"
-    at_least: float = Field(0.0, ge=0)
     unit: str
-    given: str | None = Field(
-        None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
-    )
-    floor: float | str | None = Field(
-        None, description="A number or a cell: there is no verdict unless the better side lies above it."
-    )
-    published: str | None = Field(
-        None, description="The cell whose printed number is the effect, where the paper does not print both sides."
-    )
 
     @model_validator(mode="after")
     def _trend_is_of_cells(self) -> Self:
@@ -187,56 +343,33 @@ class Claim(StrictModel):
             raise ValueError(f"measure {self.measure} compares the seeds of two cells, not those of one with a number")
         return self
 
+    @property
+    def margin(self) -> float:
+        """What the effect in the claimed direction must exceed."""
+        return -self.at_least if self.relation == "no_gain" else self.at_least
 
-def list_claim_cells(claim: dict[str, Any]) -> list[str]:
-    """Return the cells that a claim of claims.yaml names."""
-    return [cell for side in SIDES for cell in list_cells(claim.get(side))]
+    def list_side_cells(self) -> list[tuple[str, str]]:
+        """Return (key of the claim, cell) for each cell that the claim names."""
+        return [(side, cell) for side in SIDES for cell in list_cells(getattr(self, side))]
+
+    def list_cells(self) -> list[str]:
+        """Return the cells that the claim names."""
+        return [cell for _, cell in self.list_side_cells()]
 
 
 def list_cells(side: str | float | list[str] | None) -> list[str]:
     """Return the cells that a side of a claim names; none if it is a number."""
-    return side if isinstance(side, list) else [side] if isinstance(side, str) else []
+    if isinstance(side, list):
+        return side
+    return [side] if isinstance(side, str) else []
 
 
 def match_stars(pattern: str, cell: str) -> list[str] | None:
     """Match the key of a cell with a side of a claim: the text for each `*`, or None if they do not match."""
     parts, names = pattern.split("/"), cell.split("/")
-    if len(parts) != len(names) or any(part not in ("*", name) for part, name in zip(parts, names, strict=True)):
+    if len(parts) != len(names):
         return None
-    return [name for part, name in zip(parts, names, strict=True) if part == "*"]
-
-
-def list_table_cells(display: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the cells of a table, each a column with what the row has over it; none of a figure."""
-    return [column | row for row in display.get("rows", ()) for column in display.get("columns", ())]
-
-
-def name_cell(display: str, cell: dict[str, Any]) -> str:
-    """Return the key of a cell (column | row): `<display>/<row>/<column>/<metric>`."""
-    return f"{display}/{cell['row']}/{cell['column']}/{cell.get('metric')}"
-
-
-def name_variant(cell: dict[str, Any]) -> str | None:
-    """Return the variant of a cell or an entry of `runs`, with `@<weights>` if it names given weights."""
-    variant = cell.get("variant")
-    variant = variant.get(cell.get("task")) if isinstance(variant, dict) else variant
-    return f"{variant}@{cell['weights']}" if variant and cell.get("weights") else variant
-
-
-def list_cell_variants(cell: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the (task, method, variant) whose runs a cell (column | row) reads: its own, and the baseline of a gain.
-
-    The list is empty for a cell that an analysis computes.
-    """
-    if "method" not in cell or "task" not in cell:
-        return []
-    variant = name_variant(cell)
-    names = [name for name in (variant, cell.get("over")) if name] if variant else []
-    return [(cell["task"], cell["method"], name) for name in names]
-
-
-def list_display_analyses(display: dict) -> list[str]:
-    """Return the names of the analyses that an entry of displays.yaml reads."""
-    cells = [*display.get("rows", ()), *display.get("columns", ())]
-    named = [*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)]
-    return list(dict.fromkeys(named))
+    pairs = list(zip(parts, names, strict=True))
+    if any(part not in ("*", name) for part, name in pairs):
+        return None
+    return [name for part, name in pairs if part == "*"]

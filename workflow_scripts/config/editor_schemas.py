@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
-from workflow_scripts.config.display_files import Claims, Displays
+from workflow_scripts.config.display_files import ClaimsSchema, DisplaysSchema
 from workflow_scripts.config.layers import FIXED
 from workflow_scripts.config.packages import FOLDER as PACKAGE
 from workflow_scripts.config.packages import NAMED, list_packages
@@ -28,9 +28,9 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     """Return file name -> JSON schema, in which the names of the catalogue are enumerated."""
     schemas = {
         "analysis_plan.json": FirstPlan.model_json_schema(),
-        "claims.json": Claims.model_json_schema(),
+        "claims.json": ClaimsSchema.model_json_schema(),
         "config.json": Config.model_json_schema(),
-        "displays.json": Displays.model_json_schema(),
+        "displays.json": DisplaysSchema.model_json_schema(),
         "experiments.json": Experiments.model_json_schema(),
         "later_plan.json": LaterPlan.model_json_schema(),
         "methods.json": TypeAdapter(dict[str, MethodEntry]).json_schema(),
@@ -59,11 +59,11 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
         for title, definition in schema.get("$defs", {}).items():
             for section in sections.keys() & definition.get("properties", {}).keys() if name in LAYERS else ():
                 definition["properties"][section] = {"$ref": f"#/$defs/{section}"}
-            add_names(definition, names if name != "displays.json" or title.endswith("Runs") else shown)
+            add_names(definition, names if name != "displays.json" or title == "RunsEntry" else shown)
         add_names(schema.get("properties", {}), names)
         schema["$defs"] = schema.get("$defs", {}) | (sections if name in LAYERS else {})
     add_names(sections["init"], names)
-    for title, folder in (("FigureDisplay", "reporting/figures"), ("Analysis", "analyses")):
+    for title, folder in (("FigureEntry", "reporting/figures"), ("AnalysisEntry", "analyses")):
         add_names(schemas["displays.json"]["$defs"][title], {"module": _list_modules(folder)})
     experiments = schemas["experiments.json"]
     experiment = experiments["$defs"]["Experiment"]["properties"]

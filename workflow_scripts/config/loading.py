@@ -1,7 +1,6 @@
 """Read config.yaml, catalogue/ and papers/, and check that they are consistent."""
 
 import os
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,8 +19,15 @@ from workflow_scripts.config.axes import (
     read_axes,
 )
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_files import AnalysisEntry, ClaimEntry, ClaimFile, DisplayFile, Figure, Table
-from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
+from workflow_scripts.config.display_files import (
+    AnalysisEntry,
+    ClaimEntry,
+    ClaimFile,
+    DisplayFile,
+    FigureEntry,
+    TableEntry,
+)
+from workflow_scripts.config.display_schema import Analysis, Claim, Display, FigureDisplay, TableDisplay
 from workflow_scripts.config.entries import read_methods, read_tasks
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
 
@@ -85,23 +91,21 @@ def _read_units(file: Path) -> Units:
 def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
     """Read the files of a paper, each as far as possible, and check that they agree with each other."""
     file = folder / "experiments.yaml"
-    paper = Paper(Experiments.model_validate({"title": "", "citation": ""}), {}, {}, [])
+    experiments = Experiments.model_validate({"title": "", "citation": ""})
     with problems.collect():
-        paper = replace(paper, experiments=parse_as(Experiments, read_yaml_mapping(file), file))
-    before = len(problems.lines)
-    with problems.collect():
-        _read_displays(folder / "displays.yaml", units, paper, problems)
-    shown = len(problems.lines) == before  # cells of a broken display are not reported wherever they are used
-    with problems.collect():
-        before = len(problems.lines)
-        lines = _read_claims(folder / "claims.yaml", paper, problems)
-        claimed = len(problems.lines) == before
-        plans = _read_plans(folder, problems)
-        paper = replace(paper, plans=plans)
-        problems.add(*(agreement.check_plans(folder, paper) if claimed else ()))
-        if shown:
-            problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(folder, paper))
-    if shown:
+        experiments = parse_as(Experiments, read_yaml_mapping(file), file)
+    known_problems = len(problems.lines)
+    displays, analyses = _read_displays(folder / "displays.yaml", units, problems)
+    displays_are_right = len(problems.lines) == known_problems
+    known_problems = len(problems.lines)
+    claims, lines = _read_claims(folder / "claims.yaml", displays, problems)
+    claims_are_right = len(problems.lines) == known_problems
+    plans = _read_plans(folder, problems)
+    paper = Paper(experiments, displays, analyses, claims, plans)
+    if claims_are_right:
+        problems.add(*agreement.check_plans(folder, paper))
+    if displays_are_right:  # cells of a broken display are not reported wherever they are used
+        problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(folder, paper))
         with problems.collect():
             problems.add(*agreement.check_published(folder, paper))
     return paper
@@ -118,41 +122,51 @@ def _read_plans(folder: Path, problems: Problems) -> dict[str, AnalysisPlan]:
     return plans
 
 
-def _read_displays(file: Path, units: Units | None, paper: Paper, problems: Problems) -> None:
-    """Read the displays and the analyses of a paper, with their axes expanded."""
-    content = read_yaml_mapping(file)
-    parse_as(DisplayFile, content, file)
-    axes = read_axes(content.get("axes", {}))
-    for name, entry in content.get("analyses", {}).items():
-        where = ("analyses", name)
-        with problems.collect():
-            parse_as(AnalysisEntry, entry, file, where)
-            entry = merge_extended(content["analyses"], name, locate(file, (*where, "extends")))
-            paper.analyses[name] = expand_runs(axes, entry, f"{locate(file, where)}: {'.'.join(where)}")
-            parse_as(Analysis, paper.analyses[name], file, where, at=where)
-    for name, entry in content["displays"].items():
-        where = ("displays", name)
-        with problems.collect():
-            entry = merge_extended(content["displays"], name, locate(file, (*where, "extends")))
-            written, model = (Figure, FigureDisplay) if "module" in entry else (Table, TableDisplay)
-            parse_as(written, content["displays"][name], file, where)
-            paper.displays[name] = expand_display(axes, units, entry, f"{locate(file, where)}: {'.'.join(where)}")
-            parse_as(model, paper.displays[name], file, where, at=where)
+def _read_displays(
+    file: Path, units: Units | None, problems: Problems
+) -> tuple[dict[str, Display], dict[str, Analysis]]:
+    """Read the displays and the analyses of a paper, and write out their axes."""
+    displays: dict[str, Display] = {}
+    analyses: dict[str, Analysis] = {}
+    with problems.collect():
+        content = read_yaml_mapping(file)
+        parse_as(DisplayFile, content, file)
+        axes = read_axes(content.get("axes", {}))
+        for name, written in content.get("analyses", {}).items():
+            keys = ("analyses", name)
+            where = f"{locate(file, keys)}: {'.'.join(keys)}"
+            with problems.collect():
+                parse_as(AnalysisEntry, written, file, keys)
+                entry = merge_extended(content["analyses"], name, locate(file, (*keys, "extends")))
+                analyses[name] = parse_as(Analysis, expand_runs(axes, entry, where), file, keys, at=keys)
+        for name, written in content["displays"].items():
+            keys = ("displays", name)
+            where = f"{locate(file, keys)}: {'.'.join(keys)}"
+            with problems.collect():
+                entry = merge_extended(content["displays"], name, locate(file, (*keys, "extends")))
+                is_figure = "module" in entry
+                parse_as(FigureEntry if is_figure else TableEntry, written, file, keys)
+                display = expand_display(axes, units, entry, where)
+                displays[name] = parse_as(FigureDisplay if is_figure else TableDisplay, display, file, keys, at=keys)
+    return displays, analyses
 
 
-def _read_claims(file: Path, paper: Paper, problems: Problems) -> list[str]:
-    """Read the claims of a paper, with their axes expanded. Returns file and line of each."""
-    content = read_yaml_mapping(file)
-    parse_as(ClaimFile, content, file)
-    axes, find_cell, lines = read_axes(content.get("axes", {})), make_cell_index(paper.displays), []
-    for number, entry in enumerate(content["claims"]):
-        place = ("claims", number)
-        where = locate(file, place)
-        with problems.collect():
-            parse_as(ClaimEntry, entry, file, place)
-            text = f"{where}: claim '{entry['claim']}'"
-            for claim in expand_claims(axes, content.get("quotes", {}), entry, find_cell, text):
-                parse_as(Claim, claim, file, str(claim["claim"]), at=place)
-                paper.claims.append(claim)
-                lines.append(where)
-    return lines
+def _read_claims(file: Path, displays: dict[str, Display], problems: Problems) -> tuple[list[Claim], list[str]]:
+    """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
+    claims: list[Claim] = []
+    lines: list[str] = []
+    with problems.collect():
+        content = read_yaml_mapping(file)
+        parse_as(ClaimFile, content, file)
+        axes = read_axes(content.get("axes", {}))
+        quotes = content.get("quotes", {})
+        find_cell = make_cell_index(displays)
+        for number, entry in enumerate(content["claims"]):
+            keys = ("claims", number)
+            line = locate(file, keys)
+            with problems.collect():
+                parse_as(ClaimEntry, entry, file, keys)
+                for claim in expand_claims(axes, quotes, entry, find_cell, f"{line}: claim '{entry['claim']}'"):
+                    claims.append(parse_as(Claim, claim, file, str(claim["claim"]), at=keys))
+                    lines.append(line)
+    return claims, lines

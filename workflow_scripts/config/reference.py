@@ -16,14 +16,14 @@ from workflow_scripts.tasks import settings
 
 PAGE = Path("docs/configuration.md")
 START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
-DISPLAYS = "TableDisplay Selection Row Column FigureDisplay VariantRuns Runs AnalysedRuns Analysis"
+DISPLAYS = "TableDisplay Selection Row Column FigureDisplay ShownRuns Runs AnalysedRuns Analysis"
 GROUPS = {  # heading -> classes, each after those that it extends
     "config.yaml": (schema, "Config DataSources ModelSources"),
     "catalogue/tasks and catalogue/methods": (schema, "Layer DataLayer Condition TaskEntry MethodEntry VariantEntry"),
     "catalogue/scales.yaml and catalogue/metrics.yaml": (schema, "Scale Jobs Metrics"),
     "experiments.yaml": (schema, "Experiments Experiment"),
     "displays.yaml": (display_schema, DISPLAYS),
-    "claims.yaml": (display_schema, "Claim"),
+    "claims.yaml": (display_schema, "ClaimOptions Claim"),
     "analysis_plan.yaml and plans/": (
         analysis_plan,
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",

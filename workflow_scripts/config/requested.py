@@ -1,19 +1,13 @@
 """Runs that papers request, and among them those that decide the primary claims of their analysis plans."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
-from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, VariantKey
-from workflow_scripts.config.display_schema import (
-    list_cell_variants,
-    list_claim_cells,
-    list_table_cells,
-    match_stars,
-    name_cell,
-)
+from workflow_scripts.config.analysis_plan import PlannedClaim
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run
 
@@ -38,9 +32,10 @@ def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, l
                 continue
             for variant in experiment.list_variants():
                 for seed in config.seeds or experiment.seeds[config.scale]:
-                    for asked in list_lineage(catalogue, Run(*variant, seed), config):
-                        askers = runs.setdefault(asked, [])
-                        askers += [paper] if paper not in askers else []
+                    for run in list_lineage(catalogue, Run(*variant, seed), config):
+                        papers = runs.setdefault(run, [])
+                        if paper not in papers:
+                            papers.append(paper)
     return runs
 
 
@@ -48,44 +43,6 @@ def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     """Return the run after the runs that it starts from."""
     before = find_parent_run(catalogue, run, config.scale, config.precision)
     return [*(list_lineage(catalogue, before, config) if before else ()), run]
-
-
-def list_primary_variants(paper: Paper, entry: PrimaryClaim) -> list[VariantKey]:
-    """Return the variants that decide a primary claim: those of its sides and of its controls."""
-    claims = {claim["claim"]: claim for claim in paper.claims}
-    named = [*list_claim_cells(claims[entry.claim]), *entry.control.cells]
-    named += list_claim_cells(claims[entry.control.same_sign]) if entry.control.same_sign else []
-    return _list_variants(paper, named)
-
-
-def _list_variants(paper: Paper, keys: Iterable[str]) -> list[VariantKey]:
-    """Return the variants whose scores the cells `keys` of a paper's displays show."""
-    variants: dict[VariantKey, None] = {}
-    for key in keys:
-        display = key.split("/")[0]
-        for cell in list_table_cells(paper.displays[display]):
-            if match_stars(key, name_cell(display, cell)) is not None:
-                variants |= dict.fromkeys(list_cell_variants(cell))
-    return list(variants)
-
-
-def list_planned_seeds(paper: Paper, scale: str) -> dict[VariantKey, list[int]]:
-    """Return the planned seeds of each variant that a primary or secondary claim of a plan of the scale compares."""
-    claims = {claim["claim"]: claim for claim in paper.claims}
-    seeds: dict[VariantKey, list[int]] = {}
-    for plan in paper.plans.values():
-        if plan.scale == scale:
-            secondary = [key for name in plan.secondary for key in list_claim_cells(claims[name])]
-            seeds |= dict.fromkeys(_list_variants(paper, secondary), plan.seeds)
-    for planned in paper.list_primary_claims(scale):
-        seeds |= dict.fromkeys(list_primary_variants(paper, planned.entry), planned.seeds)
-    return seeds
-
-
-def list_planned_runs(paper: Paper, planned: PlannedClaim) -> list[Run]:
-    """Return the runs that decide a primary claim: each of its variants with each planned seed."""
-    variants = list_primary_variants(paper, planned.entry)
-    return [Run(*variant, seed) for variant in variants for seed in planned.seeds]
 
 
 def check_requested(
@@ -96,14 +53,17 @@ def check_requested(
     `runs` are the requested ones, each with the papers that ask for it, `with_extra` those and the extra ones. A claim
     may be decided by extra runs alone. Where config.yaml names the seeds there is nothing to check.
     """
-    for key in config.papers if not config.seeds else ():
+    if config.seeds:
+        return
+    for key in config.papers:
         paper = catalogue.papers[key]
-        asked, asked_with_extra = (_list_seeds(key, requested) for requested in (runs, with_extra))
+        seeds_of = _list_seeds(key, runs)
+        seeds_with_extra = _list_seeds(key, with_extra)
         for planned in paper.list_primary_claims(config.scale):
-            variants = list_primary_variants(paper, planned.entry)
-            seeds_of = asked if any(variant in asked for variant in variants) else asked_with_extra
+            variants = paper.list_primary_variants(planned.entry)
+            by_extra_runs = not any(variant in seeds_of for variant in variants)
             for variant in variants:
-                seeds = seeds_of.get(variant, [])
+                seeds = (seeds_with_extra if by_extra_runs else seeds_of).get(variant, [])
                 if seeds != sorted(planned.seeds):
                     where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
                     raise UserError(
@@ -118,7 +78,7 @@ def _list_seeds(paper: str, runs: Mapping[Run, Collection[str]]) -> dict[Variant
     for run, papers in runs.items():
         if paper in papers:
             seeds.setdefault(run.unseeded, []).append(run.seed)
-    return {variant: sorted(asked) for variant, asked in seeds.items()}
+    return {variant: sorted(of_variant) for variant, of_variant in seeds.items()}
 
 
 def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
@@ -133,5 +93,5 @@ def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tupl
         (key, planned)
         for key, paper in catalogue.papers.items()
         for planned in paper.list_primary_claims(scale)
-        if run in list_planned_runs(paper, planned)
+        if run in paper.list_planned_runs(planned)
     ]

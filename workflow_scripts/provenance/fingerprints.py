@@ -16,7 +16,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_csv, read_json, write_json
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.displays import select_claimed_displays, select_display_runs
+from workflow_scripts.config.display_schema import Analysis, FigureDisplay
+from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
@@ -110,60 +111,64 @@ def fingerprint_intervention(settings: dict, spec: dict) -> Fingerprint:
 
 
 def fingerprint_analysis(
-    entry: dict, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None
+    analysis: Analysis, specs: Iterable[dict], numbers: dict[str, dict[str, str]] | None = None
 ) -> Fingerprint:
-    """Fingerprint an entry of `analyses`. `numbers` are the published numbers that it reads instead of runs."""
+    """Fingerprint an analysis. `numbers` are the published numbers that it reads instead of runs."""
     models = sorted(set(map(name_model_module, specs)))
-    given = entry if numbers is None else {"entry": entry, "published": numbers}
-    published_code = () if numbers is None else (f"{PACKAGE}.evaluation.published",)
-    return Fingerprint(
-        given, (f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{entry['module']}", *models, *published_code)
-    )
+    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{analysis.module}", *models]
+    if numbers is None:
+        return Fingerprint(analysis.make_json(), tuple(modules))
+    modules.append(f"{PACKAGE}.evaluation.published")
+    return Fingerprint({"entry": analysis.make_json(), "published": numbers}, tuple(modules))
 
 
-def fingerprint_display(catalogue: Catalogue, kind: str, paper: str, display: str) -> Fingerprint:
+def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerprint:
     """Fingerprint a table or a figure. The scores that it shows are input files."""
-    entry = catalogue.papers[paper].displays[display]
-    # A figure may show the published numbers of another display.
-    named = entry.get("options", {}).get("published", display).split("/")[0]
-    given = {
-        "entry": entry,
-        "published": select_published_rows(catalogue, paper, {display, named}),
-        "caption": read_caption(catalogue, paper, display),
-    }
-    if kind == "table":
-        parts = [*entry["rows"], *entry["columns"]]
-        tasks = {part["task"] for part in parts if part.get("task") in catalogue.tasks}  # an audit's may be `all`
-        given["paper"] = catalogue.papers[paper].experiments.title
-        given["titles"] = {name: catalogue.tasks[name].title for name in tasks}
-    own = [f"{PACKAGE}.reporting.figures.{entry['module']}"] if kind == "figure" else []
-    return Fingerprint(given, (f"{PACKAGE}.reporting.{kind}s.{kind}", *own))
+    display = catalogue.papers[paper].displays[name]
+    spec = {"entry": display.make_json(), "caption": read_caption(catalogue, paper, name)}
+    if isinstance(display, FigureDisplay):
+        # A figure may show the published numbers of another display.
+        published = display.options.get("published", name).split("/")[0]
+        spec["published"] = select_published_rows(catalogue, paper, {name, published})
+        modules = (f"{PACKAGE}.reporting.figures.figure", f"{PACKAGE}.reporting.figures.{display.module}")
+        return Fingerprint(spec, modules)
+    spec["published"] = select_published_rows(catalogue, paper, {name})
+    spec["paper"] = catalogue.papers[paper].experiments.title
+    tasks = {part.task for part in (*display.rows, *display.columns) if part.task is not None}
+    known_tasks = tasks & catalogue.tasks.keys()  # an audit's may be `all`
+    spec["titles"] = {task: catalogue.tasks[task].title for task in known_tasks}
+    return Fingerprint(spec, (f"{PACKAGE}.reporting.tables.table",))
 
 
 def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
     """Return the caption of a display in the report; its title if papers/<paper>/captions has none."""
     file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
-    return file.read_text().strip() if file.exists() else catalogue.papers[paper].displays[display]["title"]
+    if file.exists():
+        return file.read_text().strip()
+    return catalogue.papers[paper].displays[display].title
 
 
 def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
-    runs = sorted(set(runs))
-    found = {paper: catalogue.papers[paper] for paper in papers}
-    displays = {name: select_claimed_displays(paper) for name, paper in found.items()}
-    given = {
-        "claims": {name: {c["claim"]: c for c in paper.claims} for name, paper in found.items()},
+    claims, displays, published, plans, titles = {}, {}, {}, {}, {}
+    for key in papers:
+        paper = catalogue.papers[key]
+        claimed = paper.select_claimed_displays()
+        claims[key] = {name: claim.make_json() for name, claim in paper.claims_by_name.items()}
+        displays[key] = {name: display.make_json() for name, display in claimed.items()}
+        published[key] = select_published_rows(catalogue, key, claimed)
+        plans[key] = {file: plan.model_dump(mode="json") for file, plan in paper.plans.items()}
+        titles[key] = paper.experiments.title
+    spec = {
+        "claims": claims,
         "displays": displays,
-        "published": {paper: select_published_rows(catalogue, paper, names) for paper, names in displays.items()},
-        "plans": {
-            name: {file: plan.model_dump(mode="json") for file, plan in paper.plans.items()}
-            for name, paper in found.items()
-        },
-        "runs": runs,
+        "published": published,
+        "plans": plans,
+        "runs": sorted(set(runs)),
         "scale": catalogue.scales[scale].model_dump(),
-        "titles": {name: paper.experiments.title for name, paper in found.items()},
+        "titles": titles,
     }
-    return Fingerprint(given, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
+    return Fingerprint(spec, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
 
 
 def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
@@ -197,15 +202,18 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
         runs = [str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)]
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
-        entry = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
-        runs = select_display_runs(entry, list_paper_runs(config, wildcards["paper"], scale))
+        analysis = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
+        runs = select_display_runs(analysis, list_paper_runs(config, wildcards["paper"], scale))
         specs = [resolve_run(catalogue, run, scale, config.precision) for run in runs]
-        return fingerprint_analysis(
-            entry, specs, select_published_rows(catalogue, entry["published"]) if "published" in entry else None
-        )
+        return fingerprint_analysis(analysis, specs, select_analysed_numbers(catalogue, analysis))
     if rule in ("table", "figure"):
-        return fingerprint_display(catalogue, rule, wildcards["paper"], wildcards["display"])
+        return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
     return None
+
+
+def select_analysed_numbers(catalogue: Catalogue, analysis: Analysis) -> dict[str, dict[str, str]] | None:
+    """Return the lines of published.csv that an analysis reads; None if it reads runs."""
+    return None if analysis.published is None else select_published_rows(catalogue, analysis.published)
 
 
 def select_published_rows(

@@ -9,13 +9,8 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import (
-    list_analysis_sources,
-    select_display_runs,
-    select_intervened_runs,
-    select_shown_displays,
-)
+from workflow_scripts.config.display_schema import Display
+from workflow_scripts.config.displays import list_analysis_sources, select_display_runs, select_intervened_runs
 from workflow_scripts.config.paths import DOWNLOADS
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
@@ -32,14 +27,12 @@ class Targets:
 
     def list_displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every table or every figure."""
-        names = [(paper, name) for paper, name, entry in self._shown() if entry["kind"] == kind]
+        names = [(paper, name) for paper, name, display in self._shown() if display.kind == kind]
         return self._formatted(outputs, [{"paper": paper, "display": name} for paper, name in names])
 
     def list_analyses(self, outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every analysis that a table or figure shows."""
-        names = dict.fromkeys(
-            (paper, name) for paper, _, entry in self._shown() for name in list_display_analyses(entry)
-        )
+        names = dict.fromkeys((paper, name) for paper, _, display in self._shown() for name in display.list_analyses())
         return self._formatted(outputs, [{"paper": paper, "analysis": name} for paper, name in names])
 
     def list_runs(self, train: Iterable[str], evaluate: Iterable[str], intervene: Iterable[str]) -> list[str]:
@@ -67,12 +60,12 @@ class Targets:
     def _asked(self, paper: str) -> dict[Run, list[str]]:
         return list_paper_runs(self.config, paper, self.config.scale)
 
-    def _shown(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Return (paper, name, entry) of each table and figure."""
+    def _shown(self) -> list[tuple[str, str, Display]]:
+        """Return (paper, name, display) of each table and figure."""
         shown = []
         for paper in self.config.papers:
-            displays = select_shown_displays(self.catalogue.papers[paper], self._asked(paper))
-            shown += [(paper, name, entry) for name, entry in displays.items()]
+            displays = self.catalogue.papers[paper].select_shown_displays(self._asked(paper))
+            shown += [(paper, name, display) for name, display in displays.items()]
         return shown
 
     def _formatted(self, patterns: Iterable[str], names: list[dict[str, Any]]) -> list[str]:
@@ -87,8 +80,8 @@ def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Ru
     changed = {run.task for run in select_intervened_runs(catalogue, paper, runs)}
     replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
     analysed = [
-        list_analysis_sources(catalogue, entry, select_display_runs(entry, runs), scale)
-        for entry in catalogue.papers[paper].analyses.values()
+        list_analysis_sources(catalogue, analysis, select_display_runs(analysis, runs), scale)
+        for analysis in catalogue.papers[paper].analyses.values()
     ]
     return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)
 

@@ -15,7 +15,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.paths import RECORDS
-from workflow_scripts.config.requested import list_primary_variants
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
@@ -115,7 +114,7 @@ def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[tuple[st
     for key in config.papers:
         paper = catalogue.papers[key]
         for planned in paper.list_primary_claims():
-            for variant in list_primary_variants(paper, planned.entry):
+            for variant in paper.list_primary_variants(planned.entry):
                 numbers.setdefault(variant, count)
             count += 1
     return numbers

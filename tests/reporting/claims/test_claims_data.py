@@ -9,7 +9,7 @@ from workflow_scripts.config.loading import load_catalogue
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = {name: paper.claims for name, paper in load_catalogue(ROOT).papers.items()}
-EACH = [(paper, Claim.model_validate(entry)) for paper, entries in CLAIMS.items() for entry in entries]
+EACH = [(paper, claim) for paper, claims in CLAIMS.items() for claim in claims]
 PAPER = [(paper, claim) for paper, claim in EACH if claim.kind == "paper"]
 CONTROLS = [(paper, claim) for paper, claim in EACH if claim.kind == "control"]
 

@@ -7,7 +7,6 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import run_folder
-from workflow_scripts.config.requested import list_planned_runs
 from workflow_scripts.reporting.claims.judging import find_departures
 
 
@@ -21,7 +20,7 @@ def write_run(results: Path, name: str, device: str = "cpu", **training: str) ->
 def test_a_claim_of_the_plan_knows_a_run_of_another_precision(tmp_path):
     paper = load_catalogue().papers["sq_transformer"]
     first, *others = paper.list_primary_claims("small")
-    runs = list_planned_runs(paper, first)
+    runs = paper.list_planned_runs(first)
     for run in runs[:-1]:
         write_run(tmp_path, str(run))  # the default, fp32
     assert find_departures(paper, [first, *others], tmp_path) == {}
@@ -33,7 +32,7 @@ def test_a_claim_of_the_plan_knows_a_run_of_another_precision(tmp_path):
 def test_the_precision_of_scored_weights_is_that_of_their_training(tmp_path):
     paper = load_catalogue().papers["cat"]
     claims = paper.list_primary_claims("small")
-    claim, run = next((one, run) for one in claims for run in list_planned_runs(paper, one) if run.weights)
+    claim, run = next((one, run) for one in claims for run in paper.list_planned_runs(one) if run.weights)
     write_run(tmp_path, f"{run.weights}/{run.method}/{run.training.variant}/seed-{run.seed}", precision="bf16")
     assert "trained in bf16" in find_departures(paper, claims, tmp_path)[claim.name]
 
@@ -45,7 +44,7 @@ def test_a_later_plan_names_the_device(tmp_path):
     entries = [entry.model_copy(update={"measure": "difference", "base_rate": 90.0}) for entry in planned.plan.primary]
     content |= {"primary": entries, "unit": "a training", "device": "cuda", "seen": "nothing"}
     later = replace(planned, plan=LaterPlan(**content))
-    for run in list_planned_runs(paper, planned):
+    for run in paper.list_planned_runs(planned):
         write_run(tmp_path, str(run), device="cuda")
     assert find_departures(paper, [later], tmp_path) == {}
     write_run(tmp_path, str(run), device="cpu")

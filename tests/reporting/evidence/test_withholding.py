@@ -10,7 +10,6 @@ import pytest
 from tests.reporting.made_up import write_run
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import list_planned_seeds
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
 from workflow_scripts.reporting.evidence.withholding import find_withheld
@@ -45,15 +44,15 @@ def cells(text: str) -> dict[tuple[str, str], dict[str, str]]:
 
 
 def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_their_own():
-    planned = list_planned_seeds(CATALOGUE.papers["sq_transformer"], "small")
+    planned = CATALOGUE.papers["sq_transformer"].list_planned_seeds("small")
     assert planned[SAL] == planned[TRANSFORMER] == list(PLANNED)
     assert planned["scan-around-right", "sq-transformer", "sal-entropy-3"] == [101, 102, 103, 104, 105]
     # Of the secondary claims of CAT.
-    assert planned.keys().isdisjoint(list_planned_seeds(CATALOGUE.papers["cat"], "small"))
-    assert list_planned_seeds(CATALOGUE.papers["cat"], "small")["bird", "bert-matched", "ft@paws"] == list(
+    assert planned.keys().isdisjoint(CATALOGUE.papers["cat"].list_planned_seeds("small"))
+    assert CATALOGUE.papers["cat"].list_planned_seeds("small")["bird", "bert-matched", "ft@paws"] == list(
         range(101, 110)
     )
-    assert list_planned_seeds(CATALOGUE.papers["recompose"], "small") == {}
+    assert CATALOGUE.papers["recompose"].list_planned_seeds("small") == {}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.display_schema import list_display_analyses
+from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import read_evidence
@@ -17,7 +17,7 @@ from workflow_scripts.reporting.figures.figure import Inputs
 
 PAPER = "sq_transformer"
 DISPLAYS = load_catalogue(ROOT).papers[PAPER].displays
-FIGURES = [name for name, display in DISPLAYS.items() if display["kind"] == "figure"]
+FIGURES = [name for name, display in DISPLAYS.items() if isinstance(display, FigureDisplay)]
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Results:
 
     def analyse(self, display: str) -> None:
         """Make the analyses that a figure reads."""
-        for analysis in list_display_analyses(DISPLAYS[display]):
+        for analysis in DISPLAYS[display].list_analyses():
             assert self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
 
     def inputs(self, display: str) -> Inputs:

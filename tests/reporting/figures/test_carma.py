@@ -56,7 +56,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
 def inputs(display: str, runs: list[Run], results: Path) -> Inputs:
     entry = PAPER.displays[display]
-    wanted = {(run["task"], run["method"], run["variant"]) for run in entry["runs"]}
+    wanted = entry.variants
     mine = [run for run in runs if run.unseeded in wanted]
     return Inputs(entry, mine, results, read_evidence(load_catalogue(ROOT), "carma", "small", mine, [entry], results))
 

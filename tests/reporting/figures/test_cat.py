@@ -11,23 +11,25 @@ from tests.reporting.figures.drawn import texts
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import Evidence
+from workflow_scripts.reporting.evidence.selected_scores import Score
 from workflow_scripts.reporting.figures import score_bars, score_by_share, sememes_of_words
 from workflow_scripts.reporting.figures.figure import Inputs
 
 DISPLAYS = load_catalogue(ROOT).papers["cat"].displays
 
 
-def scored(run: Run, readout: str, value: float, split: str = "test") -> dict:
+def scored(run: Run, readout: str, value: float, split: str = "test", metric: str = "accuracy") -> Score:
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
     empty = dict.fromkeys(("intervention", "layer", "pooling", "rate", "intervention_seed", "item_set"))
-    return names | empty | {"split": split, "subset": "all", "metric": "accuracy", "readout": readout, "value": value}
+    measured = {"value": value, "unit": "percent", "n": 100, "protocol": "reduced"}
+    return Score(**names, **empty, **measured, split=split, subset="all", metric=metric, readout=readout)
 
 
 @pytest.mark.parametrize(("value", "end"), [(71.0, 105), (4.0, 5)])  # bars of a few percent fill their axis
 def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None:
     run = Run("squad", "cat", "comp", 21)
     rows = [
-        scored(run, readout, score) | {"metric": metric}
+        scored(run, readout, score, metric=metric)
         for metric in ("exact_match", "adversarial_exact_match")
         for readout, score in (("comp", value), ("constant", 50.0))
     ]
@@ -107,4 +109,4 @@ def test_own_sememes_are_black(inputs) -> None:
     assert (
         plotted.loc[(plotted["word"] == "wife") & (plotted["model"] == "HowNet"), "sememes"].item() == "spouse, human"
     )
-    assert len(plotted) == 4 * len(made.display["options"]["words"]) and "not run at small" in texts(figure)
+    assert len(plotted) == 4 * len(made.display.options["words"]) and "not run at small" in texts(figure)

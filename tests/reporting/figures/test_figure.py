@@ -13,13 +13,13 @@ from matplotlib.image import imread
 from tests.reporting.figures.drawn import DISPLAYS, FIGURES, Results
 
 SEEDS = {"scan-jump-x2/sq-transformer/sal": (1, 2)}
-ONE_OF_EACH_KIND = list({DISPLAYS[figure]["module"]: figure for figure in FIGURES}.values())
+ONE_OF_EACH_KIND = list({DISPLAYS[figure].module: figure for figure in FIGURES}.values())
 
 
 def add_every_second_panel(results: Results, figure: str) -> None:
     """Runs for the first, third, ... panel of a figure; then both kinds of panel can be seen."""
-    for entry in DISPLAYS[figure]["runs"][::2]:
-        name = f"{entry['task']}/{entry['method']}/{entry['variant']}"
+    for entry in DISPLAYS[figure].runs[::2]:
+        name = "/".join(entry.key)
         results.add(*(f"{name}/seed-{seed}" for seed in SEEDS.get(name, (1,))))
 
 

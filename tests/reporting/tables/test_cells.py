@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Column, Row, TableDisplay
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.evidence.evidence import Evidence
+from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score
 from workflow_scripts.reporting.tables.cells import make_cells
 from workflow_scripts.reporting.tables.layout import explain_table, format_reproduced
 from workflow_scripts.reporting.tables.table import make_table_row
@@ -26,7 +27,7 @@ def score(task, method, variant, seed, value, protocol="reduced", **more):
     row = {"task": task, "method": method, "variant": variant, "seed": seed}
     row |= PLACE | {"value": value, "unit": "percent", "n": 10, "protocol": protocol}
     rest = ("intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
-    return row | dict.fromkeys(rest) | more
+    return Score(**row | dict.fromkeys(rest) | more)
 
 
 def new(seed, value, *protocol, variant="a", **more):
@@ -37,11 +38,16 @@ def evidence(scores, printed=None, analyses=None):
     """What cells are made of: `printed` has the number of each row and column."""
     grouped, published = {}, {}
     for row in scores:
-        grouped.setdefault((row["task"], row["method"], row["variant"]), []).append(row)
+        grouped.setdefault((row.task, row.method, row.variant), []).append(row)
     for (row, column), (text, value, std) in (printed or {}).items():
         metric, unit = ("bleu", "BLEU") if column == "T" else ("exact_match", "percent")
         published["d", row, column, metric] = Published(text, value, std, None, unit, "T9", "")
     return Evidence("p", "small", published, grouped, analyses or {})
+
+
+def changed(display, **fields):
+    """The display with other rows or columns."""
+    return TableDisplay(**{name: getattr(display, name) for name in display.model_fields_set} | fields)
 
 
 def cells_of(found, display=DISPLAY):
@@ -94,10 +100,11 @@ def test_two_scores_of_one_seed_are_refused():
 
 
 def test_a_score_that_is_not_defined_has_a_reason():
-    absent = PLACE | {"reason": "all predictions are equal", "seed": 1}
+    reason = "all predictions are equal"
+    absent = AbsentScore(1, reason, PLACE)
     others = [new(1, 90, subset="typo"), score("jump", "plain", "default", 2, 40)]
     # Of several rows of one seed it is left out once, and not where another row has the value.
-    rows = [absent | {"readout": readout, "seed": seed} for seed in (1, 2) for readout in ("cont", "mix")]
+    rows = [AbsentScore(seed, reason, PLACE | {"readout": readout}) for seed in (1, 2) for readout in ("cont", "mix")]
     of_runs = {("jump", "new", "a"): [absent], ("jump", "plain", "default"): rows}
     made = replace(evidence(others), absent=of_runs)
     cells = cells_of(made)
@@ -105,7 +112,8 @@ def test_a_score_that_is_not_defined_has_a_reason():
     assert cells["Plain", "J"].note == "seeds without a value, left out: 1 (all predictions are equal)"
     assert (cells["New", "J"].status, cells["New", "J"].note) == ("undefined", "undefined: all predictions are equal")
     with pytest.raises(UserError, match="no score has"):
-        make_cells("d", DISPLAY, replace(made, absent={("jump", "new", "a"): [absent | {"subset": "some"}]}))
+        elsewhere = AbsentScore(1, reason, PLACE | {"subset": "some"})
+        make_cells("d", DISPLAY, replace(made, absent={("jump", "new", "a"): [elsewhere]}))
 
 
 def test_a_selection_that_finds_nothing_in_a_run_is_refused():
@@ -118,14 +126,14 @@ def test_a_row_wins_over_its_column_and_may_read_an_analysis():
     of = {"method": "new", "variant": "a"}
     kl = {"analysis": "maps", "metric": "kl", "unit": "nats", "split": "valid", "decimals": 4}
     rows = [Row(row="Accuracy", **of), Row(row="KL", **of, **kl)]
-    display = DISPLAY.model_copy(update={"rows": rows, "columns": DISPLAY.columns[:1]})
+    display = changed(DISPLAY, rows=rows, columns=DISPLAY.columns[:1])
     maps = [new(1, 0.25, metric="kl", split="valid")]
     found = evidence([new(1, 90)], analyses={"maps": maps})
     cells = cells_of(found, display)
     assert cells["Accuracy", "J"].seeds == {1: 90}
     assert (cells["KL", "J"].metric, cells["KL", "J"].unit, cells["KL", "J"].decimals) == ("kl", "nats", 4)
     assert cells["KL", "J"].seeds == {1: 0.25}
-    for rows, note in (([maps[0] | {"metric": "other"}], "does not apply"), ([], "not run at small")):
+    for rows, note in (([maps[0]._replace(metric="other")], "does not apply"), ([], "not run at small")):
         found = evidence([new(1, 90)], analyses={"maps": rows})
         empty = cells_of(found, display)["KL", "J"]
         assert (empty.status, empty.note) == ("not run", note)
@@ -169,7 +177,7 @@ OTHER_SEEDS = [[new(1, 30), *(new(seed, value, variant="b") for seed in (2, 3))]
         (OTHER_SEEDS[0], OVER | {"relative": True}, ("undefined", "undefined: shares no seed with b")),
         (OTHER_SEEDS[1], OVER, ("undefined", "undefined: shares no seed with b")),
         (OVER_NONE, OVER | OWN | SYNONYMS, ("undefined", "undefined: no right answers of b")),
-        ([OVER_NONE[0], OVER_NONE[1] | {"rate": 0.4}], OVER | OWN | SYNONYMS, NOT_RUN),
+        ([OVER_NONE[0], OVER_NONE[1]._replace(rate=0.4)], OVER | OWN | SYNONYMS, NOT_RUN),
     ],
 )
 def test_a_cell_without_a_value_says_why(scores, selection, expected):
@@ -181,7 +189,7 @@ def test_a_cell_without_a_value_says_why(scores, selection, expected):
     ("size", "expected"), [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))]
 )
 def test_a_share_of_common_answers_is_undefined_where_there_are_none(size, expected):
-    rows = [{**new(1, size), "metric": "items", "n": size, "item_set": "common_correct"}]
+    rows = [new(1, size, metric="items", n=size, item_set="common_correct")]
     where = {"item_set": "common_correct", "intervention": "synonyms", "rate": 0.25, "analysis": "sets"}
     cell = shown(evidence([], analyses={"sets": rows}), **where)
     assert (cell.status, cell.note) == expected
@@ -197,7 +205,7 @@ def test_repetitions_of_an_intervention_are_averaged_by_seed():
     found = evidence(rows)
     assert shown(found, intervention="cap").seeds == {1: 15, 2: 25}
     assert shown(found, intervention="cap", pooling="max").seeds == {1: 13, 2: 23}
-    rows += [row | {"layer": 2} for row in rows]
+    rows += [row._replace(layer=2) for row in rows]
     with pytest.raises(UserError, match="two scores of one seed; fix also layer"):
         make_cells("d", table(intervention="cap"), evidence(rows))
 
@@ -217,7 +225,7 @@ def test_a_table_says_which_blocks_its_depths_are():
     columns = [whole.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
     for chosen, alike in ((columns, True), (columns[1:], False)):
         chosen = [Column.model_validate(column.model_dump(exclude_unset=True)) for column in chosen]
-        display = whole.model_copy(update={"columns": chosen})
+        display = changed(whole, columns=chosen)
         cells = make_cells("d", display, found)
         said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
@@ -265,11 +273,11 @@ def test_a_gain_over_runs_that_start_from_other_weights_is_refused():
 @pytest.mark.parametrize("protocol", ["paper", "reduced"])
 def test_a_cell_of_a_whole_analysis_has_no_seeds(protocol):
     rows = [
-        score(task, None, None, None, value, protocol) | {"metric": "m", "unit": "runs"}
+        score(task, None, None, None, value, protocol, metric="m", unit="runs")
         for task, value in (("idm", 4.0), ("sst", 9.0))
     ]
     found = evidence([], analyses={"audit": rows})
-    display = table(analysis="audit", metric="m").model_copy(update={"rows": [Row(row="r", task="idm")]})
+    display = changed(table(analysis="audit", metric="m"), rows=[Row(row="r", task="idm")])
     (cell,) = make_cells("d", display, found)
     assert (cell.status, cell.computed, cell.seeds, cell.difference) == ("computed", 4.0, {}, None)
     said = " ".join(explain_table(display, [cell], {}, "small"))
@@ -277,7 +285,7 @@ def test_a_cell_of_a_whole_analysis_has_no_seeds(protocol):
     assert "Protocol paper" not in said
     # What it looked at without a number does not apply; what it had no runs of is not run.
     for row, note in ((Row(row="r", task="cogs"), "does not apply"), (Row(row="r", subset="s"), "not run at small")):
-        (cell,) = make_cells("d", display.model_copy(update={"rows": [row]}), found)
+        (cell,) = make_cells("d", changed(display, rows=[row]), found)
         assert (cell.status, cell.note) == ("not run", note)
 
 
@@ -286,7 +294,7 @@ def test_a_cell_without_a_readout_means_the_scores_without_one_where_there_are_s
     cells = cells_of(evidence(scores))
     assert cells["New", "J"].seeds == {1: 90}
     column = DISPLAY.columns[0].model_dump(exclude_unset=True) | {"column": "J last", "readout": "last"}
-    display = DISPLAY.model_copy(update={"columns": [Column.model_validate(column)]})
+    display = changed(DISPLAY, columns=[Column.model_validate(column)])
     assert cells_of(evidence(scores), display)["New", "J last"].seeds == {1: 30}
     # Where every score has a readout, the only one is meant.
     cells = cells_of(evidence(scores[1:]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflow_scripts.reporting.tables.trainings import describe_precision
+from workflow_scripts.reporting.tables.trainings import TrainedVariant, describe_precision
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,5 @@ from workflow_scripts.reporting.tables.trainings import describe_precision
     ],
 )
 def test_precision_is_said_and_that_it_differs(precisions, said):
-    assert describe_precision([{"name": name, "precisions": found} for name, found in precisions.items()]) == said
+    trained = [TrainedVariant(name, [1], 10, 100, "paper", frozenset(found)) for name, found in precisions.items()]
+    assert describe_precision(trained) == said

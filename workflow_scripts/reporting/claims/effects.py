@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.analysis_plan import PlannedClaim
+from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation import statistics
 from workflow_scripts.evaluation.statistics import Effect, SuccessRates
@@ -16,6 +16,7 @@ from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN,
 
 EXPLORATORY = "exploratory"
 NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
+NO_VALUE = "no seed has a value in all cells of a side"
 
 
 class NoEffectError(Exception):
@@ -32,7 +33,22 @@ class Side:
     def complete_seeds(self) -> float:
         """Count the seeds that all cells have; unlimited for numbers without seeds."""
         by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
-        return len(set.intersection(*by_cell)) if by_cell else math.inf
+        if not by_cell:
+            return math.inf
+        return len(set.intersection(*by_cell))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the side has no seeds."""
+        return self.cells[0].status == COMPUTED
+
+    @property
+    def number(self) -> float:
+        """The mean of cells without seeds. Raises NoEffectError if one has no logarithm that is needed."""
+        values = [cell.computed for cell in self.cells]
+        if None in values:
+            raise NoEffectError(NO_VALUE)
+        return float(np.mean(values))
 
     @property
     def mean(self) -> float:
@@ -43,11 +59,6 @@ class Side:
         """Return seed -> mean over the cells, for seeds that all cells have."""
         shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
         return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
-
-
-def get_margin(claim: Claim) -> float:
-    """Return the margin that the effect in the claimed direction must exceed."""
-    return -claim.at_least if claim.relation == "no_gain" else claim.at_least
 
 
 @dataclass(frozen=True)
@@ -82,24 +93,30 @@ class Outcome:
         """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
         if self.published is None:
             return ""
-        return "agree" if self.published > get_margin(self.claim) else "contradict"
+        return "agree" if self.published > self.claim.margin else "contradict"
 
 
 def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
     """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
+    pairs = _pair_cells(claim, cells, file)
+    if seeds is not None:
+        pairs = [(_keep_seeds(left, seeds), _keep_seeds(right, seeds)) for left, right in pairs]
+    return Side(tuple(left for left, _ in pairs)), Side(tuple(right for _, right in pairs))
+
+
+def _pair_cells(claim: Claim, cells: dict[str, Cell], file: str) -> list[tuple[Cell, Cell]]:
+    """Return the cells that a claim compares, pair by pair. A number is a cell without seeds."""
     if isinstance(claim.right, int | float):
         (left,) = _find_cells(claim.left, cells, claim, file).values()
-        right = replace(left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
-        found = [[left], [right]]
-    elif isinstance(claim.left, list):
-        keys = (claim.left, claim.right)
-        found = [[cell for key in side for cell in _find_cells(key, cells, claim, file).values()] for side in keys]
-    else:
-        lefts, rights = (_find_cells(side, cells, claim, file) for side in (claim.left, claim.right))
-        found = [[one[name] for name in lefts if name in rights] for one in (lefts, rights)]
-    if seeds is not None:
-        found = [[_keep_seeds(cell, seeds) for cell in side] for side in found]
-    return tuple(Side(tuple(side)) for side in found)
+        number = replace(left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
+        return [(left, number)]
+    if isinstance(claim.left, list):
+        lefts = [cell for key in claim.left for cell in _find_cells(key, cells, claim, file).values()]
+        rights = [cell for key in claim.right for cell in _find_cells(key, cells, claim, file).values()]
+        return list(zip(lefts, rights, strict=True))
+    left_by_name = _find_cells(claim.left, cells, claim, file)
+    right_by_name = _find_cells(claim.right, cells, claim, file)
+    return [(left, right_by_name[name]) for name, left in left_by_name.items() if name in right_by_name]
 
 
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
@@ -108,30 +125,50 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     Raises NoEffectError if paired seeds are missing, or if no value of a side has a logarithm.
     """
     if claim.relation == "falls_with":
-        seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
-        if not seeds:
-            raise NoEffectError("its cells share no seed")
-        left, right = (np.array([[pair[side].seeds[seed] for pair in pairs] for seed in seeds]) for side in (0, 1))
-        return -statistics.measure_association(left, right)
-    if transform := TRANSFORMS.get(claim.measure):
+        return -_measure_trend(pairs)
+    transform = TRANSFORMS.get(claim.measure)
+    if transform is not None:
         pairs = [(_transform_cell(left, transform), _transform_cell(right, transform)) for left, right in pairs]
-    left, right = map(Side, zip(*pairs, strict=True))
-    paired = all(one.weights == other.weights != "" for one, other in pairs)
-    by_seed = [side.average_by_seed() for side in (left, right) if side.cells[0].status != COMPUTED]
-    if not all(by_seed):
-        raise NoEffectError("no seed has a value in all cells of a side")
+    left, right = Side(tuple(left for left, _ in pairs)), Side(tuple(right for _, right in pairs))
     if claim.measure == "superiority":
-        effect: Effect = statistics.measure_superiority(*(list(side.values()) for side in by_seed))
-    elif len(by_seed) == 1:
-        constant_right = right.cells[0].status == COMPUTED
-        constants = right if constant_right else left
-        constant = float(np.mean([cell.computed for cell in constants.cells]))
-        effect = statistics.compare_with_constant(list(by_seed[0].values()), constant, constant_right)
-    elif paired and not by_seed[0].keys() & by_seed[1].keys():
-        raise NoEffectError("its sides start from the same weights and share no seed")
+        effect: Effect = statistics.measure_superiority(_list_values(left), _list_values(right))
+    elif left.is_number:
+        effect = statistics.compare_with_constant(_list_values(right), left.number, constant_right=False)
+    elif right.is_number:
+        effect = statistics.compare_with_constant(_list_values(left), right.number, constant_right=True)
     else:
-        effect = compute_difference(*by_seed, paired)
+        start_alike = all(left_cell.weights == right_cell.weights != "" for left_cell, right_cell in pairs)
+        effect = _compare_sides(left, right, start_alike)
     return effect if claim.relation == "greater" else -effect
+
+
+def _measure_trend(pairs: list[tuple[Cell, Cell]]) -> Effect:
+    """Measure how both sides rise together along the pairs, over the seeds that all cells have."""
+    seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
+    if not seeds:
+        raise NoEffectError("its cells share no seed")
+    left = np.array([[cell.seeds[seed] for cell, _ in pairs] for seed in seeds])
+    right = np.array([[cell.seeds[seed] for _, cell in pairs] for seed in seeds])
+    return statistics.measure_association(left, right)
+
+
+def _compare_sides(left: Side, right: Side, paired: bool) -> Effect:
+    """Return the difference of the means of two sides; `paired` if all their cells start from the same weights."""
+    left_by_seed = left.average_by_seed()
+    right_by_seed = right.average_by_seed()
+    if not left_by_seed or not right_by_seed:
+        raise NoEffectError(NO_VALUE)
+    if paired and not left_by_seed.keys() & right_by_seed.keys():
+        raise NoEffectError("its sides start from the same weights and share no seed")
+    return compute_difference(left_by_seed, right_by_seed, paired)
+
+
+def _list_values(side: Side) -> list[float]:
+    """Return the mean over the cells of each seed."""
+    values = list(side.average_by_seed().values())
+    if not values:
+        raise NoEffectError(NO_VALUE)
+    return values
 
 
 def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
@@ -151,21 +188,27 @@ def find_published_effect(
     """Return the effect of a claim in the paper's numbers, printed or computed; None if they are not printed."""
     if claim.published:
         (cell,) = _find_cells(claim.published, cells, claim, file).values()
-        return cell.published and cell.published.value
-    numbers = [(left.published, right.published) for left, right in pairs]
-    of_seeds = claim.measure in ("success_rate", "superiority")  # papers print means
-    if of_seeds or any(n is None or n.value is None for pair in numbers for n in pair):
+        return cell.published.value if cell.published else None
+    if claim.measure in ("success_rate", "superiority"):  # papers print means
         return None
-    left, right = (np.array([pair[side].value for pair in numbers]) for side in (0, 1))
+    left = _list_published_values([left for left, _ in pairs])
+    right = _list_published_values([right for _, right in pairs])
     if claim.relation == "falls_with":
-        return -float(statistics.compute_kendall_tau(left, right))
-    if transform := TRANSFORMS.get(claim.measure):
-        transformed = [[transform(value) for value in side] for side in (left, right)]
-        if any(value is None for side in transformed for value in side):
+        if None in left or None in right:
             return None
-        left, right = np.array(transformed)
-    effect = float(np.mean(left - right))
+        return -float(statistics.compute_kendall_tau(np.array(left), np.array(right)))
+    transform = TRANSFORMS.get(claim.measure)
+    if transform is not None:
+        left = [None if value is None else transform(value) for value in left]
+        right = [None if value is None else transform(value) for value in right]
+    if None in left or None in right:
+        return None
+    effect = float(np.mean(np.array(left) - np.array(right)))
     return effect if claim.relation == "greater" else 0.0 - effect  # not -0.0
+
+
+def _list_published_values(cells: list[Cell]) -> list[float | None]:
+    return [cell.published.value if cell.published else None for cell in cells]
 
 
 def _take_logarithm(value: float) -> float | None:
@@ -215,29 +258,55 @@ def find_failed_control(outcome: Outcome, planned: PlannedClaim, cells: dict[str
 
     Required cells are judged on the planned seeds, as is `other`, the effect that must have the same sign.
     """
-    entry, seeds = planned.entry, planned.seeds
-    control, claim = entry.control, outcome.claim
-    floor = control.floor if control.floor is not None else claim.floor
+    entry, claim = planned.entry, outcome.claim
+    floor = claim.floor if entry.control.floor is None else entry.control.floor
     # Effects of other measures are not in the units of the sides.
     distance = entry.smallest - entry.margin if claim.measure == "difference" else 0.0
-    if failed := find_failed_floor(outcome, floor, distance, cells):
-        return failed
-    if control.perfect is not None and entry.published:
-        worse = (max if claim.relation == "less" else min)(side.mean for side in outcome.sides)
-        if abs(control.perfect - worse) < entry.published / 2:
-            return f"no room: the worse side has {worse:.1f}, and {control.perfect:g} is the best possible"
-    for required in control.requires:
+    return (
+        find_failed_floor(outcome, floor, distance, cells)
+        or _find_missing_room(outcome, entry)
+        or _find_failed_requirement(planned, cells)
+        or _find_other_sign(outcome, entry.control.same_sign, other)
+    )
+
+
+def _find_missing_room(outcome: Outcome, entry: PrimaryClaim) -> str:
+    """Say that the worse side is so near to the best possible score that the published effect has no room."""
+    perfect = entry.control.perfect
+    if perfect is None or not entry.published:
+        return ""
+    means = [side.mean for side in outcome.sides]
+    worse = max(means) if outcome.claim.relation == "less" else min(means)
+    if abs(perfect - worse) < entry.published / 2:
+        return f"no room: the worse side has {worse:.1f}, and {perfect:g} is the best possible"
+    return ""
+
+
+def _find_failed_requirement(planned: PlannedClaim, cells: dict[str, Cell]) -> str:
+    """Say which required cell is not measured or too low on the planned seeds."""
+    for required in planned.entry.control.requires:
         cell = cells.get(required.cell)
-        if cell is None or (cell.status != COMPUTED and not set(seeds) <= cell.seeds.keys()):
+        if cell is None:
             return f"a control is not measured: {required.cell}"
-        mean = cell.computed if cell.status == COMPUTED else float(np.mean([cell.seeds[seed] for seed in seeds]))
+        if cell.status == COMPUTED:
+            mean = cell.computed
+        elif set(planned.seeds) <= cell.seeds.keys():
+            mean = float(np.mean([cell.seeds[seed] for seed in planned.seeds]))
+        else:
+            return f"a control is not measured: {required.cell}"
         if mean < required.at_least:
             return f"a control fails: {required.cell} is {mean:.1f}, and {required.at_least:g} is needed"
-    if control.same_sign:
-        if other is None or outcome.effect is None:
-            return f"a control is not measured: {control.same_sign}"
-        if (other.value - other.null) * (outcome.effect.value - outcome.effect.null) <= 0:
-            return f"a control fails: {control.same_sign} has the other sign"
+    return ""
+
+
+def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -> str:
+    """Say that the effect of the claim `name` has another sign than the outcome's, or none."""
+    if not name:
+        return ""
+    if other is None or outcome.effect is None:
+        return f"a control is not measured: {name}"
+    if (other.value - other.null) * (outcome.effect.value - outcome.effect.null) <= 0:
+        return f"a control fails: {name} has the other sign"
     return ""
 
 
@@ -255,12 +324,14 @@ def find_failed_floor(outcome: Outcome, floor: float | str | None, distance: flo
             return f"a control is not measured: {floor}"
         name, floor = floor, cell.mean
     errors = outcome.claim.relation == "less"
-    better = (min if errors else max)(outcome.sides, key=lambda side: side.mean)
+    best = min if errors else max
+    better = best(outcome.sides, key=lambda side: side.mean)
     if any(cell.status == COMPUTED for cell in better.cells):
         lowest = floor - better.mean if errors else better.mean - floor
     else:
-        above = statistics.compare_with_constant(list(better.average_by_seed().values()), floor, not errors)
-        lowest, _ = above.compute_interval(outcome.quantile) or (math.inf, math.inf)
+        values = list(better.average_by_seed().values())
+        interval = statistics.compare_with_constant(values, floor, not errors).compute_interval(outcome.quantile)
+        lowest = math.inf if interval is None else interval[0]
     if lowest <= distance:
         return f"a control fails: the better side, {better.mean:.1f}, is not beyond {floor:.1f} ({name})"
     return ""

@@ -5,13 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import format_csv, read_mapping, write_atomically
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
-from workflow_scripts.config.display_schema import Claim, TableDisplay, list_cells
-from workflow_scripts.config.displays import find_paper, select_claimed_displays, select_display_runs
+from workflow_scripts.config.display_schema import TableDisplay, list_cells
+from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.paths import run_folder
-from workflow_scripts.config.requested import list_planned_runs
 from workflow_scripts.config.specs import read_precision
 from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
 from workflow_scripts.reporting.claims.effects import Outcome
@@ -25,18 +23,20 @@ SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
 def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
-    paper, file = find_paper(catalogue, key), f"papers/{key}/claims.yaml"
-    claims = [parse_as(Claim, entry, file, str(i)) for i, entry in enumerate(paper.claims)]
-    displays = list(select_claimed_displays(paper, asked).values())
+    paper = find_paper(catalogue, key)
+    asked = list(asked)
+    displays = list(paper.select_claimed_displays(asked).values())
     runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
     evidence = read_evidence(catalogue, key, scale, runs, displays, results)
     cells: dict[str, Cell] = {}
-    for name, entry in select_claimed_displays(paper).items():
-        table = parse_as(TableDisplay, entry, f"papers/{key}/displays.yaml", name)
-        cells |= {cell.key: cell for cell in make_cells(name, table, evidence)}
+    for name, display in paper.select_claimed_displays().items():
+        if isinstance(display, TableDisplay):
+            cells |= {cell.key: cell for cell in make_cells(name, display, evidence)}
     planned = paper.list_primary_claims(scale)
     departures = find_departures(paper, planned, results)
-    judged = judge_claims(claims, cells, catalogue.scales[scale].verdicts, scale, file, planned, departures)
+    verdicts = catalogue.scales[scale].verdicts
+    file = f"papers/{key}/claims.yaml"
+    judged = judge_claims(paper.claims, cells, verdicts, scale, file, planned, departures)
     plans = [plan for plan in paper.plans.values() if plan.scale == scale]
     return [add_seed_caveat(outcome, plans) for outcome in judged]
 
@@ -48,7 +48,7 @@ def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path
     """
     departures: dict[str, str] = {}
     for planned in primary:
-        for run in list_planned_runs(paper, planned):
+        for run in paper.list_planned_runs(planned):
             if departure := _find_departure(planned.plan, results / run_folder(_find_training(run))):
                 departures[planned.name] = departure
     return departures

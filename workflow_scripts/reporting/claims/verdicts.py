@@ -118,7 +118,7 @@ def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planne
         interval = effect.compute_interval(quantile)
         outcome = replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
-        outcome = replace(outcome, smallest=effects.get_margin(claim) + QUARTER * published)
+        outcome = replace(outcome, smallest=claim.margin + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="generated data")
     # A success rate is meaningful at 0% or 100% too.
@@ -140,7 +140,7 @@ def compute_deciding_p_value(outcome: Outcome) -> float | None:
     that, against the smallest effect of interest if it is below that, and the smaller of the two between them. At most
     one of the two verdicts can be wrong, since the margin is not above the smallest effect of interest.
     """
-    margin, effect = effects.get_margin(outcome.claim), outcome.effect
+    margin, effect = outcome.claim.margin, outcome.effect
     smallest = margin if outcome.smallest is None else outcome.smallest
     if effect.value == margin == smallest:
         return effect.compute_p_value(margin)
@@ -170,7 +170,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     """Return (verdict, reason) from the interval, the margin, the smallest effect of interest, and a q value."""
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
-    margin, (low, high) = effects.get_margin(outcome.claim), outcome.interval
+    margin, (low, high) = outcome.claim.margin, outcome.interval
     # Where the paper prints no effect, the margin is the smallest effect of interest.
     smallest = margin if outcome.smallest is None else outcome.smallest
     discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from workflow_scripts.config.catalogue import Catalogue, Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.paths import evaluation_folder
-from workflow_scripts.config.requested import list_planned_seeds
 
 
 def find_withheld(
@@ -23,7 +23,7 @@ def find_withheld(
         seeds[tuple(variant)].add(seed)
     planned: dict[VariantKey, list[int]] = {}
     for key in sorted(catalogue.papers, key=lambda key: key == paper):  # its own plan last, so that this one counts
-        planned |= list_planned_seeds(catalogue.papers[key], scale)
+        planned |= catalogue.papers[key].list_planned_seeds(scale)
     withheld = {}
     for variant in seeds.keys() & planned.keys():
         expected = planned[variant]

@@ -24,7 +24,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     options: sentences: those to show; highlight: frame a head if its divergence from the first sentence,
     averaged over queries, is larger (nats).
     """
-    entries, options = inputs.display["runs"], inputs.read_options(sentences=[], highlight=0.1)
+    entries, options = inputs.display.runs, inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
     weights, by_head = inputs.read_table("attention"), inputs.read_table("kl_by_head")
     accuracies, divergences = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl")
@@ -41,7 +41,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     figure = make_figure(PAGE, total, layout=None)
     shown, top = [], total
     for entry, seed, table, height, gap in rows:
-        title = entry["panel"]
+        title = entry.panel
         if seed is not None:
             accuracy = select_entry(accuracies, entry, seed)["value"].item()
             divergence = select_entry(divergences, entry, seed)["value"].item()
@@ -62,7 +62,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             size = len(_split_tokens(sentence))
             for place in heads[["head", "layer"]].to_numpy():
                 panel.add_patch(Rectangle((place - 1) * (size + GAP), size, size, **FRAME))
-            shown.append(table[table["sentence"] == sentence].assign(panel=entry["panel"]))
+            shown.append(table[table["sentence"] == sentence].assign(panel=entry.panel))
         top -= gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
     figure.colorbar(ScalarMappable(cmap=COLOURS), cax=bar, orientation="horizontal", label="attention weight")

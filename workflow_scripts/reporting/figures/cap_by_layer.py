@@ -21,12 +21,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     `depth` is the block's index in percent of the last block's. options: poolings, each with a column of panels;
     without any, a panel is the mean over all.
     """
-    entries, poolings = inputs.display["runs"], inputs.read_options(poolings=[])["poolings"]
+    entries, poolings = inputs.display.runs, inputs.read_options(poolings=[])["poolings"]
     table = inputs.select_scores("exact_match", "cap")
     table = table[table["item_set"] == "own_correct"]
     table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
-    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), LOOKS, strict=False))
-    names = list(dict.fromkeys(entry["panel"] for entry in entries))
+    looks = dict(zip(dict.fromkeys(entry.series for entry in entries), LOOKS, strict=False))
+    names = list(dict.fromkeys(entry.panel for entry in entries))
     panels = [(name, pooling) for name in names for pooling in poolings or [None]]
     columns = len(poolings) or min(COLUMNS, len(names))
     rows = math.ceil(len(panels) / columns)
@@ -34,10 +34,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     points = {}
     for name, pooling in panels:
-        mine = [entry for entry in entries if entry["panel"] == name]
+        mine = [entry for entry in entries if entry.panel == name]
         if any(inputs.list_seeds(entry) for entry in mine):
             chosen = table if pooling is None else table[table["pooling"] == pooling]
-            found = pandas.concat([select_entry(chosen, entry).assign(series=entry["series"]) for entry in mine])
+            found = pandas.concat([select_entry(chosen, entry).assign(series=entry.series) for entry in mine])
             # The mean over poolings.
             points[name, pooling] = found.groupby(POINT, as_index=False, sort=False)["value"].mean()
     bottom = find_axis_start(points.values())

@@ -32,7 +32,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     options: label: words to label, the most important first (all of them); columns: panels next to each other; codes:
     join the words of one code by a thin tree.
     """
-    entries, options = inputs.display["runs"], inputs.read_options(label=None, columns=2, codes=True)
+    entries, options = inputs.display.runs, inputs.read_options(label=None, columns=2, codes=True)
     rows = math.ceil(len(entries) / options["columns"])
     figure = style.make_figure(style.PAGE, rows * 2.9 + 0.45)
     axes = figure.subplots(rows, options["columns"], squeeze=False).ravel()
@@ -41,7 +41,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     looks = dict(zip(classes, style.LOOKS, strict=False))
     shown = []
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
-        title = f"({chr(ord('a') + number)}) {entry['panel']}"
+        title = f"({chr(ord('a') + number)}) {entry.panel}"
         seed = inputs.find_median_seed(entry)
         if seed is None:
             panel.set_title(title, loc="left")
@@ -49,7 +49,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             continue
         accuracy = select_entry(accuracies, entry, seed)["value"].item()
         panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left")
-        table = select_entry(words, entry, seed).assign(panel=entry["panel"], accuracy=accuracy)
+        table = select_entry(words, entry, seed).assign(panel=entry.panel, accuracy=accuracy)
         draw_words(panel, table, looks, options["codes"])
         shown.append((panel, table))
     for unused in axes[len(entries) :]:

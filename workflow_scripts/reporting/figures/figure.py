@@ -10,10 +10,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.common.plug_ins import import_function, merge_options
 from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
+from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
-from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence, select_rows
+from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
+from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,14 +34,14 @@ FOOTERS = {
 class Inputs:
     """The inputs of one figure at one scale. `requested` are the runs of its panels that the scale requests."""
 
-    display: dict[str, Any]
+    display: FigureDisplay
     requested: list[Run]
     results: Path
     evidence: Evidence
 
     def read_options(self, **defaults: Any) -> dict[str, Any]:
         """Return the options of the display, over `defaults`. Raises UserError for an unknown one."""
-        return merge_options(self.display.get("options", {}), **defaults)
+        return merge_options(self.display.options, **defaults)
 
     @property
     def scale(self) -> str:
@@ -50,8 +53,7 @@ class Inputs:
         folder = self.results / "analyses" / self.evidence.paper
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
         for variant in self.evidence.withheld:
-            of_variant = dict(zip(RUN_COLUMNS, variant, strict=False))
-            tables = [table.drop(select_entry(table, of_variant).index) for table in tables]
+            tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
         # The columns of an empty table have no type and would turn those of the others into objects.
         return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
 
@@ -62,14 +64,14 @@ class Inputs:
     def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
         """Select a score of the runs on a whole split, with or without an intervention, as columns of scores.csv."""
         wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
-        rows = [row for scores in self.evidence.scores.values() for row in select_rows(scores, wanted)]
+        scores = [score for rows in self.evidence.scores.values() for score in select_scores(rows, wanted)]
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
-        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, *columns])
+        return make_score_table(scores, [*RUN_COLUMNS, *columns])
 
     def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
         """Select a score of the figure's analyses: task, method, variant, seed, value."""
-        rows = [row for scores in self.evidence.analyses.values() for row in scores if row["metric"] == metric]
-        return pandas.DataFrame(rows, columns=[*RUN_COLUMNS, "value"])
+        scores = [score for rows in self.evidence.analyses.values() for score in rows if score.metric == metric]
+        return make_score_table(scores, [*RUN_COLUMNS, "value"])
 
     def read_curves(self, name: str) -> pandas.DataFrame:
         """Read the values called `name` in training.csv: task, method, variant, seed, step, value."""
@@ -80,12 +82,11 @@ class Inputs:
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
-    def list_seeds(self, entry: dict[str, Any]) -> list[int]:
+    def list_seeds(self, entry: Runs) -> list[int]:
         """List the seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
-        name = (entry["task"], entry["method"], entry["variant"])
-        return sorted(run.seed for run in self.requested if run.unseeded == name)
+        return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
 
-    def find_median_seed(self, entry: dict[str, Any]) -> int | None:
+    def find_median_seed(self, entry: Runs) -> int | None:
         """Find the (lowest) seed of an entry of `runs` with the (lower) median test accuracy; None without runs."""
         table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
         if table.empty:
@@ -93,9 +94,10 @@ class Inputs:
         median = table["value"].iloc[(len(table) - 1) // 2]
         return int(table.loc[table["value"] == median, "seed"].iloc[0])
 
-    def describe_seed(self, entry: dict[str, Any]) -> str:
+    def describe_seed(self, entry: Runs) -> str:
         """Format `median seed 22`, or `seed 21` for a single seed."""
-        return f"{'median ' if len(self.list_seeds(entry)) > 1 else ''}seed {self.find_median_seed(entry)}"
+        text = f"seed {self.find_median_seed(entry)}"
+        return f"median {text}" if len(self.list_seeds(entry)) > 1 else text
 
     def get_published(self, cell: str) -> Published:
         """Return a published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
@@ -105,12 +107,21 @@ class Inputs:
         return self.evidence.published[key]
 
 
-def select_entry(table: pandas.DataFrame, entry: dict[str, Any], seed: int | None = None) -> pandas.DataFrame:
+def make_score_table(scores: list[Score], columns: list[str]) -> pandas.DataFrame:
+    """Make a table of some columns of scores.csv."""
+    return pandas.DataFrame(scores, columns=list(Score._fields))[columns]
+
+
+def select_entry(table: pandas.DataFrame, entry: Runs, seed: int | None = None) -> pandas.DataFrame:
     """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
-    wanted = pandas.Series(True, table.index)
-    for name in ("task", "method", "variant"):
-        wanted &= table[name] == entry[name]
-    return table[wanted if seed is None else wanted & (table["seed"] == seed)]
+    rows = select_variant_rows(table, entry.key)
+    return rows if seed is None else rows[rows["seed"] == seed]
+
+
+def select_variant_rows(table: pandas.DataFrame, variant: VariantKey) -> pandas.DataFrame:
+    """Select the rows of `table` that belong to a variant."""
+    task, method, name = variant
+    return table[(table["task"] == task) & (table["method"] == method) & (table["variant"] == name)]
 
 
 def _read(file: Path) -> pandas.DataFrame:
@@ -135,8 +146,8 @@ def draw_figure(
     catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path
 ) -> RenderedFigure:
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
-    display = catalogue.papers[paper].displays[name]
-    draw = import_function(display["module"], "draw", "workflow_scripts.reporting.figures")
+    display = find_figure(catalogue, paper, name)
+    draw = import_function(display.module, "draw", "workflow_scripts.reporting.figures")
     evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
     runs = [run for run in runs if run.unseeded not in evidence.withheld]
 
@@ -144,7 +155,7 @@ def draw_figure(
     from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]
-    protocol = find_worst_protocol("paper", *(row["protocol"] for table in tables for row in table))
+    protocol = find_worst_protocol("paper", *(score.protocol for table in tables for score in table))
     with use_style():
         figure, plotted = draw(Inputs(display, runs, results, evidence))
     text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")

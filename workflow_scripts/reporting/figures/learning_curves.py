@@ -13,13 +13,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     The mean is drawn at steps at which all seeds were validated.
     """
     inputs.read_options()
-    entries, curves, shown = inputs.display["runs"], inputs.read_curves("valid_exact_match"), []
-    panels = list(dict.fromkeys(entry["panel"] for entry in entries))
-    series = list(dict.fromkeys(entry["series"] for entry in entries))
+    entries, curves, shown = inputs.display.runs, inputs.read_curves("valid_exact_match"), []
+    panels = list(dict.fromkeys(entry.panel for entry in entries))
+    series = list(dict.fromkeys(entry.series for entry in entries))
     figure, lines = make_figure(PAGE, 2.4), {}
     for number, (name, axes) in enumerate(zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True)):
         axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
-        mine = [entry for entry in entries if entry["panel"] == name]
+        mine = [entry for entry in entries if entry.panel == name]
         if not any(inputs.list_seeds(entry) for entry in mine):
             mark_not_run(axes, inputs.scale)
             continue
@@ -27,14 +27,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             table = select_entry(curves, entry)
             if table.empty:
                 continue
-            look = LOOKS[series.index(entry["series"])]
-            style = {"color": look.colour, "label": entry["series"]}
+            look = LOOKS[series.index(entry.series)]
+            style = {"color": look.colour, "label": entry.series}
             for _, seed in table.groupby("seed"):
                 axes.plot(seed["step"], seed["value"], linewidth=0.6, alpha=0.5, **style)
             mean = table.pivot(index="step", columns="seed", values="value").mean(axis=1, skipna=False).dropna()
             thick = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, len(mean) // 8)}
-            (lines[entry["series"]],) = axes.plot(mean, **style, **thick)
-            shown.append(table.assign(panel=name, series=entry["series"]))
+            (lines[entry.series],) = axes.plot(mean, **style, **thick)
+            shown.append(table.assign(panel=name, series=entry.series))
         # Each panel has its own range: values below 10% would be invisible on an axis up to 100%.
         top = max([1.0, *(table["value"].max() for table in shown if table["panel"].iloc[0] == name)])
         axes.set(ylim=(-0.03 * top, 1.03 * top), xlabel="updates")

@@ -23,11 +23,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     for word in words:
         printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
-        for entry in inputs.display["runs"]:
+        for entry in inputs.display.runs:
             seed = inputs.find_median_seed(entry)
             found = select_entry(table, entry, seed)
             found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
-            rows.append({"word": word, "model": entry["panel"], "seed": seed, "neighbours": found})
+            rows.append({"word": word, "model": entry.panel, "seed": seed, "neighbours": found})
     for row in rows:
         own, others = of_class.get(row["word"]), row["neighbours"]
         known = [other for other in others if other in of_class and own is not None]

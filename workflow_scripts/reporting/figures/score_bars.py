@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
 
@@ -18,9 +19,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
     A bar is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for its axis, a split.
     """
-    panels, entries = inputs.read_options(panels=[])["panels"], inputs.display["runs"]
-    models = list(dict.fromkeys(entry["panel"] for entry in entries))
-    looks = dict(zip(dict.fromkeys(entry["series"] for entry in entries), style.LOOKS, strict=False))
+    panels, entries = inputs.read_options(panels=[])["panels"], inputs.display.runs
+    models = list(dict.fromkeys(entry.panel for entry in entries))
+    looks = dict(zip(dict.fromkeys(entry.series for entry in entries), style.LOOKS, strict=False))
     figure = style.make_figure(style.PAGE, 1.55 * len(panels) + 0.5)
     grid, rows = figure.subplots(len(panels), 1, squeeze=False)[:, 0], []
     for number, (panel, axes) in enumerate(zip(panels, grid, strict=True)):
@@ -32,7 +33,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(axes, inputs.scale)
             continue
         draw_bars(axes, values, models, looks)
-        run = {entry["panel"] for entry in entries if inputs.list_seeds(entry)}
+        run = {entry.panel for entry in entries if inputs.list_seeds(entry)}
         highest = values["value"].max()
         # Bars of a few percent fill their axis.
         end = 1.25 * highest if 0 < highest < 20 else 105
@@ -45,15 +46,15 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(rows, ignore_index=True)
 
 
-def select_panel_scores(inputs: Inputs, panel: dict, entries: list[dict]) -> pandas.DataFrame:
+def select_panel_scores(inputs: Inputs, panel: dict, entries: list[Runs]) -> pandas.DataFrame:
     """Select one score per entry and seed: model, series, seed, value."""
     scores, shown = inputs.select_scores(panel["metric"], split=panel.get("split", "test")), []
     for entry in entries:
         table = select_entry(scores, entry)
-        if "readout" in entry:
-            table = table[table["readout"] == entry["readout"]]
+        if entry.readout is not None:
+            table = table[table["readout"] == entry.readout]
         means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
-        shown.append(means.assign(panel=entry["panel"], series=entry["series"], metric=panel["metric"]))
+        shown.append(means.assign(panel=entry.panel, series=entry.series, metric=panel["metric"]))
     return pandas.concat(shown, ignore_index=True)
 
 

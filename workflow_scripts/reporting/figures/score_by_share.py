@@ -18,9 +18,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     mean. options: metric, a label for its axis, split.
     """
     options = inputs.read_options(metric="", label="", split="test")
-    values = select_panel_scores(inputs, options, inputs.display["runs"])
-    shares = list(dict.fromkeys(entry["panel"] for entry in inputs.display["runs"]))
-    series = list(dict.fromkeys(entry["series"] for entry in inputs.display["runs"]))
+    values = select_panel_scores(inputs, options, inputs.display.runs)
+    shares = list(dict.fromkeys(entry.panel for entry in inputs.display.runs))
+    series = list(dict.fromkeys(entry.series for entry in inputs.display.runs))
     figure = make_figure(PAGE, 2.4)
     axes = figure.subplots()
     if values.empty:

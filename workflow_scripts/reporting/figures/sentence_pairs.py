@@ -18,7 +18,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     column counts the seeds in which our codes are one sequence, too. options: published: the display whose rows 1, 2,
     ... have the two sentences of a pair. In the plotted data, `published` marks rows without a measurement.
     """
-    display, entries = inputs.read_options(published="")["published"], inputs.display["runs"]
+    display, entries = inputs.read_options(published="")["published"], inputs.display.runs
     table = inputs.read_table("pairs")
     pairs, plotted = {}, []
     for number in dict.fromkeys(key[1] for key in inputs.evidence.published if key[0] == display):
@@ -28,11 +28,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         pairs[number] = sides, f"{by_seed.sum()} of {len(by_seed)}" if len(by_seed) else "–"
         for entry in entries:
             share = select_entry(mine, entry)["agreement"].mean()
-            line = {"pair": number, "first": sides[0], "second": sides[1], "model": entry["panel"], "agreement": share}
+            line = {"pair": number, "first": sides[0], "second": sides[1], "model": entry.panel, "agreement": share}
             plotted.append(line | {"seeds": len(select_entry(mine, entry)), "same_codes": by_seed.sum()})
     shown = pandas.DataFrame(plotted)
     figure, axes = make_text_page(2 * len(pairs))
-    write_sentence_pairs(axes, pairs, shown, [entry["panel"] for entry in entries if inputs.list_seeds(entry)])
+    write_sentence_pairs(axes, pairs, shown, [entry.panel for entry in entries if inputs.list_seeds(entry)])
     return figure, shown.assign(published=shown["agreement"].isna())
 
 

@@ -2,22 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.config.catalogue import Catalogue, VariantKey, parse_run
-from workflow_scripts.config.display_schema import SELECTORS
-from workflow_scripts.config.displays import list_run_cells
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
+from workflow_scripts.config.display_schema import TableDisplay, VariantKey
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published import read_published
-from workflow_scripts.evaluation.scores import read_scores
-from workflow_scripts.reporting.evidence.evidence import select_rows
+from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
 from workflow_scripts.tasks.checkpoints import read_run
 
-PublishedCells = dict[VariantKey, list[tuple[dict[str, Any], str, str]]]
 COLUMNS = ("split", "subset", "metric", "readout")
 INPUTS = {  # of `predict`, by kind of task
     "seq2seq": '["a sentence, as tokens with spaces between"])',
@@ -25,103 +23,180 @@ INPUTS = {  # of `predict`, by kind of task
     "sentence_prediction": '["a sentence"])  # of pairs: [("first", "second")]',
     "question_answering": '[("a question", "a paragraph")])',
 }
-
-
-def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
-    """Return what the papers print of each variant: the cell's selection of scores, the number, and where it is."""
-    found: PublishedCells = defaultdict(list)
-    for key, paper in catalogue.papers.items():
-        numbers = read_published(catalogue.root / "papers" / key / "published.csv")
-        for name, display in paper.displays.items():
-            for variant, cell in list_run_cells(display):
-                number = numbers.get((name, cell["row"], cell["column"], cell["metric"]))
-                if number and "over" not in cell:
-                    selection = {name: cell[name] for name in ("metric", *SELECTORS) if name in cell}
-                    where = f"{key}: {display['source']}, {cell['row']}, {cell['column']}"
-                    found[variant].append((selection, number.printed, where))
-    return found
-
-
-def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Path, name: str) -> str:
-    """Return the Markdown for a run of `results`, the folder of its scale. Raises UserError if a file is missing."""
-    run, folder = parse_run(catalogue, name), results / run_folder(name)
-    manifest, record = read_run(folder), read_mapping(folder / "record.json", "commit", "dirty")
-    spec, scale, method = manifest["spec"], manifest["scale"], catalogue.methods[run.method]
-    asked = [
-        f"- {paper.experiments.title} ({paper.experiments.citation})"
-        for paper in catalogue.papers.values()
-        if any(run.unseeded in one.list_variants() for one in paper.experiments.list_at(scale))
-    ]
-    decided = [f"- {paper}: `{planned.name}`" for paper, planned in list_decided_claims(catalogue, run, scale)]
-    predict = f"\ncheckpoint.predict(model, {INPUTS[spec['kind']]}" if spec["kind"] in INPUTS else ""
-    causal = spec["kind"] in ("prompt", "language_modelling")
-    also = "`AutoModelForCausalLM` of transformers reads the folder, too.\n" * causal
-    if spec["kind"] == "prompt":
-        also += f"A prompt is `{spec['model'].get('template')}`, and the next token is the answer.\n"
-    code = f"`{record['commit']}`{', which was changed' * bool(record['dirty'])}" if record["commit"] else "unknown"
-    return f"""---
-library_name: {"transformers" if causal else "recompose"}
+CAUSAL = ("prompt", "language_modelling")  # kinds of tasks of causal language models
+CARD = """---
+library_name: {library}
 license: other
-tags: [recompose, {run.method}]
+tags: [recompose, {method}]
 ---
 
-# {method.title}, {method.variants[run.variant].title}: {catalogue.tasks[run.task].title}
+# {title}
 
-The run `{name}` of Recompose at scale `{scale}` ({catalogue.scales[scale].title}), one seed, trained for tables of
+The run `{name}` of Recompose at scale `{scale}` ({scale_title}), one seed, trained for tables of
 
-{chr(10).join(asked) or "- no paper any more"}
+{papers}
 
 Primary claims that are judged on this run, among others:
 
-{chr(10).join(decided) or "- none"}
+{claims}
 
 ```python
 from workflow_scripts.results import read_checkpoint
 
 checkpoint = read_checkpoint("FOLDER")  # this folder
-model = checkpoint.load_model(){predict}
+{calls}
 ```
 
-{also}
+{hints}
 ## Scores
 
-Protocol `{manifest["protocol"]}`. Published numbers are those that tables show next to such runs: of the papers' own
+Protocol `{protocol}`. Published numbers are those that tables show next to such runs: of the papers' own
 models and data, over the papers' seeds.
 
-{format_card_scores(read_scores(results / evaluation_folder(name) / "scores.csv"), published.get(run.unseeded, []))}
+{scores}
 
 ## Training
 
     ./reproduce results/{scale}/runs/{name}/run.json
 
-Commit {code}; {manifest["parameters"]:,} parameters, {manifest["steps"]:,} steps.
-Weights of step {manifest["best_step"]:,}, sha256 `{manifest["files"]["checkpoint/model.safetensors"]}`.
+Commit {commit}; {parameters:,} parameters, {steps:,} steps.
+Weights of step {best_step:,}, sha256 `{weights}`.
 
 ## Data and their licences
 
-{chr(10).join(dict.fromkeys(list_origins(results, spec)))}
+{origins}
 """
 
 
-def format_card_scores(rows: list[dict[str, Any]], published: list[tuple[dict[str, Any], str, str]]) -> str:
+@dataclass(frozen=True)
+class PublishedCell:
+    """A number that a paper prints of a variant: its text, where it is, and the columns of the scores that it is of."""
+
+    printed: str
+    where: str
+    selection: dict[str, Any]
+
+
+PublishedCells = dict[VariantKey, list[PublishedCell]]
+
+
+def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
+    """Return the numbers that the papers print of each variant."""
+    cells: PublishedCells = defaultdict(list)
+    for key, paper in catalogue.papers.items():
+        numbers = read_published(catalogue.root / "papers" / key / "published.csv")
+        for name, display in paper.displays.items():
+            if not isinstance(display, TableDisplay):
+                continue
+            for variant, cell in display.list_run_cells():
+                number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
+                if number and cell.over is None:
+                    where = f"{key}: {display.source}, {cell.row}, {cell.column}"
+                    selection = {"metric": cell.metric} | cell.selectors
+                    cells[variant].append(PublishedCell(number.printed, where, selection))
+    return cells
+
+
+def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Path, name: str) -> str:
+    """Return the Markdown for a run of `results`, the folder of its scale. Raises UserError if a file is missing."""
+    run = parse_run(catalogue, name)
+    folder = results / run_folder(name)
+    manifest = read_run(folder)
+    record = read_mapping(folder / "record.json", "commit", "dirty")
+    spec = manifest["spec"]
+    scale = manifest["scale"]
+    method = catalogue.methods[run.method]
+    scores = load_scores(results / evaluation_folder(name) / "scores.csv")
+    origins = dict.fromkeys(list_origins(results, spec))
+    return CARD.format(
+        library="transformers" if spec["kind"] in CAUSAL else "recompose",
+        method=run.method,
+        title=f"{method.title}, {method.variants[run.variant].title}: {catalogue.tasks[run.task].title}",
+        name=name,
+        scale=scale,
+        scale_title=catalogue.scales[scale].title,
+        papers="\n".join(list_papers(catalogue, run, scale)) or "- no paper any more",
+        claims="\n".join(list_claims(catalogue, run, scale)) or "- none",
+        calls=format_calls(spec["kind"]),
+        hints=format_hints(spec),
+        protocol=manifest["protocol"],
+        scores=format_card_scores(scores, published.get(run.unseeded, [])),
+        commit=format_commit(record),
+        parameters=manifest["parameters"],
+        steps=manifest["steps"],
+        best_step=manifest["best_step"],
+        weights=manifest["files"]["checkpoint/model.safetensors"],
+        origins="\n".join(origins),
+    )
+
+
+def list_papers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
+    """Yield a line for each paper that asks for the run."""
+    for paper in catalogue.papers.values():
+        if any(run.unseeded in experiment.list_variants() for experiment in paper.experiments.list_at(scale)):
+            yield f"- {paper.experiments.title} ({paper.experiments.citation})"
+
+
+def list_claims(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
+    """Yield a line for each primary claim that is judged on the run."""
+    for paper, planned in list_decided_claims(catalogue, run, scale):
+        yield f"- {paper}: `{planned.name}`"
+
+
+def format_calls(kind: str) -> str:
+    """Format the calls that load the model and predict with it."""
+    calls = "model = checkpoint.load_model()"
+    if kind in INPUTS:
+        calls += f"\ncheckpoint.predict(model, {INPUTS[kind]}"
+    return calls
+
+
+def format_hints(spec: dict[str, Any]) -> str:
+    """Format what else reads the checkpoint of a causal language model, and what its prompts are."""
+    hints = ""
+    if spec["kind"] in CAUSAL:
+        hints += "`AutoModelForCausalLM` of transformers reads the folder, too.\n"
+    if spec["kind"] == "prompt":
+        hints += f"A prompt is `{spec['model'].get('template')}`, and the next token is the answer.\n"
+    return hints
+
+
+def format_commit(record: dict[str, Any]) -> str:
+    """Format the commit that trained a run, and whether its files were changed."""
+    if not record["commit"]:
+        return "unknown"
+    commit = f"`{record['commit']}`"
+    return f"{commit}, which was changed" if record["dirty"] else commit
+
+
+def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> str:
     """Format the scores of whole splits, and those that a paper prints, as a table with the published numbers."""
+    numbers: dict[Score, dict[str, None]] = {score: {} for score in scores}
+    for cell in published:
+        for score in select_scores(scores, cell.selection):
+            numbers[score][f"{cell.printed} ({cell.where})"] = None
     lines = [f"| {' | '.join(COLUMNS)} | this run | published |", "|---" * (len(COLUMNS) + 2) + "|"]
-    chosen = [(select_rows(rows, selection), f"{printed} ({where})") for selection, printed, where in published]
-    for row in rows:
-        numbers = dict.fromkeys(text for found, text in chosen if any(row is one for one in found))
-        if numbers or row["subset"] in (None, "all"):
-            cells = [*(row[name] or "" for name in COLUMNS), f"{row['value']:.2f} {row['unit']}", "; ".join(numbers)]
-            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    for score in scores:
+        if not numbers[score] and score.subset not in (None, "all"):
+            continue
+        names = [getattr(score, column) or "" for column in COLUMNS]
+        cells = [*names, f"{score.value:.2f} {score.unit}", "; ".join(numbers[score])]
+        escaped = [cell.replace("|", "\\|") for cell in cells]
+        lines.append(f"| {' | '.join(escaped)} |")
     return "\n".join(lines)
 
 
 def list_origins(results: Path, spec: dict[str, Any]) -> Iterator[str]:
     """Yield a line for each source of a run's data and of the weights that it starts from, with the licence."""
-    notes = read_mapping(results / data_folder(spec["task"]) / "dataset.json", "notes")["notes"]
+    task = spec["task"]
+    notes = read_mapping(results / data_folder(task) / "dataset.json", "notes")["notes"]
     sources = select_sources(spec["data"].get("sources", []), load_sources())
-    for dataset in dict.fromkeys((source.name.split("/")[0], source.licence, source.citation) for source in sources):
-        yield f"- {spec['task']}: {dataset[0]} ({dataset[2]}), licence: {dataset[1]}"
-    yield f"- {spec['task']}: {'; '.join(notes if sources else ['no source files', *notes])}"
+    datasets = dict.fromkeys((source.name.split("/")[0], source.citation, source.licence) for source in sources)
+    for dataset, citation, licence in datasets:
+        yield f"- {task}: {dataset} ({citation}), licence: {licence}"
+    if not sources:
+        notes = ["no source files", *notes]
+    yield f"- {task}: {'; '.join(notes)}"
     init = spec["init"] or {}
     if "hub" in init:
         licence = load_repositories()[init["hub"]].licence

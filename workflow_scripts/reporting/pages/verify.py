@@ -10,8 +10,8 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.config import paths
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import list_display_analyses
-from workflow_scripts.config.displays import select_display_runs, select_intervened_runs, select_shown_displays
+from workflow_scripts.config.display_schema import FigureDisplay
+from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
@@ -90,10 +90,11 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
             yield from (f"{paths.candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
             folder = paths.intervention_folder(run)
             yield from (f"{folder}/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
-        for name, display in select_shown_displays(catalogue.papers[paper], asked).items():
-            kind = display["kind"]
-            yield from (paths.display_file(kind, paper, name, ending) for ending in ENDINGS[kind])
-            for folder in (paths.analysis_folder(paper, analysis) for analysis in list_display_analyses(display)):
+        for name, display in catalogue.papers[paper].select_shown_displays(asked).items():
+            for ending in ENDINGS[display.kind]:
+                yield paths.display_file(display.kind, paper, name, ending)
+            for analysis in display.list_analyses():
+                folder = paths.analysis_folder(paper, analysis)
                 yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
 
 
@@ -125,9 +126,9 @@ def find_display_faults(
 ) -> tuple[Counter[str], list[str]]:
     """Remake tables and figures; return the numbers of cells and figures, and where a file differs."""
     counts, faults = Counter(), []
-    for name, entry in select_shown_displays(catalogue.papers[paper], runs).items():
-        shown = select_display_runs(entry, runs)
-        if entry["kind"] == "figure":
+    for name, display in catalogue.papers[paper].select_shown_displays(runs).items():
+        shown = select_display_runs(display, runs)
+        if isinstance(display, FigureDisplay):
             counts["figures"] += 1
             drawn = draw_figure(catalogue, paper, name, scale, shown, results)
             faults += find_text_faults(results / paths.display_file("figure", paper, name), drawn.csv)

@@ -8,6 +8,15 @@ from html import escape
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
 from workflow_scripts.reporting.tables.layout import format_effect
 
+ROUNDING = 1e-9  # a tick that misses an end by less is at the end
+# Layout of the drawing of an effect, in pixels from its top.
+EFFECT_TOP, EFFECT_BOTTOM, EFFECT_BOTTOM_WITHOUT_OURS = 20, 68, 48
+PAPER_LINE, OUR_LINE = 34, 55
+# Learning curves: their left end, height of a panel, and distance of a panel's top from the next one's.
+CURVE_LEFT, PANEL_HEIGHT, PANEL_STEP = 60, 130, 146
+SEED_LINE = 48  # distance of the lines of a drawing by seed
+SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -21,7 +30,8 @@ class Axis:
     def place(self, value: float) -> float:
         """Return the pixel of a value."""
         share = (value - self.low) / (self.high - self.low)
-        return round(self.left + min(max(share, 0), 1) * (self.right - self.left), 1)
+        share = min(max(share, 0), 1)
+        return round(self.left + share * (self.right - self.left), 1)
 
     def has(self, value: float) -> bool:
         """Whether the value is between the ends."""
@@ -29,20 +39,27 @@ class Axis:
 
     def choose_ticks(self, count: int = 6) -> list[float]:
         """Choose round values, about `count`."""
-        raw = (self.high - self.low) / count
-        size = 10 ** math.floor(math.log10(raw))
-        step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw * (1 - 1e-9))
-        first = math.ceil(self.low / step - 1e-9)
-        return [round(i * step, 10) + 0.0 for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        least_step = (self.high - self.low) / count
+        power = 10 ** math.floor(math.log10(least_step))
+        steps = [power * factor for factor in (1, 2, 5, 10)]
+        step = next(step for step in steps if step >= least_step * (1 - ROUNDING))
+        first = math.ceil(self.low / step - ROUNDING)
+        last = math.floor(self.high / step + ROUNDING)
+        return [round(number * step, 10) + 0.0 for number in range(first, last + 1)]
 
 
 def make_axis(values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True) -> Axis:
     """Make an axis over `values` with room at its ends, and over 0 unless not `zero`; `cut` off a share of extremes."""
-    known = sorted([value for value in values if value is not None] + [0.0] * zero)
-    dropped = int(cut * len(known))
-    low, high = known[dropped], known[-1 - dropped]
+    numbers = [value for value in values if value is not None]
     if zero:
-        low, high = min(low, 0.0), max(high, 0.0)
+        numbers.append(0.0)
+    numbers.sort()
+    dropped = int(cut * len(numbers))
+    low = numbers[dropped]
+    high = numbers[-1 - dropped]
+    if zero:
+        low = min(low, 0.0)
+        high = max(high, 0.0)
     room = 0.08 * (high - low) or 1.0
     return Axis(low - room, high + room, left, right)
 
@@ -54,7 +71,8 @@ def format_tick(value: float) -> str:
 
 def draw_text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
     """Draw a line of text."""
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}"{anchor and f" text-anchor={anchor!r}"}>{escape(text)}</text>'
+    aligned = f" text-anchor={anchor!r}" if anchor else ""
+    return f'<text x="{x:g}" y="{y:g}" class="{kind}"{aligned}>{escape(text)}</text>'
 
 
 def draw_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
@@ -67,6 +85,11 @@ def draw_diamond(x: float, y: float, size: float = 6) -> str:
     return f'<path d="M{x:g} {y - size:g}l{size} {size} {-size} {size} {-size} {-size}z" class="published"/>'
 
 
+def draw_circle(x: float, y: float, size: float, kind: str) -> str:
+    """Draw a dot or a ring."""
+    return f'<circle cx="{x:g}" cy="{y:g}" r="{size:g}" class="{kind}"/>'
+
+
 def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool = True) -> str:
     """Draw grid lines with numbers below them. The line of 0 is darker if `zero`."""
     parts = []
@@ -74,7 +97,9 @@ def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool
         x = axis.place(tick)
         parts.append(draw_line(x, top, x, bottom, "zero" if zero and tick == 0 else "grid"))
         parts.append(draw_text(x, bottom + 14, format_tick(tick), "tick", "middle"))
-    return "".join(parts) + (draw_text(axis.right, bottom + 29, unit, "tick", "end") if unit else "")
+    if unit:
+        parts.append(draw_text(axis.right, bottom + 29, unit, "tick", "end"))
+    return "".join(parts)
 
 
 def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -> str:
@@ -82,12 +107,18 @@ def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -
     parts = []
     if claim.low is not None and claim.high is not None:
         parts.append(draw_line(axis.place(claim.low), y, axis.place(claim.high), y, f"bar {claim.kind}"))
-        for x in (axis.place(end) for end in (claim.low, claim.high) if axis.has(end)):
-            parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
-    dot = f'<circle cx="{axis.place(claim.effect or 0):g}" cy="{y:g}" r="{size:g}" class="dot {claim.kind}"/>'
-    parts += [dot] if axis.has(claim.effect or 0) else []
-    beyond = (end for end in (claim.low, claim.effect, claim.high) if end is not None and not axis.has(end))
-    return "".join(parts) + "".join(dict.fromkeys(draw_arrow(axis, y, end, f"dot {claim.kind}") for end in beyond))
+        for end in (claim.low, claim.high):
+            if axis.has(end):
+                x = axis.place(end)
+                parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
+    effect = claim.effect or 0
+    if axis.has(effect):
+        parts.append(draw_circle(axis.place(effect), y, size, f"dot {claim.kind}"))
+    arrows: dict[str, None] = {}
+    for value in (claim.low, claim.effect, claim.high):
+        if value is not None and not axis.has(value):
+            arrows[draw_arrow(axis, y, value, f"dot {claim.kind}")] = None
+    return "".join([*parts, *arrows])
 
 
 def draw_arrow(axis: Axis, y: float, value: float, kind: str) -> str:
@@ -98,12 +129,16 @@ def draw_arrow(axis: Axis, y: float, value: float, kind: str) -> str:
 
 def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
     """Draw a ring for each planned seed, filled if it is run, and the number in words."""
-    done, planned = int(claim.row["n_seeds"] or 0), int(claim.row["n_planned"] or 0)
-    rings = "".join(
-        f'<circle cx="{x + 5 + 13 * i:g}" cy="{y:g}" r="4" class="ring{" done" * (i < done)}"/>' for i in range(planned)
-    )
-    text = f"{done} of {planned} planned seeds" if planned else "no effect of ours"
-    return rings + draw_text(x + 13 * planned + 6 * (planned > 0), y + 4, text, "tick")
+    done = int(claim.row["n_seeds"] or 0)
+    planned = int(claim.row["n_planned"] or 0)
+    if not planned:
+        return draw_text(x, y + 4, "no effect of ours", "tick")
+    parts = []
+    for number in range(planned):
+        kind = "ring done" if number < done else "ring"
+        parts.append(draw_circle(x + 5 + 13 * number, y, 4, kind))
+    parts.append(draw_text(x + 13 * planned + 6, y + 4, f"{done} of {planned} planned seeds", "tick"))
+    return "".join(parts)
 
 
 def make_svg(width: float, height: float, body: str, title: str) -> str:
@@ -117,101 +152,143 @@ def make_svg(width: float, height: float, body: str, title: str) -> str:
 def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str:
     """Draw the paper's effect above ours on one axis with the margin and the smallest effect of interest.
 
-    Without an effect of ours, the planned seeds are below the axis.
+    Without an effect of ours, the planned seeds are below the axis. `gutter`: room for names at the left; 0 for none.
     """
     values = [claim.effect, claim.low, claim.high, claim.margin, claim.smallest, claim.published]
-    axis, top, bottom = make_axis(values, gutter + 12, width - 12), 20, 68 if claim.effect is not None else 48
-    edge, small = axis.place(claim.margin), axis.place(claim.smallest or 0)
+    axis = make_axis(values, gutter + 12, width - 12)
+    bottom = EFFECT_BOTTOM_WITHOUT_OURS if claim.effect is None else EFFECT_BOTTOM
+    body = draw_bounds(axis, claim, bottom)
+    if claim.published is None:
+        body += draw_text(axis.left, 14, "the paper prints no such effect", "tick")
+    else:
+        body += draw_diamond(axis.place(claim.published), PAPER_LINE)
+        if gutter:
+            body += draw_text(0, PAPER_LINE + 4, "paper", "label")
+    if claim.effect is None:
+        body += draw_progress(axis.left, bottom + 26, claim)
+    else:
+        body += draw_interval(axis, OUR_LINE, claim, 6)
+        if gutter:
+            body += draw_text(0, OUR_LINE + 4, "ours", "label")
+    return make_svg(width, bottom + 34, body, f"{claim.row['statement']}: {describe_numbers(claim)}")
+
+
+def draw_bounds(axis: Axis, claim: MeasuredClaim, bottom: float) -> str:
+    """Draw the axis of an effect, what is claimed as an area, and the bounds of the verdicts as lines."""
+    top = EFFECT_TOP
+    edge = axis.place(claim.margin)
     body = f'<rect x="{edge:g}" y="{top}" width="{axis.right - edge:.1f}" height="{bottom - top}" class="claimed"/>'
-    body += draw_frame(axis, top, bottom, claim.row["unit"]) + draw_text(axis.right, 14, "as claimed →", "tick", "end")
+    body += draw_frame(axis, top, bottom, claim.row["unit"])
+    body += draw_text(axis.right, 14, "as claimed →", "tick", "end")
     body += draw_line(edge, top - 4, edge, bottom, "margin")
     if claim.smallest is not None and claim.smallest != claim.margin:
-        body += draw_line(small, top - 4, small, bottom, "smallest")
-    if claim.published is not None:
-        body += draw_diamond(axis.place(claim.published), 34) + (draw_text(0, 38, "paper", "label") if gutter else "")
-    else:
-        body += draw_text(axis.left, 14, "the paper prints no such effect", "tick")
-    if claim.effect is not None:
-        body += draw_interval(axis, 55, claim, 6) + (draw_text(0, 59, "ours", "label") if gutter else "")
-    else:
-        body += draw_progress(axis.left, bottom + 26, claim)
-    return make_svg(width, bottom + 34, body, f"{claim.row['statement']}: {describe_numbers(claim)}")
+        x = axis.place(claim.smallest)
+        body += draw_line(x, top - 4, x, bottom, "smallest")
+    return body
 
 
 def describe_numbers(claim: MeasuredClaim) -> str:
     """Describe a drawing in words."""
-    published = "" if claim.published is None else f"paper {format_tick(claim.published)} {claim.row['unit']}; "
-    ours = format_effect(claim.row) or (f"{claim.seeds} planned seeds" if claim.row["n_planned"] else "not measured")
-    return f"{published}ours {ours}; {claim.row['verdict']}"
+    ours = format_effect(claim.row)
+    if not ours:
+        ours = f"{claim.seeds} planned seeds" if claim.row["n_planned"] else "not measured"
+    text = f"ours {ours}; {claim.row['verdict']}"
+    if claim.published is None:
+        return text
+    return f"paper {format_tick(claim.published)} {claim.row['unit']}; {text}"
 
 
 def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond; empty without numbers."""
-    shown = [cell for cell in cells if cell.values or cell.published is not None]
-    values = [value for cell in shown for value in (*cell.values.values(), cell.published)]
-    if not shown:
+    cells = [cell for cell in cells if cell.values or cell.published is not None]
+    if not cells:
         return ""
-    axis, body = make_axis(values, 12, width - 12, zero=False), ""
-    for number, cell in enumerate(shown):
-        y = 34 + 48 * number
-        body += draw_text(12, y - 14, cell.label, "label haloed")
-        body += draw_line(12, y, width - 12, y, "grid")
-        if cell.mean is not None:
-            x = axis.place(cell.mean)
-            body += draw_line(x, y - 10, x, y + 10, f"mean {cell.side}")
-        placed: list[float] = []
-        for seed, value in cell.values.items():
-            x = axis.place(value)
-            # Dots that would cover each other go up and down in turn.
-            near = sum(abs(x - other) < 9 for other in placed)
-            placed.append(x)
-            at = y + (near + 1) // 2 * 6 * (-1 if near % 2 else 1)
-            name = f"seed {seed}" if seed else "without seeds"
-            dot = f'<circle cx="{x:g}" cy="{at:g}" r="4.5" class="seed {cell.side}">'
-            body += f"{dot}<title>{name}: {value:g}</title></circle>"
-        if cell.published is not None:
-            body += draw_diamond(axis.place(cell.published), y)
-    bottom = 48 * len(shown) + 6
-    return make_svg(width, bottom + 20, draw_frame(axis, 8, bottom, zero=False) + body, "values by seed")
+    values = [value for cell in cells for value in (*cell.values.values(), cell.published)]
+    axis = make_axis(values, 12, width - 12, zero=False)
+    bottom = SEED_LINE * len(cells) + 6
+    body = draw_frame(axis, 8, bottom, zero=False)
+    for number, cell in enumerate(cells):
+        body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
+    return make_svg(width, bottom + 20, body, "values by seed")
+
+
+def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str:
+    """Draw the line of one cell in a drawing by seed."""
+    body = draw_text(12, y - 14, cell.label, "label haloed")
+    body += draw_line(12, y, width - 12, y, "grid")
+    if cell.mean is not None:
+        x = axis.place(cell.mean)
+        body += draw_line(x, y - 10, x, y + 10, f"mean {cell.side}")
+    placed: list[float] = []
+    for seed, value in cell.values.items():
+        x = axis.place(value)
+        # Dots that would cover each other go up and down in turn.
+        near = sum(abs(x - other) < SEED_SPACE for other in placed)
+        placed.append(x)
+        away = (near + 1) // 2 * 6
+        dot_y = y + (-away if near % 2 else away)
+        name = f"seed {seed}" if seed else "without seeds"
+        body += f'<circle cx="{x:g}" cy="{dot_y:g}" r="4.5" class="seed {cell.side}">'
+        body += f"<title>{name}: {value:g}</title></circle>"
+    if cell.published is not None:
+        body += draw_diamond(axis.place(cell.published), y)
+    return body
 
 
 def draw_curves(curves: Curves, width: int = 760) -> str:
     """Draw the learning curves of a claim's runs, a panel for each logged value, a colour for each variant."""
-    variants = list(dict.fromkeys(run.rpartition("/")[0] for runs in curves.values() for run in runs))
-    body, top = "", 8
+    variants = list(dict.fromkeys(name_curve_variant(run) for runs in curves.values() for run in runs))
+    body = ""
+    top = 8
     for number, variant in enumerate(variants):
-        body += draw_line(60, top + 8, 84, top + 8, f"curve series-{number % 4}")
-        body += draw_text(92, top + 12, variant, "label")
+        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, f"curve series-{number % 4}")
+        body += draw_text(CURVE_LEFT + 32, top + 12, variant, "label")
         top += 20
     for name, runs in curves.items():
-        steps = make_axis([step for points in runs.values() for step, _ in points], 60, width - 12)
-        values = [value for points in runs.values() for _, value in points]
         top += 40
-        height = make_axis(values, top + 130, top, zero=False)
-        body += draw_text(4, top - 12, name.replace("_", " "), "label strong") + draw_frame(steps, top, top + 130)
-        for tick in height.choose_ticks(4):
-            body += draw_text(52, height.place(tick) + 4, format_tick(tick), "tick", "end")
-        for run, points in runs.items():
-            line = " ".join(f"{steps.place(step):g},{height.place(value):g}" for step, value in points)
-            series = variants.index(run.rpartition("/")[0]) % 4
-            body += f'<polyline points="{line}" class="curve series-{series}"><title>{escape(run)}</title></polyline>'
-        top += 146
-    return make_svg(width, top + 18, body + draw_text(width - 12, top + 12, "step", "tick", "end"), "learning curves")
+        body += draw_curve_panel(name, runs, variants, top, width)
+        top += PANEL_STEP
+    body += draw_text(width - 12, top + 12, "step", "tick", "end")
+    return make_svg(width, top + 18, body, "learning curves")
+
+
+def name_curve_variant(run: str) -> str:
+    """Return the name of a run without its seed."""
+    return run.rpartition("/")[0]
+
+
+def draw_curve_panel(
+    name: str, runs: dict[str, list[tuple[int, float]]], variants: list[str], top: float, width: int
+) -> str:
+    """Draw the curves of one logged value."""
+    bottom = top + PANEL_HEIGHT
+    steps = make_axis([step for points in runs.values() for step, _ in points], CURVE_LEFT, width - 12)
+    values = [value for points in runs.values() for _, value in points]
+    height = make_axis(values, bottom, top, zero=False)
+    body = draw_text(4, top - 12, name.replace("_", " "), "label strong")
+    body += draw_frame(steps, top, bottom)
+    for tick in height.choose_ticks(4):
+        body += draw_text(CURVE_LEFT - 8, height.place(tick) + 4, format_tick(tick), "tick", "end")
+    for run, points in runs.items():
+        line = " ".join(f"{steps.place(step):g},{height.place(value):g}" for step, value in points)
+        series = variants.index(name_curve_variant(run)) % 4
+        body += f'<polyline points="{line}" class="curve series-{series}"><title>{escape(run)}</title></polyline>'
+    return body
 
 
 def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
     """Draw the effect of a row of a table of claims; empty without numbers."""
     if claim.effect is None and claim.published is None:
         return ""
-    zero, mark = axis.place(0), axis.place(claim.margin)
-    body = draw_line(zero, 1, zero, 17, "grid") + draw_line(mark, 2, mark, 16, "margin")
+    zero = axis.place(0)
+    margin = axis.place(claim.margin)
+    body = draw_line(zero, 1, zero, 17, "grid")
+    body += draw_line(margin, 2, margin, 16, "margin")
     if claim.published is not None:
-        held = axis.has(claim.published)
-        body += (
-            draw_diamond(axis.place(claim.published), 9, 4)
-            if held
-            else draw_arrow(axis, 9, claim.published, "published")
-        )
+        if axis.has(claim.published):
+            body += draw_diamond(axis.place(claim.published), 9, 4)
+        else:
+            body += draw_arrow(axis, 9, claim.published, "published")
     if claim.effect is not None:
         body += draw_interval(axis, 9, claim, 3.5)
     return make_svg(150, 18, body, describe_numbers(claim))

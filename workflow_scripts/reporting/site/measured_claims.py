@@ -13,7 +13,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_csv, read_json
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_schema import list_cell_variants, list_table_cells
+from workflow_scripts.config.display_schema import TableDisplay, VariantKey
 from workflow_scripts.reporting.claims.claim_table import read_claim_table
 from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
 from workflow_scripts.reporting.tables.layout import read_margin
@@ -130,7 +130,7 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
     if row["role"] == PRIMARY:
         planned = next((one for one in paper.list_primary_claims() if one.name == row["claim"]), None)
     cells = _make_cells(row, sides[row["paper"], row["claim"]])
-    seeds: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+    seeds: dict[VariantKey, set[int]] = defaultdict(set)
     for cell in cells:
         # Trainings of other seeds than the planned ones do not belong to a primary claim.
         chosen = planned.seeds if planned else [int(seed) for seed in cell.values if seed]
@@ -178,12 +178,19 @@ def _shorten_keys(keys: list[str]) -> dict[str, str]:
     return {key: ", ".join(part[i] for i in differing or (1, 2)) for key, part in parts.items()}
 
 
-def _list_variants(paper: Paper, key: str) -> list[tuple[str, str, str]]:
-    """List the (task, method, variant) whose runs a cell reads."""
+def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
+    """List the variants whose runs a cell reads, and those that trained their weights."""
     name, row, column, _ = key.split("/")
-    cells = list_table_cells(paper.displays.get(name, {}))
-    mine = (cell for cell in cells if (cell["row"], cell["column"]) == (row, column))
-    found = [variant for cell in mine for variant in list_cell_variants(cell)]
-    # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`.
-    given = [(task, method, name) for _, method, variant in found for name, _, task in [variant.partition("@")] if task]
-    return found + given
+    display = paper.displays.get(name)
+    if not isinstance(display, TableDisplay):
+        return []
+    variants: list[VariantKey] = []
+    for cell in display.cells:
+        if (cell.row, cell.column) == (row, column):
+            variants += cell.list_variants()
+    trained: list[VariantKey] = []
+    for _, method, variant in variants:
+        trained_variant, _, task = variant.partition("@")
+        if task:  # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`
+            trained.append((task, method, trained_variant))
+    return variants + trained

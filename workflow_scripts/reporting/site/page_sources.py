@@ -104,16 +104,18 @@ def _describe_paper(
     """Return the values of a paper's page."""
     entry = catalogue.papers[paper]
     shown = [claim for claim in claims if claim.is_primary or claim.effect is not None]
-    tables = list(entry.displays)
-    shown.sort(key=lambda claim: (not claim.is_primary, tables.index(claim.table)))
-    found, figures = [], []
+    names = list(entry.displays)
+    shown.sort(key=lambda claim: (not claim.is_primary, names.index(claim.table)))
+    tables = []
+    figures = []
     for name, display in entry.displays.items():
+        title = f"{display.source}: {display.title}"
         file = results / "tables" / paper / f"{name}.md"
         if file.exists():
             text = file.read_text(encoding="utf-8").partition("\n")[2]  # its first line is the title
-            found.append((name, f"{display['source']}: {display['title']}", rewriter.replace_links(text, file)))
+            tables.append((name, title, rewriter.replace_links(text, file)))
         if (results / "figures" / paper / f"{name}.svg").exists():
-            figures.append((name, f"{display['source']}: {display['title']}", display.get("note") or display["title"]))
+            figures.append((name, title, display.note or display.title))
     notes = catalogue.root / "papers" / paper / "NOTES.md"
     identifier = re.search(r"arXiv (\d{4}\.\d{5})", entry.experiments.citation)
     text = notes.read_text(encoding="utf-8").partition("\n")[2] if notes.exists() else "None yet."
@@ -123,7 +125,7 @@ def _describe_paper(
         "ours": claims,
         "link": Markup(f" · [arXiv](https://arxiv.org/abs/{identifier[1]})") if identifier else "",
         "shown": shown,
-        "tables": found,
+        "tables": tables,
         "figures": figures,
         # One level down, because the page has a heading for them.
         "notes": re.sub(r"^(##+ )", r"#\1", rewriter.replace_links(text, notes), flags=re.MULTILINE),

@@ -5,12 +5,19 @@ from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import SELECTORS, TableDisplay, name_variant
+from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
-from workflow_scripts.reporting.evidence.evidence import Evidence, has_empty_item_set, matches_intervention, select_rows
+from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
+from workflow_scripts.reporting.evidence.selected_scores import (
+    AbsentScore,
+    Score,
+    has_empty_item_set,
+    matches_intervention,
+    select_scores,
+)
 
 MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
 WITHHELD = "withheld"  # a part of the planned seeds: shown when all are there
@@ -50,6 +57,11 @@ class Cell:
         """The cell's name in claims.yaml and published.csv: display/row/column/metric."""
         return "/".join((self.display, self.row, self.column, self.metric))
 
+    @property
+    def where(self) -> str:
+        """The cell's place in the files, for messages."""
+        return f"papers/{self.paper}/displays.yaml: cell {self.key}"
+
     @cached_property
     def summary(self) -> Summary | None:
         """Return mean, standard deviation and interval over seeds; None unless measured."""
@@ -58,13 +70,16 @@ class Cell:
     @property
     def mean(self) -> float | None:
         """Return the mean over seeds, or the computed number."""
-        return self.computed if self.status == COMPUTED else self.summary.mean
+        if self.status == COMPUTED:
+            return self.computed
+        return self.summary.mean
 
     @property
     def difference(self) -> float | None:
         """Return reproduced minus published, for numbers of the paper's own protocol only."""
-        comparable = self.status == MEASURED and self.protocol == "paper"
-        if not comparable or self.published is None or self.published.value is None:
+        if self.status != MEASURED or self.protocol != "paper":
+            return None
+        if self.published is None or self.published.value is None:
             return None
         return self.mean - self.published.value
 
@@ -74,106 +89,162 @@ def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cel
 
     Raises UserError if a cell selects two scores of one seed, or no score of a finished run.
     """
-    cells = []
-    for row in display.rows:
-        for column in display.columns:
-            spec = column.model_dump(exclude_unset=True) | row.model_dump(exclude_unset=True)
-            cell = _cell(name, spec, evidence)
-            if cell.published or cell.status != PUBLISHED_ONLY:
-                cells.append(cell)
-    return cells
+    cells = [make_cell(name, entry, evidence) for entry in display.cells]
+    return [cell for cell in cells if cell.published or cell.status != PUBLISHED_ONLY]
 
 
-def _cell(name: str, spec: dict[str, Any], evidence: Evidence) -> Cell:
-    """Make the cell of `spec`, the union of a row and a column of the display `name`."""
-    key = (name, spec["row"], spec["column"], spec["metric"])
-    task, method, variant = spec.get("task"), spec.get("method"), name_variant(spec)
-    number, decimals = evidence.published.get(key), spec.get("decimals", 2)
-    cell = Cell(evidence.paper, *key, spec["unit"], decimals, PUBLISHED_ONLY, published=number)
-    analysis = spec.get("analysis")
-    if analysis and "method" not in spec:
-        return _computed(cell, spec, evidence.analyses.get(analysis, []), evidence.scale)
-    if method is None or variant is None:
+def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
+    """Make a cell of a table: of the published number, of an analysis as a whole, or of the scores of runs."""
+    key = (table, entry.row, entry.column, entry.metric or "")
+    published = evidence.published.get(key)
+    cell = Cell(evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published)
+    if entry.analysis is not None and entry.method is None:
+        return make_computed_cell(cell, entry, evidence)
+    if entry.method is None or entry.variant_name is None:
         return cell
-    run, of_runs = {"task": task, "method": method, "variant": variant}, (task, method, variant)
-    selection = run | {name: spec[name] for name in ("metric", *SELECTORS) if name in spec}
-    cell = replace(cell, selection=selection)
-    rows = evidence.analyses.get(analysis, []) if analysis else evidence.scores.get(of_runs, [])
-    rows = [row for row in rows if all(row[name] == value for name, value in run.items())]
-    chosen = select_rows(rows, selection)
-    seen = [row for row in rows if matches_intervention(row, selection, bool(analysis))]
-    place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
-    absent = [row for row in evidence.absent.get(of_runs, []) if row.items() >= place.items()]
-    if not chosen:
-        if absent:
-            return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0]['reason']}")
-        if seen and not analysis and "intervention" not in selection:
-            wanted = ", ".join(f"{name} {value}" for name, value in selection.items())
-            raise UserError(f"papers/{evidence.paper}/displays.yaml: cell {cell.key}: no score has {wanted}")
-        # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
-        if has_empty_item_set(seen, selection):
-            return replace(cell, status=UNDEFINED, note="undefined: no right answers")
-        measured = any(row["rate"] == selection.get("rate") for row in seen)
-        note = "does not apply" if measured else f"not run at {evidence.scale}"
-        return replace(cell, status=NOT_RUN, note=note)
-    seeds, protocols = _by_seed(cell, selection, chosen), [row["protocol"] for row in chosen]
-    valueless = {row["seed"] for row in absent} - seeds.keys()
-    if over := spec.get("over"):
-        where = f"papers/{evidence.paper}/displays.yaml: cell {cell.key}"
-        require_same_weights(evidence.weights, of_runs, (task, method, over), where)
-        everything = evidence.scores.get((task, method, over), [])
-        others = select_rows(everything, selection | {"variant": over})
-        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
-        trained_again = len({row["seed"] for row in everything}) > 1
-        ours, theirs = seeds, _by_seed(cell, selection, others)
-        seeds = compute_gains(ours, theirs, spec.get("relative", False), trained_again)
-        protocols += [row["protocol"] for row in others]
-        if not seeds:
-            shared = bool(compute_gains(ours, theirs, relative=False, trained_again=trained_again))
-            why = _no_gain(over, others, shared, everything, selection, evidence.scale)
-            return replace(cell, **why)
-        cell = replace(cell, selection=selection | {"over": over})
-    note = f"seeds without a value, left out: {len(valueless)} ({absent[0]['reason']})" if valueless else ""
-    more = {"protocol": find_worst_protocol(*protocols), "weights": evidence.weights.get(of_runs, "")}
-    more["block"] = chosen[0]["layer"] if {"intervention", "layer"} <= selection.keys() else None
-    cell = replace(cell, status=MEASURED, note=note, seeds=dict(sorted(seeds.items())), **more)
-    compared = [(task, method, over)] if over else []
-    reasons = [evidence.withheld[one] for one in (of_runs, *compared) if one in evidence.withheld]
-    return replace(cell, status=WITHHELD, note=reasons[0]) if reasons else cell
+    return make_measured_cell(cell, entry, evidence)
 
 
-def _no_gain(
-    over: str, others: list[dict], shared: bool, everything: list[dict], selection: dict, scale: str
-) -> dict[str, str]:
-    """Return status and note of a gain without a value; `shared`: both sides have a common seed."""
-    if others:
-        why = f"0 for {over}" if shared else f"shares no seed with {over}"
-        return {"status": UNDEFINED, "note": f"undefined: {why}"}
-    if has_empty_item_set([row for row in everything if matches_intervention(row, selection)], selection):
-        return {"status": UNDEFINED, "note": f"undefined: no right answers of {over}"}
-    return {"status": NOT_RUN, "note": f"not run at {scale}"}
-
-
-def _computed(cell: Cell, spec: dict[str, Any], rows: list[dict], scale: str) -> Cell:
+def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
     """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
-    selection = {name: spec[name] for name in ("task", "metric", *SELECTORS) if name in spec}
-    chosen, cell = select_rows(rows, selection), replace(cell, selection=selection)
-    if not chosen:
-        looked_at = any(row["subset"] == selection.get("subset") for row in rows)
-        return replace(cell, status=NOT_RUN, note="does not apply" if looked_at else f"not run at {scale}")
-    if len(chosen) > 1:
-        raise UserError(f"papers/{cell.paper}/displays.yaml: cell {cell.key}: {len(chosen)} scores; fix more of them")
-    return replace(cell, status=COMPUTED, computed=chosen[0]["value"], protocol=chosen[0]["protocol"])
+    selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
+    if entry.task is not None:
+        selection["task"] = entry.task
+    cell = replace(cell, selection=selection)
+    of_analysis = evidence.analyses.get(entry.analysis or "", [])
+    scores = select_scores(of_analysis, selection)
+    if len(scores) > 1:
+        raise UserError(f"{cell.where}: {len(scores)} scores; fix more of them")
+    if scores:
+        return replace(cell, status=COMPUTED, computed=scores[0].value, protocol=scores[0].protocol)
+    if any(score.subset == entry.subset for score in of_analysis):
+        return replace(cell, status=NOT_RUN, note="does not apply")
+    return replace(cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
 
 
-def _by_seed(cell: Cell, selection: dict[str, Any], chosen: list[dict]) -> dict[int, float]:
+def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
+    """Make a cell of the scores of a variant, by seed; with `over` of the gains over another variant."""
+    variant = (entry.task, entry.method, entry.variant_name)
+    selection = dict(zip(("task", "method", "variant"), variant, strict=True))
+    selection |= {"metric": entry.metric} | entry.selectors
+    cell = replace(cell, selection=selection)
+    if entry.analysis is None:
+        of_variant = evidence.scores.get(variant, [])
+    else:
+        of_variant = [score for score in evidence.analyses.get(entry.analysis, []) if score.variant_key == variant]
+    absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
+    scores = select_scores(of_variant, selection)
+    if not scores:
+        return explain_missing_score(cell, entry, of_variant, absent, evidence.scale)
+
+    seeds = average_repetitions(cell, scores)
+    seeds_without_value = {score.seed for score in absent} - seeds.keys()
+    protocols = [score.protocol for score in scores]
+    variants = [variant]
+    if entry.over is not None:
+        baseline = (entry.task, entry.method, entry.over)
+        require_same_weights(evidence.weights, variant, baseline, cell.where)
+        of_baseline = evidence.scores.get(baseline, [])
+        gain = Gain(cell, entry, seeds, of_baseline, evidence.scale)
+        if not gain.by_seed:
+            return gain.explain_absence()
+        seeds = gain.by_seed
+        protocols += [score.protocol for score in gain.scores]
+        variants.append(baseline)
+        cell = replace(cell, selection=selection | {"over": entry.over})
+
+    note = ""
+    if seeds_without_value:
+        note = f"seeds without a value, left out: {len(seeds_without_value)} ({absent[0].reason})"
+    is_of_block = entry.intervention is not None and entry.layer is not None
+    cell = replace(
+        cell,
+        status=MEASURED,
+        note=note,
+        seeds=dict(sorted(seeds.items())),
+        protocol=find_worst_protocol(*protocols),
+        weights=evidence.weights.get(variant, ""),
+        block=scores[0].layer if is_of_block else None,
+    )
+    for compared in variants:
+        if compared in evidence.withheld:
+            return replace(cell, status=WITHHELD, note=evidence.withheld[compared])
+    return cell
+
+
+def explain_missing_score(
+    cell: Cell, entry: TableCell, of_variant: list[Score], absent: list[AbsentScore], scale: str
+) -> Cell:
+    """Say why a cell of runs has no score. Raises UserError if the runs were scored and the cell selects nothing."""
+    if absent:
+        return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0].reason}")
+    is_analysed = entry.analysis is not None
+    near = [score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)]
+    # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
+    if near and not is_analysed and entry.intervention is None:
+        wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
+        raise UserError(f"{cell.where}: no score has {wanted}")
+    if has_empty_item_set(near, cell.selection):
+        return replace(cell, status=UNDEFINED, note="undefined: no right answers")
+    if any(score.rate == entry.rate for score in near):
+        return replace(cell, status=NOT_RUN, note="does not apply")
+    return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the seeds of a cell gain over the variant `over` of the same method and task.
+
+    seeds: the scores of the cell. of_baseline: all scores of the other variant.
+    """
+
+    cell: Cell
+    entry: TableCell
+    seeds: dict[int, float]
+    of_baseline: list[Score]
+    scale: str
+
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The cell's selection, of the other variant."""
+        return self.cell.selection | {"variant": self.entry.over}
+
+    @cached_property
+    def scores(self) -> list[Score]:
+        """The scores of the other variant that are compared."""
+        return select_scores(self.of_baseline, self.selection)
+
+    @cached_property
+    def by_seed(self) -> dict[int, float]:
+        """Seed -> gain."""
+        return self._compute(self.entry.relative)
+
+    def _compute(self, relative: bool) -> dict[int, float]:
+        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
+        trained_again = len({score.seed for score in self.of_baseline}) > 1
+        return compute_gains(self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again)
+
+    def explain_absence(self) -> Cell:
+        """Return the cell that says why there is no gain."""
+        over = self.entry.over
+        if self.scores:
+            is_divided_by_zero = bool(self._compute(relative=False))
+            reason = f"0 for {over}" if is_divided_by_zero else f"shares no seed with {over}"
+            return replace(self.cell, status=UNDEFINED, note=f"undefined: {reason}")
+        near = [score for score in self.of_baseline if matches_intervention(score, self.selection)]
+        if has_empty_item_set(near, self.selection):
+            return replace(self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}")
+        return replace(self.cell, status=NOT_RUN, note=f"not run at {self.scale}")
+
+
+def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
     """Return training seed -> score, averaged over the repetitions of an intervention."""
     values: dict[int, dict[tuple, float]] = {}
-    for row in chosen:
-        repetition = tuple(row[name] for name in REPEATED)
-        if repetition in values.setdefault(row["seed"], {}):
-            free = ", ".join(name for name in SELECTORS if name not in selection and name not in REPEATED)
-            where = f"papers/{cell.paper}/displays.yaml: cell {cell.key}"
-            raise UserError(f"{where}: two scores of one seed; fix also {free}")
-        values[row["seed"]][repetition] = row["value"]
-    return {seed: sum(found.values()) / len(found) for seed, found in values.items()}
+    for score in scores:
+        repetition = (score.intervention_seed, score.pooling)
+        of_seed = values.setdefault(score.seed, {})
+        if repetition in of_seed:
+            free = ", ".join(name for name in SELECTORS if name not in cell.selection and name not in REPEATED)
+            raise UserError(f"{cell.where}: two scores of one seed; fix also {free}")
+        of_seed[repetition] = score.value
+    return {seed: sum(of_seed.values()) / len(of_seed) for seed, of_seed in values.items()}

@@ -1,10 +1,9 @@
 """A table as a self-contained HTML page of the report."""
 
-from typing import Any
-
 from jinja2 import Environment
 
 from workflow_scripts.reporting.tables.layout import Grid, use_non_breaking_spaces
+from workflow_scripts.reporting.tables.trainings import TrainedVariant
 
 # The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
 PAGE = """<!doctype html>
@@ -74,7 +73,7 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 
 
 def format_html_page(
-    title: str, above: str, grid: Grid, notes: list[str], trained: list[dict[str, Any]], command: str
+    title: str, above: str, grid: Grid, notes: list[str], trained: list[TrainedVariant], command: str
 ) -> str:
     """Format the page of a table with its notes and, folded, what was run and how to rerun it; all is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)

@@ -1,12 +1,12 @@
 """Make a table of a paper, published next to reproduced numbers, as CSV, Markdown, LaTeX and HTML."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.files import format_csv
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.config.displays import find_table
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
@@ -38,29 +38,37 @@ def make_table(
     catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path, tests: Tests | None = None
 ) -> RenderedTable:
     """Make the table of `runs` from `results`; without earlier `tests` from the runs' predictions, too."""
-    content = catalogue.papers[paper].displays[name]
-    display = parse_as(TableDisplay, content, f"papers/{paper}/displays.yaml", name)
-    evidence = read_evidence(catalogue, paper, scale, runs, [content], results)
+    display = find_table(catalogue, paper, name)
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results)
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = compare_with(display.baseline, cells, results) if display.baseline else {}
     measured = [cell for cell in cells if cell.status == MEASURED]
-    seeds = [(cell.selection, seed) for cell in measured for seed in cell.seeds]
-    measured_runs = (Run(of["task"], of["method"], of["variant"], seed) for of, seed in seeds)
-    trained = summarise_trainings(catalogue, measured_runs, scale, results)
+    trained = summarise_trainings(catalogue, list_measured_runs(measured), scale, results)
     data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(trained)]
     notes = explain_table(display, cells, tests, scale, data)
-    grid, setting = build_grid(display, cells, tests), f"scale {scale}"
+    grid = build_grid(display, cells, tests)
+    setting = f"scale {scale}"
     if protocols := {cell.protocol for cell in measured}:
         setting += f", protocol {' and '.join(name for name in PROTOCOLS if name in protocols)}"
     title = f"{display.source}: {display.title} ({setting})"
     subtitle = f"{catalogue.papers[paper].experiments.title}, {display.source}, {setting}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
-    files = {"csv": format_csv(TABLE_COLUMNS, rows), "md": format_markdown_table(title, grid, notes)}
-    files["tex"] = format_latex_table(title, grid, notes)
-    files["html"] = format_html_page(display.title, subtitle, grid, notes, trained, command)
+    files = {
+        "csv": format_csv(TABLE_COLUMNS, rows),
+        "md": format_markdown_table(title, grid, notes),
+        "tex": format_latex_table(title, grid, notes),
+        "html": format_html_page(display.title, subtitle, grid, notes, trained, command),
+    }
     return RenderedTable(rows, tests, files)
+
+
+def list_measured_runs(measured: Iterable[Cell]) -> Iterator[Run]:
+    """Yield the runs whose scores cells show."""
+    for cell in measured:
+        variant = (cell.selection["task"], cell.selection["method"], cell.selection["variant"])
+        yield from (Run(*variant, seed) for seed in cell.seeds)
 
 
 def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """The trainings whose scores a table shows, and what to know of them and their data."""
 
-from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
@@ -13,39 +12,63 @@ from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 
-def summarise_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path) -> list[dict[str, Any]]:
-    """Summarise the trainings of `runs` by variant, from run.json: steps and parameters are those of one run.
+@dataclass(frozen=True)
+class TrainedVariant:
+    """The trainings of a variant. Steps and parameters are those of one of them."""
+
+    name: str
+    seeds: list[int]
+    steps: int
+    parameters: int
+    protocol: str
+    precisions: frozenset[str]
+
+
+def summarise_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path) -> list[TrainedVariant]:
+    """Summarise the trainings of `runs` by variant, from run.json.
 
     Given weights count as the runs that trained them; models of the hub have none. Raises UserError without a run.json.
     """
-    trained = (find_parent_run(catalogue, run, scale) if run.weights else run for run in runs)
-    seeds: dict[str, list[int]] = defaultdict(list)
-    for run in dict.fromkeys(filter(None, trained)):
-        seeds["/".join(run.unseeded)].append(run.seed)
-    found = []
-    for name, of_variant in seeds.items():
-        made = [read_json(results / run_folder(f"{name}/seed-{seed}") / "run.json") for seed in of_variant]
-        summary = {"name": name, "seeds": sorted(of_variant), "steps": made[0]["steps"]}
-        summary |= {"parameters": made[0]["parameters"], "precisions": {read_precision(run["spec"]) for run in made}}
-        found.append(summary | {"protocol": find_worst_protocol(*(run["protocol"] for run in made))})
-    return found
+    by_variant: dict[str, dict[Run, None]] = {}
+    for run in runs:
+        training = find_parent_run(catalogue, run, scale) if run.weights else run
+        if training is not None:
+            by_variant.setdefault("/".join(training.unseeded), {})[training] = None
+    return [_summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()]
+
+
+def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
+    manifests = [read_json(results / run_folder(run) / "run.json") for run in trainings]
+    return TrainedVariant(
+        name=name,
+        seeds=sorted(run.seed for run in trainings),
+        steps=manifests[0]["steps"],
+        parameters=manifests[0]["parameters"],
+        protocol=find_worst_protocol(*(manifest["protocol"] for manifest in manifests)),
+        precisions=frozenset(read_precision(manifest["spec"]) for manifest in manifests),
+    )
 
 
 def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
     """Describe the real data sets of measured cells that differ from the paper's, by dataset.json if there."""
-    found = []
-    for task in dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED):
-        if (file := results / data_folder(task) / "dataset.json").exists():
-            made = read_json(file)
-            if made["protocol"] == "reduced" and made["notes"]:
-                found.append(f"Data of {catalogue.tasks[task].title}, protocol reduced: {'; '.join(made['notes'])}.")
-    return found
+    tasks = dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED)
+    sentences = []
+    for task in tasks:
+        manifest = results / data_folder(task) / "dataset.json"
+        if not manifest.exists():
+            continue
+        dataset = read_json(manifest)
+        if dataset["protocol"] == "reduced" and dataset["notes"]:
+            title = catalogue.tasks[task].title
+            sentences.append(f"Data of {title}, protocol reduced: {'; '.join(dataset['notes'])}.")
+    return sentences
 
 
-def describe_precision(trained: list[dict[str, Any]]) -> list[str]:
-    """Format `Trained in bf16.`, or the runs of each precision; empty without trainings."""
-    found = sorted((precision, summary["name"]) for summary in trained for precision in summary["precisions"])
-    kinds = {precision for precision, _ in found}
-    if len(kinds) < 2:
-        return [f"Trained in {precision}." for precision in kinds]
-    return [f"Precision differs: {', '.join(f'{name} in {precision}' for precision, name in found)}."]
+def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
+    """Format `Trained in bf16.`, or the variants of each precision; empty without trainings."""
+    pairs = sorted((precision, variant.name) for variant in trained for precision in variant.precisions)
+    precisions = {precision for precision, _ in pairs}
+    if len(precisions) < 2:
+        return [f"Trained in {precision}." for precision in precisions]
+    variants = ", ".join(f"{name} in {precision}" for precision, name in pairs)
+    return [f"Precision differs: {variants}."]

@@ -1,0 +1,104 @@
+"""Scores of runs and of analyses, and those that a cell selects."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.evaluation.scores import read_scores
+
+DEPTH = re.compile(r"\d+(\.\d+)?%")
+
+
+class Score(NamedTuple):
+    """A row of scores.csv, with its columns in their order. None where a column does not apply."""
+
+    task: str
+    method: str | None
+    variant: str | None
+    seed: int | None
+    split: str | None
+    subset: str | None
+    metric: str
+    value: float
+    unit: str
+    n: int
+    protocol: str
+    intervention: str | None
+    layer: int | None
+    pooling: str | None
+    rate: float | None
+    intervention_seed: int | None
+    item_set: str | None
+    readout: str | None
+
+    @property
+    def variant_key(self) -> VariantKey:
+        """The variant that has the score; parts are None in a score of an analysis as a whole."""
+        return self.task, self.method, self.variant  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class AbsentScore:
+    """A score that is undefined for a seed. `columns`: those of scores.csv that it would have."""
+
+    seed: int
+    reason: str
+    columns: Mapping[str, Any]
+
+    def matches(self, selection: Mapping[str, Any]) -> bool:
+        """Whether it is the score of a cell, as far as evaluations without an intervention tell scores apart."""
+        place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
+        return self.columns.items() >= place.items()
+
+
+def load_scores(path: Path) -> list[Score]:
+    """Load scores.csv. Raises UserError with file and line."""
+    return [Score(**row) for row in read_scores(path)]
+
+
+def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:
+    """Select the scores of a cell.
+
+    Without a readout these are scores without one, if there are such: those of the best checkpoint. A layer such as
+    "25%" is the one nearest to that share of the deepest layer; of two equally near, the earlier.
+    """
+    wanted = {"intervention": None} | {name: value for name, value in selection.items() if name != "layer"}
+    get_columns = attrgetter(*wanted)
+    values = tuple(wanted.values()) if len(wanted) > 1 else wanted["intervention"]
+    selected = [score for score in scores if get_columns(score) == values]
+    if "readout" not in wanted:
+        selected = [score for score in selected if score.readout is None] or selected
+    layer = selection.get("layer")
+    if layer is None or not selected:
+        return selected
+    if isinstance(layer, str):
+        layer = find_nearest_layer(layer, [score.layer for score in selected if score.layer is not None])
+    return [score for score in selected if score.layer == layer]
+
+
+def find_nearest_layer(depth: str, layers: list[int]) -> int:
+    """Return the measured layer nearest to a depth such as "25%" of the deepest one."""
+    if not DEPTH.fullmatch(depth):
+        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
+    place = float(depth.removesuffix("%")) / 100 * max(layers)
+    return min(layers, key=lambda layer: (abs(layer - place), layer))
+
+
+def matches_intervention(score: Score, selection: Mapping[str, Any], analysed: bool = False) -> bool:
+    """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
+    if not analysed and score.intervention != selection.get("intervention"):
+        return False
+    return score.rate in (None, selection.get("rate"))
+
+
+def has_empty_item_set(scores: Iterable[Score], selection: Mapping[str, Any]) -> bool:
+    """Whether the intervention of a cell was measured, but no item was right before, so that there is no share."""
+    if not str(selection.get("item_set")).endswith("_correct"):
+        return False
+    # An intervention also has scores on all items; an analysis of such a set has its size.
+    return any(score.n == 0 or score.item_set == "all" for score in scores)
