@@ -57,12 +57,12 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
         spec = import_module("config.specs").resolve_run(import_module("config.loading").load_catalogue(), run, "small")
         torch.manual_seed(0)
         vocabulary = {"source": ["w"] * 30, "target": ["w"] * 30}
-        model = import_module("tasks.seq2seq.checkpoint").build_model(spec["model"], vocabulary).train()
+        model = import_module("tasks.seq2seq.checkpoint").build_model(spec.model, vocabulary).train()
         folder = Path(sys.modules[type(model).__module__].__file__ or "")
         assert folder.is_relative_to(checkout.resolve()), f"{folder} is not of {checkout}"
         loss = import_module("tasks.seq2seq.problem").WordLoss(0.0)
-        if objective := {key: value for key, value in spec["objective"].items() if key != "name"}:
-            loss = import_module(f"objectives.{spec['objective']['name']}.objective").build(objective, loss)
+        if spec.objective:
+            loss = import_module(f"objectives.{spec.objective.name}.objective").build(spec.objective.settings, loss)
         batch = import_module("tasks.batching").Batch(*tables)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 

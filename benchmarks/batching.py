@@ -9,7 +9,7 @@ import torch
 from benchmarks.training_step import objective_of, step
 from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -25,13 +25,14 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
-    model, objective = build_model(spec["model"], read_vocabularies(args.data)).train(), objective_of(spec)
+    spec = resolve_training(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
+    model = build_model(spec.model, read_vocabularies(args.data)).train()
+    objective = objective_of(spec, model)
     pairs = read_pairs(args.data, "train")
     order, size = np.random.default_rng(0).permutation(len(pairs)), args.sentences
     fixed = [pairs.make_batch(order[first : first + size]) for first in range(0, len(order), size)]
     epochs = {
-        "bucketed": make_bucketed_batches(pairs, spec["training"]["batch_tokens"]),
+        "bucketed": make_bucketed_batches(pairs, spec.training.batch_tokens),
         f"fixed, {args.sentences} sentences": fixed,
     }
     contenders = {}

@@ -16,6 +16,7 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_table, read_vocabularies
+from workflow_scripts.models.transformer.settings import Settings
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
@@ -23,10 +24,10 @@ from workflow_scripts.tasks.seq2seq.decoding import decode_with_beam
 BEAM = 5
 
 
-def marian_like(settings: dict, source_words: int, target_words: int) -> MarianMTModel:
+def marian_like(settings: Settings, source_words: int, target_words: int) -> MarianMTModel:
     """Marian with the sizes of one of our models that has sinusoidal positions and a plain feed-forward part."""
     sizes = {
-        f"{side}_{name}": settings[key]
+        f"{side}_{name}": getattr(settings, key)
         for side in ("encoder", "decoder")
         for name, key in (("layers", "layers"), ("attention_heads", "heads"), ("ffn_dim", "feed_forward"))
     }
@@ -34,7 +35,7 @@ def marian_like(settings: dict, source_words: int, target_words: int) -> MarianM
         vocab_size=source_words,
         decoder_vocab_size=target_words,
         share_encoder_decoder_embeddings=False,
-        d_model=settings["width"],
+        d_model=settings.width,
         activation_function="relu",
         pad_token_id=PAD,
         eos_token_id=EOS,
@@ -63,9 +64,9 @@ def main() -> None:
     models = {}
     for variant in ("sinusoidal", "default"):
         spec = resolve_run(load_catalogue(), f"cognition/transformer/{variant}/seed-1", args.scale)
-        models[variant] = build_model(spec["model"], vocabulary).eval()
+        models[variant] = build_model(spec.model, vocabulary).eval()
         if variant == "sinusoidal":
-            marian = marian_like(spec["model"], len(vocabulary["source"]), len(vocabulary["target"]))
+            marian = marian_like(spec.model.settings, len(vocabulary["source"]), len(vocabulary["target"]))
     for model in models.values():  # the end symbol is never the most probable
         with torch.no_grad():
             model.target_embedding.weight[EOS] = 0

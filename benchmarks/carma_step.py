@@ -65,7 +65,7 @@ def family_steps(family: str, batch: Prompts) -> dict[str, Callable[[], None]]:
     special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
     config = AutoConfig.for_model(family, vocab_size=VOCABULARY, **SIZES[family], **special)
     model = AutoModelForCausalLM.from_config(config).train()
-    objectives = {"fine-tuning": next_token_loss, "CARMA": carma.build({}, next_token_loss)}
+    objectives = {"fine-tuning": next_token_loss, "CARMA": carma.build(carma.Settings(), next_token_loss)}
     return {
         f"{family}, {name}": step(model, lambda o=objective: o(model, batch)[0])
         for name, objective in objectives.items()

@@ -39,6 +39,7 @@ from workflow_scripts.tasks.masked_lm.batches import (
 )
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon, hash_words
+from workflow_scripts.tasks.run_spec import parse_named_settings
 
 # Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.
 SIZES = {"paper": (768, 3072, 12, 1000, 3152, 30522), "small": (128, 512, 4, 256, 3152, 8192)}
@@ -152,12 +153,13 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     rows, rng = bucket_pairs(pairs, batch_tokens, None)[-2], np.random.default_rng(0)
     batch = pairs.make_batch(rows, rng)
     bert, cat = (
-        pretraining.build({"name": model, **settings(name, model)}, vocabulary) for model in ("encoder", "cat")
+        pretraining.build(parse_named_settings({"name": model, **settings(name, model)}, "model", "sizes"), vocabulary)
+        for model in ("encoder", "cat")
     )
     config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
     hugging = BertForPreTraining._from_config(config).train()
     masked = MaskedLoss()
-    composed = compositional.build({}, masked)
+    composed = compositional.build(compositional.Settings(), masked)
     calls = {
         "BERT, ours": step(bert, lambda: masked(bert, batch)[0]),
         "BertForPreTraining": step(hugging, lambda: theirs(hugging, batch)),

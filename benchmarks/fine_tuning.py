@@ -27,6 +27,7 @@ from workflow_scripts.tasks.sentence_prediction.problem import (
     Sentences,
     compute_sentence_loss,
 )
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
@@ -75,9 +76,10 @@ def main() -> None:
         # Two layers with tanh between them, as theirs have.
         head, problems = {"head_layers": 2, "head_width": width}, {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
-            section = {"name": kind, **settings(name, kind)}
-            inner = import_model(section).build(settings(name, kind), vocabulary)
-            model = SentenceModel(inner, {"model": section, "problem": head}, CLASSES)
+            module = import_model(kind)
+            encoder_settings = module.Settings(**settings(name, kind))
+            inner = module.build(encoder_settings, vocabulary)
+            model = SentenceModel(inner, encoder_settings, Settings(**head), CLASSES)
             problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT

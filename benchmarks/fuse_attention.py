@@ -56,7 +56,7 @@ def layers(name: str, sentences: int, length: int) -> dict[str, tuple[nn.Module,
     """A plain encoder layer, one as many parameters wide, and LRF's layers 1, 2 and last, on the same states."""
     width, _, _, count = SIZES[name]
     plain, wider, fused = (
-        fused_transformer.build(settings(name, **more), SOURCE_WORDS, TARGET_WORDS)
+        fused_transformer.build(fused_transformer.Settings(**settings(name, **more)), SOURCE_WORDS, TARGET_WORDS)
         for more in ({"fuse_in": "decoder"}, {"fuse_in": "wider"}, {})
     )
     states = [torch.randn(length, sentences, width, requires_grad=True) for _ in range(count)]
@@ -77,7 +77,9 @@ def steps(name: str, sentences: int, source_length: int, target_length: int) -> 
     kinds |= {"one key": {"fuse_over": "previous"}, "shared": {"fuse_shared": True}}
     loss, calls = WordLoss(), {}
     for title, more in kinds.items():
-        model = fused_transformer.build(settings(name, **more), SOURCE_WORDS, TARGET_WORDS).train()
+        model = fused_transformer.build(
+            fused_transformer.Settings(**settings(name, **more)), SOURCE_WORDS, TARGET_WORDS
+        ).train()
         calls[title] = step(model, lambda m=model: loss(m, batch)[0])
     return calls
 

@@ -25,12 +25,11 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
-from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
 from workflow_scripts.training.run import add_objective, compile_layers
@@ -111,17 +110,14 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
 
 def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return a function that makes the next update, and one that makes it without graphs."""
-    spec = resolve_run(load_catalogue(), f"{contender.run}/seed-1", "full")
-    settings = Training.model_validate_json(json.dumps(spec["training"])).model_copy(
-        update={"precision": mode.precision, "compiled": mode.compiled}
-    )
+    spec = resolve_training(load_catalogue(), f"{contender.run}/seed-1", "full")
+    settings = spec.training.model_copy(update={"precision": mode.precision, "compiled": mode.compiled})
     set_precision(mode.precision, GPU)
     torch.manual_seed(0)
     vocabulary = {"source": ["w"] * contender.source_words, "target": ["w"] * contender.target_words}
-    model = build_model(spec["model"], vocabulary).to(GPU).train()
-    label_smoothing = spec["problem"].get("label_smoothing", 0.0)
-    problem = Problem(model, WordLoss(label_smoothing), [], dict, compilable=list_compilable(model))
-    problem = add_objective(problem, spec["objective"])
+    model = build_model(spec.model, vocabulary).to(GPU).train()
+    problem = Problem(model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model))
+    problem = add_objective(problem, spec.objective)
     if mode.compiled:
         compile_layers(problem, GPU)
     optimiser = loop.build_optimiser(model, settings, capturable=mode.graphed)

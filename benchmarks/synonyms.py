@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.turns import show, take_turns
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.interventions.candidates import build, find_queries, find_wordnet_synonyms, rank_candidates
-from workflow_scripts.interventions.settings import Options, list_candidate_sources
+from workflow_scripts.interventions.settings import CandidateSpec, Options
 from workflow_scripts.interventions.synonym_resources import build_gloss_vectors, load_resources
 
 WEIGHT, TOP = 0.6, 5
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--whole", type=int, default=11_948, help="definitions of a whole data set")
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
-    sources = list_candidate_sources(Options())
+    sources = CandidateSpec("test", Options()).sources
     try:
         resources = load_resources({name: args.downloads / name for name in sources})
     except UserError as error:
@@ -61,7 +61,7 @@ def main() -> None:
     everything = [definition for synset in synsets if " " in (definition := synset.gloss.split(";")[0].strip())]
     chosen = everything[:: len(everything) // args.whole][: args.whole]
     started = time.monotonic()
-    table = build(chosen, resources, {"vectors": "glosses"})
+    table = build(chosen, resources, Options(vectors="glosses"))
     print(
         f"the table of {table.num_rows:,} definitions: {time.monotonic() - started:.1f} s of wall clock, in one process"
     )

@@ -12,15 +12,14 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.tasks.base import Loss, Problem
 from workflow_scripts.tasks.batching import Batch
+from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss
-from workflow_scripts.tasks.seq2seq.settings import Settings
 from workflow_scripts.training.run import add_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
@@ -83,10 +82,10 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
     return Batch(torch.cat([source, end], 1), torch.cat([end, target], 1), torch.cat([target, end], 1))
 
 
-def objective_of(spec: dict, model: nn.Module) -> Loss:
+def objective_of(spec: RunSpec, model: nn.Module) -> Loss:
     """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the next word."""
-    word_loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
-    return add_objective(Problem(model, word_loss, [], dict), spec["objective"]).loss
+    word_loss = WordLoss(spec.problem.label_smoothing)
+    return add_objective(Problem(model, word_loss, [], dict), spec.objective).loss
 
 
 def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
@@ -141,7 +140,9 @@ def main() -> None:
     batch = random_batch(sentences=250, source_length=8, target_length=15)
 
     settings = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "feed_forward": FEED_FORWARD, "dropout": DROPOUT}
-    plain = seq2seq.build(settings | {"positions": "sinusoidal", "gated": False}, SOURCE_WORDS, TARGET_WORDS)
+    plain = seq2seq.build(
+        seq2seq.Settings(**(settings | {"positions": "sinusoidal", "gated": False})), SOURCE_WORDS, TARGET_WORDS
+    )
     torchs, hugging = TorchTransformer(), marian().train()
     entropy = nn.functional.cross_entropy
     target = batch.target_out.flatten()
@@ -168,8 +169,8 @@ def main() -> None:
     catalogue, ours = load_catalogue(), {}
     vocabulary = {"source": [""] * SOURCE_WORDS, "target": [""] * TARGET_WORDS}
     for method, variant in (("transformer", "default"), ("sq-transformer", "sal"), ("sq-transformer", "srl")):
-        spec = resolve_run(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
-        model = build_model(spec["model"], vocabulary).train()
+        spec = resolve_training(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
+        model = build_model(spec.model, vocabulary).train()
         objective = objective_of(spec, model)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])
     seconds = take_turns(ours, args.rounds)

@@ -21,6 +21,6 @@ rule analyse:
         fingerprint=WORKFLOW.fingerprint("analyse"),
         runs=REPORT.list_runs,
     shell:
-        "python -m workflow_scripts analyse --paper {wildcards.paper:q} --analysis {wildcards.analysis:q}"
-        " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        " --out results/{wildcards.scale:q}/analyses/{wildcards.paper:q}/{wildcards.analysis:q} --runs {params.runs:q} > {log:q} 2>&1"
+        "python -m workflow_scripts analyse --results results/{wildcards.scale:q}"
+        " --spec results/{wildcards.scale:q}/specs/analyses/{wildcards.paper:q}/{wildcards.analysis:q}.json"
+        " --out results/{wildcards.scale:q}/analyses/{wildcards.paper:q}/{wildcards.analysis:q} > {log:q} 2>&1"

@@ -59,6 +59,7 @@ wildcard_constraints:
 
 onstart:
     WORKFLOW.store_fingerprints()
+    WORKFLOW.write_spec_files()
 
 
 # The name of a run. Snakemake fills in a string faster than it calls a function.

@@ -62,7 +62,7 @@ rule prepare:
     params:
         fingerprint=WORKFLOW.fingerprint("prepare"),
     shell:
-        "python -m workflow_scripts prepare --task {wildcards.task:q} --scale {wildcards.scale:q}"
+        "python -m workflow_scripts prepare --spec results/{wildcards.scale:q}/specs/data/{wildcards.task:q}.json"
         " --out results/{wildcards.scale:q}/data/{wildcards.task:q} > {log:q} 2>&1"
 
 

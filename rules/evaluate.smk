@@ -31,6 +31,6 @@ rule evaluate:
     shell:
         "python -m workflow_scripts evaluate --device {resources.device:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " {params.scored:q}"
+        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json {params.scored:q}"
         " --out results/{wildcards.scale:q}/runs/{params.run:q}/eval"
         " > {log:q} 2>&1"

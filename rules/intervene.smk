@@ -19,7 +19,7 @@ rule candidates:
     params:
         fingerprint=WORKFLOW.fingerprint("candidates"),
     shell:
-        "python -m workflow_scripts candidates --task {wildcards.task:q} --scale {wildcards.scale:q}"
+        "python -m workflow_scripts candidates --spec results/{wildcards.scale:q}/specs/candidates/{wildcards.task:q}.json"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q} --out results/{wildcards.scale:q}/candidates/{wildcards.task:q} > {log:q} 2>&1"
 
 
@@ -58,5 +58,5 @@ rule intervene:
     shell:
         "python -m workflow_scripts intervene --device {resources.device:q} --candidates results/{wildcards.scale:q}/candidates/{wildcards.task:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " {params.scored:q}"
+        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json {params.scored:q}"
         " --out results/{wildcards.scale:q}/runs/{params.run:q}/interventions > {log:q} 2>&1"

@@ -28,11 +28,10 @@ rule search:
     params:
         fingerprint=WORKFLOW.fingerprint("search"),
         state=WORKFLOW.locate_search_state,
-        precision=CONFIG.precision,
         init=WORKFLOW.format_init_option,
     shell:
-        "python -m workflow_scripts search --run {wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}"
-        " --scale {wildcards.scale:q} --precision {params.precision:q} --device {resources.device:q}"
+        "python -m workflow_scripts search --device {resources.device:q}"
+        " --spec results/{wildcards.scale:q}/specs/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}/search.json"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
         " {params.init:q}"
         " --out results/{wildcards.scale:q}/search/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}"
@@ -68,8 +67,6 @@ rule train:
         slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
-        # No parameter: the fingerprint contains the precision of this run.
-        precision=CONFIG.precision,
     params:
         fingerprint=WORKFLOW.fingerprint("train"),
         run=RUN,
@@ -77,8 +74,8 @@ rule train:
         init=WORKFLOW.format_init_option,
         search=WORKFLOW.format_search_option,
     shell:
-        "python -m workflow_scripts train --run {params.run:q}"
-        " --scale {wildcards.scale:q} --precision {resources.precision:q} --device {resources.device:q}"
+        "python -m workflow_scripts train --device {resources.device:q}"
+        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
         " {params.init:q} {params.search:q}"
         " --out results/{wildcards.scale:q}/runs/{params.run:q}"

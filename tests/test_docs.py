@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.analyses.small_runs import add_run
+from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import COMMANDS, main
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
 
 ROOT = Path(__file__).parents[1]
 

@@ -18,13 +18,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 VERBS = """
 add advance align allow analyse answer append applies apply assign attend audit average bootstrap bucket build check
 choose clean code collect combine compare compile complete compute copy count decide decode describe detokenise digest
-download draw drop embed encode enter escape estimate evaluate expand explain export extract fetch fill find fingerprint
-finish format forward generate get group has hash hide import infer intervene is iterate join judge keep learn limit
-list load locate lock log look make map mark mask match matches measure merge name normalise observe open pad pair
-parse pause perturb place pool predict prepare print project rank read rebuild receive record reduce refuse remap remove
-render repeat replace report require resolve resume run sample save scale scatter score search select send set share
-shorten shuffle split spread stack start stop store suggest sum summarise tag to tokenise train try unpack update use
-validate verify write
+download draw drop embed encode enter escape estimate evaluate expand explain export extract fetch fill find
+fingerprint finish format forward generate get group has hash hide import infer intervene is iterate join judge keep
+learn limit list load locate lock log look make map mark mask match matches measure merge name normalise observe open
+pad pair parse pause perturb place plan pool predict prepare print project rank read rebuild receive record reduce
+refuse remap remove render repeat replace report require resolve resume run sample save scale scatter score search
+select send set share shorten shuffle split spread stack start stop store suggest sum summarise tag to tokenise train
+try unpack update use validate verify write
 """
 # Interfaces that other code calls by these names, and formulas that are known by their names.
 NOUNS = {"main"}

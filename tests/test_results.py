@@ -184,7 +184,7 @@ def test_a_model_has_the_weights_of_its_file_and_predicts_from_texts(own: Result
         (lambda folder, run: flip_bit(folder / "checkpoint/model.safetensors"), "model.safetensors is not the file of"),
         (lambda folder, run: (folder / "checkpoint/vocabulary.json").unlink(), "vocabulary.json is not the file of"),
         (lambda folder, run: run["spec"].update(seed=2), "run.json was changed after training"),
-        (lambda folder, run: name_code(run, "kind", "os"), "run.json was changed after training"),
+        (lambda folder, run: name_code(run, "kind", "os"), "key 'kind' is 'os'; known: "),
         (lambda folder, run: name_code(run, "task", "../../x"), "run.json: key 'spec.task'"),
         (lambda folder, run: name_code(run, "model", {"name": "..os"}), "key 'model.name' is '..os'; known: "),
         (lambda folder, run: (folder / "eval/evaluation.json").unlink(), "evaluation.json does not exist"),

@@ -27,6 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
     module, options = build_parser(command)
     given = options.parse_args(arguments[1:])
     try:
+        if "planned" in given:
+            from workflow_scripts.commands.named_specs import set_planned
+
+            set_planned(command, given)
         module.main(given)
     except UserError as error:
         print(*(f"error: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)

@@ -18,12 +18,11 @@ import pyarrow.parquet as pq
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_csv, read_json, read_mapping, verify_checksum
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.packages import check_sections, list_packages
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
 from workflow_scripts.provenance.exported import select_provenance
 from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
-from workflow_scripts.tasks.settings import Evaluation, Spec
+from workflow_scripts.tasks.settings import Evaluation
 from workflow_scripts.training.history import read_history
 
 if TYPE_CHECKING:
@@ -203,13 +202,9 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     """
     folder = Path(folder)
     where, run = folder / "run.json", read_run(folder)
-    spec = run["spec"]
-    parse_as(Spec, spec, where, "spec")
-    recorded = {name.removeprefix("checkpoint/"): sha for name, sha in run["files"].items() if "/" in name}
-    known = "model.safetensors" in recorded and spec["kind"] in list_packages("tasks")
-    if not known:
+    recorded = {name.removeprefix("checkpoint/"): sha for name, sha in run.files.items() if "/" in name}
+    if "model.safetensors" not in recorded:
         raise UserError(f"{where} was changed after training; get the folder again, or train the run again")
-    check_sections(spec, spec["kind"], str(where))
     own = (folder / "checkpoint").is_dir()
     weights, evaluation = (folder / "checkpoint", folder / "eval") if own else (folder, folder)
     for name, sha in recorded.items():
@@ -219,8 +214,8 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
             )
     settings = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
     settings = parse_as(Evaluation, settings, evaluation / "evaluation.json", "spec")
-    data = folder.absolute().parents[4] / data_folder(spec["task"]) if own else folder
-    return Checkpoint(run["run"], weights, spec, settings, read_mapping(data / "dataset.json").get("labels"))
+    data = folder.absolute().parents[4] / data_folder(run.spec.task) if own else folder
+    return Checkpoint(run.name, weights, run.spec, settings, read_mapping(data / "dataset.json").get("labels"))
 
 
 def list_scored_runs(folder: Path) -> list[Path]:

@@ -8,12 +8,14 @@ import pandas
 import torch
 from safetensors.torch import save_file
 
+from tests.config.as_json import resolve_run
+from tests.data.preparing import prepare_data, write_data
+from tests.models.sections import parse_model
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import digest, hash_files, write_json
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
-from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, prepare_data, read_vocabularies, write_data
+from workflow_scripts.data.prepared import Seq2SeqDataset, digest_data, read_vocabularies
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.models.weights import list_weights
@@ -79,12 +81,12 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     data = add_data(results, run.task, spec["data"])
     torch.manual_seed(run.seed)
     vocabulary = read_vocabularies(data)
-    model = build_model(spec["model"], vocabulary)
+    model = build_model(parse_model(spec["model"]), vocabulary)
     folder = results / "runs" / run_id
     (folder / "checkpoint").mkdir(parents=True)
     (folder / "eval").mkdir()
     save_file(list_weights(model), folder / "checkpoint/model.safetensors")
-    write_config(folder / "checkpoint", spec["model"], vocabulary)
+    write_config(folder / "checkpoint", parse_model(spec["model"]), vocabulary)
     facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
     write_json(folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)})
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}

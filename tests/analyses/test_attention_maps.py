@@ -33,7 +33,7 @@ def test_a_zero_costs_no_more_than_the_floor() -> None:
 def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     torch.manual_seed(3)
     settings = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24, "attention": "sal", "source_codes": 4}
-    model = sq_transformer.build(settings, 40, 12).eval()
+    model = sq_transformer.build(sq_transformer.Settings(**settings), 40, 12).eval()
     codes = model.assign_codes("source", torch.arange(40)).tolist()
     shared = max(set(codes[4:]), key=codes[4:].count)
     first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
@@ -46,7 +46,9 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
 
 def test_maps_come_in_the_order_of_the_sentences() -> None:
     torch.manual_seed(0)
-    model = sq_transformer.build({"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}, 20, 12).eval()
+    model = sq_transformer.build(
+        sq_transformer.Settings(**{"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}), 20, 12
+    ).eval()
     sentences = [[5, 6, 2], [7, 2], [8, 9, 10, 2], [11, 2]]
     maps = compute_encoder_attention(model, sentences)
     assert [m.shape for m in maps] == [(2, 2, len(s), len(s)) for s in sentences]

@@ -12,11 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses import code_weights
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import pretraining_pairs
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.hugging_face import load_tokenizer
 
@@ -26,9 +26,10 @@ SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
-    made = prepare_data(pretraining_pairs, {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}, {})
-    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs", "options": {}}
-    write_data(made, spec | {"sources": [], "protocol": "stand_in"}, out)
+    options = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
+    made = prepare_data(pretraining_pairs, options, {})
+    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs"}
+    write_data(made, spec | {"options": options, "sources": [], "protocol": "stand_in"}, out)
     return out
 
 
@@ -41,7 +42,7 @@ def count(data):
 def run(data, count, tmp_path_factory):
     settings = SETTINGS | {"last_codes": count}
     torch.manual_seed(1)
-    model = cat.build(settings, load_tokenizer(data).get_vocab_size())
+    model = cat.build(cat.Settings(**settings), load_tokenizer(data).get_vocab_size())
     return save_run(model, settings, data, tmp_path_factory.mktemp("run"))
 
 
@@ -61,7 +62,7 @@ def make_by_hand(data, count, tmp_path):
 
     def make(even_code, odd_code):
         settings = SETTINGS | {"layers": 1, "last_codes": count}
-        model = cat.build(settings, load_tokenizer(data).get_vocab_size())
+        model = cat.build(cat.Settings(**settings), load_tokenizer(data).get_vocab_size())
         even, odd = torch.tensor([[1.0, -1], [1, 1]]).repeat(1, 8)
         odd[8:] = -1
         with torch.no_grad():

@@ -6,10 +6,10 @@ import pytest
 import torch
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score, v_measure_score
 
+from tests.data.preparing import prepare_data
 from workflow_scripts.analyses import embedding_space
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cogs
-from workflow_scripts.data.prepared import prepare_data
 
 FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
 

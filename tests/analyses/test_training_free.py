@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, compute_overlaps
 from workflow_scripts.data.datasets import bird, paws
 from workflow_scripts.data.formats import hownet
-from workflow_scripts.data.prepared import prepare_data, write_data
 
 
 def prepared(folder, task, made):
     out = folder / task
-    spec = {"task": task, "prepare": "m", "options": {}, "sources": [], "protocol": made.protocol}
+    spec = {"task": task, "prepare": bird.__name__, "options": {}, "sources": [], "protocol": made.protocol}
     write_data(made, spec, out)
     return TrainedRun(task, "bert", "ft", 1, made.protocol, folder / "run", out)
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from tests.config.as_json import resolve_run
 from tests.config.copies import add_rule, copy_project
 from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
-from workflow_scripts.models.encoder.model import load_model
+from workflow_scripts.models.encoder.model import Settings, load_model
 from workflow_scripts.models.hugging_face import load_tokenizer
 
 SEED = "seed-1"
@@ -75,7 +75,9 @@ def test_the_scores_are_those_of_the_weights(place, weights):
     assert set(scores["variant"]) == {f"ft@{weights}"} and set(scores["task"]) == {"bird"}
     # Each phrase alone, through the encoder of the checkpoint.
     spec = resolve_run(load_catalogue(), run, "demo")
-    model = load_model(Path(checkpoint(source)), {k: v for k, v in spec["model"].items() if k != "name"}).eval()
+    model = load_model(
+        Path(checkpoint(source)), Settings(**{k: v for k, v in spec["model"].items() if k != "name"})
+    ).eval()
     tokenizer: Tokenizer = load_tokenizer(Path(checkpoint(source)))
 
     def state(text: str) -> torch.Tensor:

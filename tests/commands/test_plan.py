@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.step_times import (
@@ -107,7 +108,7 @@ def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data
 
     def steps(run: Run) -> int | None:
         times = read_csv(project / "catalogue/step_times.csv")
-        return estimate_steps(times, resolve_run(catalogue, run, "full")["training"], run, "full")
+        return estimate_steps(times, resolve_training(catalogue, run, "full").training, run, "full")
 
     write_run(project, "sst/gpt2-small/ft/seed-1", "cpu", 0.5, "full", steps=1068)  # another task
     assert main(["plan", "--record"]) == 0

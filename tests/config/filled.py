@@ -1,17 +1,17 @@
-"""Settings as `config.specs` resolves them, with the defaults that a spec leaves out."""
+"""Settings as `config.specs` resolves them, with the defaults that a spec in JSON leaves out."""
 
+from workflow_scripts.commands.plan import list_all_settings
 from workflow_scripts.config import specs
-from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.tasks.settings import Evaluation
 
 
 def resolve_run(catalogue, run, scale, precision="auto"):
-    return specs.add_defaults(specs.resolve_run(catalogue, run, scale, precision))
+    spec = specs.resolve_run(catalogue, run, scale, precision)
+    return spec.to_json() | list_all_settings(spec)
 
 
 def resolve_evaluation(catalogue, run, scale):
-    return Evaluation(**specs.resolve_evaluation(catalogue, run, scale)).model_dump()
+    return specs.resolve_evaluation(catalogue, run, scale).model_dump()
 
 
 def resolve_intervention(catalogue, run, scale):
-    return Intervention(**specs.resolve_intervention(catalogue, run, scale)).model_dump()
+    return specs.resolve_intervention(catalogue, run, scale).model_dump()

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_intervention, resolve_run
+from workflow_scripts.config.specs import resolve_intervention
 
 RUN = "idm/gpt2-small/carma/seed-21"  # 4 blocks at the small scale
 

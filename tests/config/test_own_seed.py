@@ -2,13 +2,16 @@
 
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
+from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import find_parent_run, find_search_run, resolve_run
-from workflow_scripts.provenance.fingerprints import fingerprint_evaluation
+from workflow_scripts.config.specs import find_parent_run, find_search_run
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_evaluation
+from workflow_scripts.tasks.settings import Evaluation
 
 
 def catalogue(folder, **text_task):
@@ -89,8 +92,9 @@ def test_epochs_next_to_steps_are_refused(copy):
     ],
 )
 def test_what_decides_the_scores_of_given_weights_is_in_their_fingerprint(copy, changes, same):
+    settings = Evaluation(splits=["test"], batch_tokens=512)
     before, now = (
-        str(fingerprint_evaluation({"measures": {}}, spec(found, 0, "ft@start")))
+        str(fingerprint_evaluation(settings, specs.resolve_run(found, "sst/gpt2-small/ft@start/seed-0", "demo")))
         for found in (load_catalogue(), catalogue(copy, **changes))
     )
     assert (before == now) == same

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.config.as_json import resolve_run
 from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
@@ -21,8 +22,9 @@ from workflow_scripts.config.requested import (
     list_decided_claims,
     list_requested_runs,
 )
-from workflow_scripts.config.specs import find_parent_run, resolve_run
-from workflow_scripts.provenance.fingerprints import fingerprint_claims, fingerprint_training
+from workflow_scripts.config.specs import find_parent_run, resolve_training
+from workflow_scripts.provenance.fingerprints import fingerprint_claims
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_training
 
 TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
 
@@ -206,7 +208,7 @@ def test_verdicts_are_given_anew_when_the_plan_changes_and_not_when_a_comment_do
 
 def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     run, other = Run(*TRANSFORMER, 2), Run("scan-around-right", "transformer", "default", 2)
-    before = fingerprint_training(resolve_run(load_catalogue(copy), run, "small"))
+    before = fingerprint_training(resolve_training(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
     assert hash_plans(catalogue, run, "small") == {"sq_transformer/analysis_plan.yaml": hash_file(file)}
@@ -215,7 +217,7 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     assert hash_plans(catalogue, run, "demo") == {}
     assert hash_plans(catalogue, Run(*TRANSFORMER, 5), "small") == {}
     assert hash_plans(catalogue, other, "small") == {}
-    assert str(fingerprint_training(resolve_run(catalogue, run, "small"))) == str(before)
+    assert str(fingerprint_training(resolve_training(catalogue, run, "small"))) == str(before)
 
 
 def test_a_training_records_the_plan_that_names_it(copy: Path):

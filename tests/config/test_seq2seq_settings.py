@@ -5,11 +5,11 @@ name says and nothing else.
 
 import pytest
 
+from tests.config.as_json import resolve_data
 from tests.config.copies import ROOT
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
 
 SECTIONS = ("model", "problem", "objective", "training")
 JUMP = "scan-jump-x2"

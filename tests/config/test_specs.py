@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.as_json import resolve_data
 from tests.config.copies import CAUSAL, ROOT, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
@@ -9,9 +10,9 @@ from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.layers import drop_places
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.packages import find_settings_class
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.specs import infer_precision, merge_data, resolve_data
+from workflow_scripts.config.specs import merge_data
+from workflow_scripts.tasks.packages import NAMED, find_settings_class
 from workflow_scripts.tasks.settings import Training
 
 
@@ -110,8 +111,6 @@ def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(
         assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == ["fp32", "fp32", "bf16"]
         assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
         assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
-        made = [infer_precision(catalogue, run, "full", precision) for precision in ("bf16", "fp32")]
-        assert made == ["auto", "fp32"]
 
 
 def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
@@ -128,10 +127,11 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
     catalogue = load_catalogue(ROOT)
     runs = {run.unseeded: run for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))}
     for run in runs.values():
-        spec = specs.resolve_run(catalogue, run, scale)
+        spec = specs.resolve_run(catalogue, run, scale).to_json()
         sections = {"training": Training} if run.weights is None else {}
-        for section in ("model", "problem", "objective"):
-            sections[section] = find_settings_class(section, spec[section].get("name"), spec["kind"])
+        sections["problem"] = find_settings_class("tasks", spec["kind"])
+        for section, group in NAMED.items():
+            sections[section] = find_settings_class(group, spec[section].get("name"))
         for section, described in sections.items():
             fields = described.model_fields if described else {}
             same = [key for key, value in spec[section].items() if key in fields and value == fields[key].default]

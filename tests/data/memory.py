@@ -17,7 +17,7 @@ ENVIRONMENT = {
 
 PROGRAM = """
 import importlib, json, pathlib, resource, sys
-from workflow_scripts.data.prepared import prepare_data, write_data
+from tests.data.preparing import prepare_data, write_data
 if __name__ == "__main__":
     folder = pathlib.Path(__file__).parent
     name, options, sources, constants = map(json.loads, sys.argv[1:])

@@ -8,15 +8,17 @@ import json
 import pyarrow.parquet
 import pytest
 
+from tests.config.as_json import resolve_data
 from workflow_scripts.commands import prepare
+from workflow_scripts.commands.named_specs import set_planned
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
+from workflow_scripts.data.data_spec import read_data_spec
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.sources.declared import load_sources, select_sources
-from workflow_scripts.provenance.fingerprints import fingerprint_data
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_data
 
 SPEC = {
     "task": "scan-jump",
@@ -30,7 +32,9 @@ SPEC = {
 def run(*words: object) -> None:
     parser = argparse.ArgumentParser()
     prepare.add_arguments(parser)
-    prepare.main(parser.parse_args([str(word) for word in words]))
+    args = parser.parse_args([str(word) for word in words])
+    set_planned("prepare", args)
+    prepare.main(args)
 
 
 @pytest.fixture
@@ -75,7 +79,8 @@ def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror
     summary, record = (json.loads((tmp_path / "data" / name).read_text()) for name in ("dataset.json", "record.json"))
     for name in SPEC["sources"]:
         assert record["data_digest"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
-    assert record["fingerprint"] == str(fingerprint_data(SPEC)) and record["spec"] == summary["spec"] == SPEC
+    assert record["fingerprint"] == str(fingerprint_data(read_data_spec(SPEC, "spec")))
+    assert record["spec"] == summary["spec"] == SPEC
     assert summary["splits"]["train"]["rows"] == 14_670
     assert summary["vocabulary"] == {"source": 17, "target": 10}  # as in the paper
 
@@ -100,8 +105,7 @@ def test_a_source_that_is_not_the_pinned_one(tmp_path, spec_file):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "either --task and --scale, or --spec"),
-        (("--task", "scan-jump"), "either --task and --scale, or --spec"),
+        (("--task", "scan-jump"), "--task needs --scale, e.g. --scale demo"),
         (("--task", "scan-jmup", "--scale", "demo"), "did you mean 'scan-jump'?"),
         (("--task", "scan-jump", "--scale", "dmeo"), "did you mean 'demo'?"),
     ],

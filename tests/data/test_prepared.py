@@ -16,17 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.preparing import write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import (
-    Seq2SeqDataset,
-    TableDataset,
-    build_vocabulary,
-    digest_data,
-    read_table,
-    write_data,
-)
+from workflow_scripts.data.prepared import Seq2SeqDataset, TableDataset, build_vocabulary, digest_data, read_table
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interventions.small_lexicon import write_sources
-from workflow_scripts.interventions.settings import Options, list_candidate_sources
+from workflow_scripts.interventions.settings import CandidateSpec, Options
 from workflow_scripts.interventions.synonym_resources import SynonymResources, load_resources
 
 
@@ -16,4 +16,4 @@ def resources(tmp_path_factory: pytest.TempPathFactory) -> SynonymResources:
 
 @pytest.fixture(scope="session")
 def real(mirror: Path) -> SynonymResources:
-    return load_resources({name: mirror / name for name in list_candidate_sources(Options())})
+    return load_resources({name: mirror / name for name in CandidateSpec("test", Options()).sources})

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.config.copies import ROOT
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_intervention, resolve_run
-from workflow_scripts.data.prepared import prepare_data
+from workflow_scripts.config.specs import resolve_intervention
 from workflow_scripts.interventions.candidates import (
     Query,
     build,
@@ -26,6 +28,7 @@ from workflow_scripts.interventions.candidates import (
     read_candidates,
     split_words,
 )
+from workflow_scripts.interventions.settings import Options
 from workflow_scripts.interventions.synonym_resources import (
     build_gloss_vectors,
     make_stand_in_resources,
@@ -59,7 +62,7 @@ def words_of(table):
 
 
 def test_candidates_are_cleaned_words_of_the_synsets(resources):
-    found = words_of(build(["dog dogs car big pleasant bad axes animal"], resources, {"vectors": "glosses"}))
+    found = words_of(build(["dog dogs car big pleasant bad axes animal"], resources, Options(**{"vectors": "glosses"})))
     assert found == {
         "dog": SYNSET_WORDS["dog"],
         "dogs": SYNSET_WORDS["dog"] | {"dog"},
@@ -73,7 +76,7 @@ def test_candidates_are_cleaned_words_of_the_synsets(resources):
 
 
 def test_the_best_candidates_are_kept(resources):
-    assert len(words_of(build(["dogs"], resources, {"vectors": "glosses", "top": 2}))["dogs"]) == 2
+    assert len(words_of(build(["dogs"], resources, Options(**{"vectors": "glosses", "top": 2})))["dogs"]) == 2
 
 
 def test_ranking_is_that_of_plain_loops(resources):
@@ -135,7 +138,7 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
     contents = ["dog car", "big animal", "dog car", "the"]
     files = [tmp_path / name for name in ("one.parquet", "other.parquet")]
     for file, order in zip(files, (1, -1), strict=True):
-        pq.write_table(build(contents[::order], resources, {"vectors": "glosses"}), file)
+        pq.write_table(build(contents[::order], resources, Options(**{"vectors": "glosses"})), file)
     assert files[0].read_bytes() == files[1].read_bytes()
     known = read_description(pq.read_table(files[0]))
     assert (known["contents"], known["words"], known["words_with_candidates"]) == (3, 5, 4)
@@ -146,15 +149,15 @@ def test_the_file_says_what_it_was_made_from_and_is_the_same_each_time(resources
 
 def test_errors_are_one_line(resources, tmp_path):
     with pytest.raises(UserError, match=r"unknown key 'topp'; did you mean 'top'\?"):
-        build(["dog"], resources, {"topp": 5})
+        parse_as(Options, {"topp": 5}, "options")
     for name in ("no_such_model", "no_such.model"):
         with pytest.raises(UserError, match=rf"spaCy model {name} is not installed; .*set vectors: glosses$"):
-            build(["dog"], resources, {"vectors": "spacy", "spacy_model": name})
+            build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": name}))
     with pytest.raises(UserError, match=r"spacy_model numpy is no model of this version of spaCy .*name another one$"):
-        build(["dog"], resources, {"vectors": "spacy", "spacy_model": "numpy"})
+        build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": "numpy"}))
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read_candidates(tmp_path / "nothing.parquet")
-    table = build(["dog"], resources, {"vectors": "glosses"})
+    table = build(["dog"], resources, Options(**{"vectors": "glosses"}))
     at = table.schema.get_field_index("positions")
     uneven = table.set_column(at, table.schema.field(at), pa.array([[0, 1]], table.schema.field(at).type))
     pq.write_table(uneven, tmp_path / "uneven.parquet")
@@ -175,7 +178,7 @@ def pipeline():
 
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
-    row = build(["dog"], resources, {"vectors": "auto"}, pipeline).to_pylist()[0]
+    row = build(["dog"], resources, Options(**{"vectors": "auto"}), pipeline).to_pylist()[0]
     # `domestic` and `canis` have no vector; equal scores are sorted alphabetically, `frump` has a negative cosine.
     assert row["candidates"][0][-1] == "frump"
     assert row["scores"][0][-1] == pytest.approx(0.6 * np.cos(np.radians(200)) + 0.4, abs=1e-5)
@@ -186,7 +189,7 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
     glosses = sorted(" ".join(re.sub(r"[^\w\s]", "", gloss).split()) for gloss in glosses)
     glosses = [gloss for gloss in glosses if " " in gloss]
     contents = [glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 500, replace=False)]
-    table = build(contents, real, {"vectors": "glosses"})
+    table = build(contents, real, Options(**{"vectors": "glosses"}))
     known, rows = read_description(table), table.to_pylist()
     assert 0.4 < known["words_with_candidates"] / known["words"] < 0.6
     seen = Counter(text for row in rows for texts in row["candidates"] for text in texts)
@@ -211,12 +214,12 @@ def test_the_demo_replaces_words_of_its_definitions_and_reviews(task, tmp_path):
     wanted = resolve_intervention(catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo")
     data = resolve_run(catalogue, f"{task}/qwen-small/ft/seed-1", "demo")["data"]
     contents = prepare_data(importlib.import_module(data["prepare"]), data["options"], {}).tables["test"]["content"]
-    table = build(contents, make_stand_in_resources(), wanted["candidates"])
+    table = build(contents, make_stand_in_resources(), Options(**wanted.candidates))
     pq.write_table(table, tmp_path / "table.parquet")
     known = read_description(table)
     assert known["words_with_candidates"] > 0.15 * known["words"]
-    for rate in wanted["rates"]:
-        texts, realised = perturb(contents, read_candidates(tmp_path / "table.parquet"), rate, wanted["seeds"][0])
+    for rate in wanted.rates:
+        texts, realised = perturb(contents, read_candidates(tmp_path / "table.parquet"), rate, wanted.seeds[0])
         assert rate / 3 < np.mean(realised) <= rate
         assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.6 * len(contents)
 
@@ -250,12 +253,12 @@ def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pip
     by_spacy = {1: Query("dogs", "n"), 2: Query("car", "v"), 3: Query("big", "n"), 4: Query("pleasant", "a")}
     assert find_queries(content, resources, tagging_pipeline) == by_spacy
     assert find_queries(content, resources)[2] == Query("car", "n")
-    table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
+    table = build([content], resources, Options(**{"vectors": "auto"}), tagging_pipeline)
     assert read_description(table)["tags"] == "spacy"
     # WordNet has no verb `car` and no noun `big`.
     assert table.to_pylist()[0]["words"] == ["dogs", "pleasant"]
     with tagging_pipeline.select_pipes(disable="tagger"):
-        table = build([content], resources, {"vectors": "auto"}, tagging_pipeline)
+        table = build([content], resources, Options(**{"vectors": "auto"}), tagging_pipeline)
     assert read_description(table)["tags"] == "nltk"
     assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]
 
@@ -275,7 +278,7 @@ def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline,
     (facts_of_package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
     monkeypatch.syspath_prepend(tmp_path)
     options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
-    table = build([content], resources, options)
+    table = build([content], resources, Options(**options))
     known = read_description(table)
     assert (known["vectors"], known["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
-    assert table.to_pylist() == build([content], resources, options, tagging_pipeline).to_pylist()
+    assert table.to_pylist() == build([content], resources, Options(**options), tagging_pipeline).to_pylist()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.reporting.made_up import write_run
 from tests.training.causal_toy import causal_spec, definitions, write_prompts, write_text
 from tests.training.toy import ROOT, toy_spec, write_data
@@ -20,10 +21,10 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import hash_files, read_json, write_json
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.candidates import build
+from workflow_scripts.interventions.settings import Options
 from workflow_scripts.interventions.synonym_resources import make_stand_in_resources
 
 RUNS = [f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (11, 12)]
@@ -157,7 +158,7 @@ def make_toy_runs(root: Path) -> None:
     write_text(root / "causal/text")
     write_prompts(root / "causal/prompts")
     (root / "candidates").mkdir()
-    table = build([content for content, _ in definitions()], make_stand_in_resources(), {"resources": "stand_in"})
+    table = build([content for content, _ in definitions()], make_stand_in_resources(), Options(resources="stand_in"))
     pq.write_table(table, root / "candidates/candidates.parquet")
     write_json(root / "candidates/candidates.json", {"files": hash_files(root / "candidates")})
     write_json(root / "evaluation.json", {"splits": ["test"], "batch_tokens": 128, "max_length": 4})

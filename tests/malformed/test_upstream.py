@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.config.as_json import resolve_data
 from tests.data import upstream_files
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data, write_data
 from tests.malformed.damages import Damage, flag_encrypted
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import load_sources
 from workflow_scripts.data.stand_ins import cognition, wmt
 

@@ -45,11 +45,15 @@ def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> n
     """A small model with random weights, larger than at the start of training so that differences show."""
     torch.manual_seed(seed)
     if name in PLAIN:
-        model = seq2seq.build(SMALL | PLAIN[name] | changes, vocabulary, vocabulary)
+        model = seq2seq.build(seq2seq.Settings(**(SMALL | PLAIN[name] | changes)), vocabulary, vocabulary)
     elif name in FUSED:
-        model = fused_transformer.build(SMALL | FUSED[name] | changes, vocabulary, vocabulary)
+        model = fused_transformer.build(
+            fused_transformer.Settings(**(SMALL | FUSED[name] | changes)), vocabulary, vocabulary
+        )
     else:
-        model = sq_transformer.build(SMALL | STRUCTURED[name] | changes, vocabulary, vocabulary)
+        model = sq_transformer.build(
+            sq_transformer.Settings(**(SMALL | STRUCTURED[name] | changes)), vocabulary, vocabulary
+        )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1.5)

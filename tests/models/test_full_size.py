@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.config.filled import resolve_run
 from tests.models.small_models import count_parameters
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.importing import import_model
+from workflow_scripts.tasks.run_spec import HubModel
 from workflow_scripts.workflow import resources
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +32,7 @@ def distinct_models() -> list[Run]:
     found = {}
     for run in list_requested_runs(CATALOGUE, config):
         spec = resolve_run(CATALOGUE, run, "full")
-        found.setdefault(json.dumps([spec["kind"], spec["model"]], sort_keys=True), replace(run, seed=0))
+        found.setdefault(json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), replace(run, seed=0))
     return list(found.values())
 
 
@@ -40,16 +40,16 @@ def distinct_models() -> list[Run]:
 def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(ROOT)
     spec = resolve_run(CATALOGUE, run, "full")
-    module, settings = import_model(spec["model"]), drop_name(spec["model"])
-    hub = load_repositories()[spec["init"]["hub"]] if spec["init"] and "hub" in spec["init"] else None
+    module, settings = import_model(spec.model.name), spec.model.settings
+    hub = load_repositories()[spec.origin.hub] if isinstance(spec.origin, HubModel) else None
     with torch.device("meta"):
-        if spec["kind"] == "seq2seq":
+        if spec.kind == "seq2seq":
             model = module.build(settings, source_vocabulary=ROBERTA if hub else 5000, target_vocabulary=4000)
             if hub:
                 assert count_parameters(model.roberta) == ROBERTA_PARAMETERS
-        elif spec["kind"] == "prompt":
-            positions = {"positions": 1024} if settings["family"] == "gpt2" else {}  # the hub's own; ours are shorter
-            model = module.build(settings | positions, hub.vocabulary)
+        elif spec.kind == "prompt":
+            positions = {"positions": 1024} if settings.family == "gpt2" else {}  # the hub's own; ours are shorter
+            model = module.build(settings.model_copy(update=positions), hub.vocabulary)
             assert count_parameters(model) == hub.parameters
         else:
             model = module.build(settings, VOCABULARY)

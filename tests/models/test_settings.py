@@ -1,13 +1,13 @@
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.lrf import model as lrf
 from workflow_scripts.models.roberta_decoder import model as roberta_decoder
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 from workflow_scripts.models.transformer import model as seq2seq
 from workflow_scripts.objectives.structural_quantisation import objective as structural_quantisation
-from workflow_scripts.tasks.seq2seq.problem import WordLoss
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ from workflow_scripts.tasks.seq2seq.problem import WordLoss
 )
 def test_wrong_settings_of_the_models(model, settings, message):
     with pytest.raises(UserError, match=message):
-        model.build(settings, *([10] if model is cat else [10, 10]))
+        parse_as(model.Settings, settings, "model")
 
 
 def test_wrong_settings_of_the_objectives():
     with pytest.raises(UserError, match="'cluster_sources'; did you mean 'cluster_source"):
-        structural_quantisation.build({"cluster_sources": 0.1}, WordLoss())
+        parse_as(structural_quantisation.Settings, {"cluster_sources": 0.1}, "objective")
     with pytest.raises(UserError, match=r"key 'entropy_target' is -0\.1; input should be greater than or equal to 0"):
-        structural_quantisation.build({"entropy_target": -0.1}, WordLoss())
+        parse_as(structural_quantisation.Settings, {"entropy_target": -0.1}, "objective")

@@ -1,26 +1,29 @@
 """What a job is given and the code that it reaches, in short and in long."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.config.as_json import resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue, load_config
-from workflow_scripts.config.specs import resolve_candidates, resolve_run
+from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
-from workflow_scripts.provenance.fingerprints import (
+from workflow_scripts.interventions.settings import CandidateSpec, Options
+from workflow_scripts.provenance.fingerprints import fingerprint_job, select_published_rows
+from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
     fingerprint_candidates,
-    fingerprint_job,
     fingerprint_training,
     load_modules,
-    select_published_rows,
     store_modules,
 )
+from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.changes import compare_fingerprints
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +42,7 @@ def test_the_short_form_is_two_digests():
 def test_a_command_and_the_workflow_mean_the_same_facts():
     """`train` writes them to run.json from its spec; Snakemake has them from the wildcards."""
     spec = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
-    assert str(fingerprint_training(json.loads(json.dumps(spec)))) == str(of("train", **RUN))
+    assert str(fingerprint_training(read_run_spec(json.loads(json.dumps(spec)), "spec"))) == str(of("train", **RUN))
 
 
 def test_a_seed_and_a_scale_make_other_facts():
@@ -86,20 +89,24 @@ def test_a_figure_is_given_the_numbers_that_it_shows(monkeypatch, shown):
 
 def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
     """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options' own."""
-    spec = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
-    spec = spec | {"options": spec["options"] | {"spacy_model": "a_model"}}
+    resolved = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
+
+    def with_options(**options: str) -> CandidateSpec:
+        return replace(resolved, options=Options(**resolved.to_json()["options"] | options))
+
+    spec = with_options(spacy_model="a_model")
     without = fingerprint_candidates(spec)
-    assert without.spec == spec
-    nowhere = spec | {"options": spec["options"] | {"spacy_model": "no_such.model"}}
-    assert fingerprint_candidates(nowhere).spec == nowhere
+    assert without.spec == spec.to_json()
+    nowhere = with_options(spacy_model="no_such.model")
+    assert fingerprint_candidates(nowhere).spec == nowhere.to_json()
     (tmp_path / "a_model").mkdir()
     (tmp_path / "a_model/__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert list(compare_fingerprints(str(without), without.spec, fingerprint_candidates(spec))) == [
         'vectors was unset and is "spacy"'
     ]
-    chosen = spec | {"options": spec["options"] | {"vectors": "glosses"}}
-    assert fingerprint_candidates(chosen).spec == chosen
+    chosen = with_options(spacy_model="a_model", vectors="glosses")
+    assert fingerprint_candidates(chosen).spec == chosen.to_json()
 
 
 def test_the_modules_of_the_code_are_stored(tmp_path):

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from tests.provenance.fields import FIELDS
 from workflow_scripts.common import system
 from workflow_scripts.provenance import record
-from workflow_scripts.provenance.fingerprints import Fingerprint
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
 ROOT = Path(__file__).parents[2]
 

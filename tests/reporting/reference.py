@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.analyses.small_runs import ROOT
+from tests.config.as_json import resolve_run
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import TableDisplay, VariantKey
@@ -20,7 +21,7 @@ from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import find_parent_run, read_precision, resolve_run
+from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.claims.verdicts import PRIMARY

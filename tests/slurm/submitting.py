@@ -91,7 +91,8 @@ def processes(project: Project) -> dict[int, str]:
             words = (folder / "cmdline").read_bytes().decode().split("\0")
             own = os.path.realpath(folder / "cwd") == str(project.root)
             if own and words[1:4] == ["-m", "workflow_scripts", "train"]:
-                found[int(folder.name)] = words[words.index("--run") + 1]
+                spec = words[words.index("--spec") + 1]  # results/<scale>/specs/<run>.json
+                found[int(folder.name)] = spec.split("/specs/")[1].removesuffix(".json")
         except (OSError, UnicodeDecodeError):
             continue
     return found

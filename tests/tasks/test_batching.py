@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import scan
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.tasks import batching as module
 from workflow_scripts.tasks.batching import (
     Batch,

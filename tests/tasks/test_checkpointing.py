@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.config.as_json import resolve_run
 from tests.tasks.prompt.test_problem import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
@@ -14,8 +15,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
-from workflow_scripts.models.causal_lm.model import build
+from workflow_scripts.models.causal_lm.model import Settings, build
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.objectives.carma import objective as carma
@@ -31,7 +31,9 @@ CARMA = {"weight": 0.3, "mi": 0.2, "stability": 0.3}
 def compute_carma(model: torch.nn.Module, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     words = (torch.arange(20) // 2).expand(4, 20).where(real, -1)
     batch = PromptBatch(ids, real, words, real.sum(1) - 1, torch.arange(4))
-    return carma.build(OBJECTIVE | CARMA, partial(compute_answer_loss, label_smoothing=0.0))(model, batch)[0]
+    return carma.build(carma.Settings(**(OBJECTIVE | CARMA)), partial(compute_answer_loss, label_smoothing=0.0))(
+        model, batch
+    )[0]
 
 
 def compute_states(model: torch.nn.Module, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
@@ -42,11 +44,12 @@ def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[
     """(loss, gradients, state of the generator after both passes, bytes kept between them), with dropout."""
     torch.manual_seed(0)
     if family in FAMILIES:
-        model, compute = build({**SIZES, "family": family}, 100), compute_carma
+        model, compute = build(Settings(**{**SIZES, "family": family}), 100), compute_carma
     else:
         more |= {"codes": 40} if family == "cat" else {}
         settings = model_settings(family, layers=4, dropout=0.1, **more)
-        model, compute = import_model({"name": model_name(family)}).build(settings, 100), compute_states
+        module = import_model(model_name(family))
+        model, compute = module.build(module.Settings(**settings), 100), compute_states
     if checkpointed:
         use_gradient_checkpointing(model)
     ids, real = torch.randint(4, 100, (4, 20)), torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]

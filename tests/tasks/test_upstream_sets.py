@@ -6,13 +6,13 @@ import json
 import pandas as pd
 import pytest
 
+from tests.config.as_json import resolve_data, resolve_evaluation, resolve_run
 from tests.data import upstream_files
+from tests.data.preparing import prepare_data, write_data
 from tests.training.sentence_toy import SIZES, write_encoder
 from tests.training.toy import run_main
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data, resolve_evaluation, resolve_run
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells
 

@@ -5,12 +5,12 @@ import json
 import pandas as pd
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.sentence_toy import sentence_spec, write_encoder, write_pairs
 from tests.training.toy import run_main, toy_spec, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
 
 
 def prepare(folder, task):

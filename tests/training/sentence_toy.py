@@ -9,8 +9,8 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from tests.data.preparing import write_data
 from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table
-from workflow_scripts.data.prepared import write_data
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import list_weights, write_tensors
 
@@ -32,7 +32,8 @@ def write_encoder(folder: Path, family: str = "bert", pieces: list[str] = PIECES
     """An encoder of random weights, in the form of a checkpoint."""
     torch.manual_seed(0)
     folder.mkdir(parents=True)
-    model = import_model({"name": model_name(family)}).build(model_settings(family, **sizes), len(pieces))
+    module = import_model(model_name(family))
+    model = module.build(module.Settings(**model_settings(family, **sizes)), len(pieces))
     model.config.save_pretrained(folder)
     write_tensors({f"{model.base_model_prefix}.{name}": weight for name, weight in list_weights(model).items()},
                   folder / "model.safetensors")  # fmt: skip

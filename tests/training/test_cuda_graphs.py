@@ -1,6 +1,5 @@
 """Updates as CUDA graphs, TF32 and compiled layers on a GPU."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import torch
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
@@ -52,9 +51,10 @@ def make_batches(shapes: int = 2, seed: int = 0) -> list[Batch]:
 
 
 def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
-    spec = resolve_run(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
     torch.manual_seed(1)
-    model = build_model(spec["model"] | {"dropout": dropout}, VOCABULARY).to(GPU).train()
+    settings = spec.model.settings.model_copy(update={"dropout": dropout})
+    model = build_model(replace(spec.model, settings=settings), VOCABULARY).to(GPU).train()
     problem = Problem(
         model,
         WordLoss(),
@@ -63,7 +63,7 @@ def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
         capturable=model.capturable,
         compilable=list_compilable(model),
     )
-    return add_objective(problem, spec["objective"]), Training.model_validate_json(json.dumps(spec["training"]))
+    return add_objective(problem, spec.objective), spec.training
 
 
 def train_updates(run: str, count: int, graphed: bool, dropout: float = 0.0, precision: str = "fp32") -> list[float]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.training.graph_stand_in import graphs_on_cpu  # noqa: F401
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.roberta_decoder.model import RobertaTransformer
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import Batch
@@ -42,11 +42,11 @@ def make_batches() -> Iterator[Batch]:
 
 
 def make_toy_problem(run: str) -> tuple[Problem, Training]:
-    spec = resolve_run(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
     torch.manual_seed(1)
-    model = build_model(spec["model"], VOCABULARY).train()
+    model = build_model(spec.model, VOCABULARY).train()
     problem = Problem(model, WordLoss(0.1), [], dict, capturable=model.capturable)
-    return add_objective(problem, spec["objective"]), Training.model_construct(**spec["training"] | {"clip_norm": 1.0})
+    return add_objective(problem, spec.objective), spec.training.model_copy(update={"clip_norm": 1.0})
 
 
 class Trainer:

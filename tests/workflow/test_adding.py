@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from tests.data.preparing import prepare_data
 from tests.workflow.projects import ROOT, Project
-from workflow_scripts.data.prepared import prepare_data
 
 EXAMPLE = ROOT / "docs/examples/devil_detail"
 

@@ -37,7 +37,7 @@ def read_predictions(results: Results, run: str, checkpoint: Checkpoint) -> list
     """The predictions of the best checkpoint on the first split; classes by their names."""
     table = results.predictions(run)
     table = table[table["split"] == checkpoint.settings.splits[0]]
-    if checkpoint.spec["kind"] == "seq2seq":
+    if checkpoint.spec.kind == "seq2seq":
         table = table[table["readout"].isna()]
     if checkpoint.labels:
         return [checkpoint.labels[int(number)] for number in table["prediction"]]
@@ -45,7 +45,7 @@ def read_predictions(results: Results, run: str, checkpoint: Checkpoint) -> list
 
 
 def assert_equal_predictions(results: Results, run: str, checkpoint: Checkpoint, model: torch.nn.Module) -> None:
-    kind, task = checkpoint.spec["kind"], checkpoint.spec["task"]
+    kind, task = checkpoint.spec.kind, checkpoint.spec.task
     inputs = read_inputs(results.folder / "data" / task, kind, checkpoint.settings.splits[0])
     wanted = read_predictions(results, run, checkpoint)
     assert len(inputs) == len(wanted) > 0
@@ -68,8 +68,8 @@ def test_every_run_loads_and_predicts_what_its_evaluation_did(results: Results):
         model, weights = checkpoint.load_model(), load_file(checkpoint.folder / "model.safetensors")
         own = list_weights(model)
         assert own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own), run
-        seen[checkpoint.spec["kind"]] += 1
-        if checkpoint.spec["kind"] in ("language_modelling", "masked_lm"):
+        seen[checkpoint.spec.kind] += 1
+        if checkpoint.spec.kind in ("language_modelling", "masked_lm"):
             with pytest.raises(UserError, match="predicts no text; use its model"):
                 checkpoint.predict(model, ["a text"])
         else:
@@ -86,13 +86,13 @@ def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(result
     assert sorted(names) == [run for run in sorted(results.runs().index) if "@" not in run]
     seen = {}
     for name, folder in zip(names, exported, strict=True):
-        files = {name.removeprefix("checkpoint/"): sha for name, sha in read_run(folder)["files"].items()}
+        files = {name.removeprefix("checkpoint/"): sha for name, sha in read_run(folder).files.items()}
         for file in folder.iterdir():
             if file.name in files:
                 assert sha256(file.read_bytes()).hexdigest() == files[file.name]
         others = {file.name for file in folder.iterdir()} - files.keys()
         assert others == {"README.md", "run.json", "evaluation.json", "dataset.json"}
-        seen.setdefault(read_run(folder)["spec"]["kind"], (name, folder))
+        seen.setdefault(read_run(folder).spec.kind, (name, folder))
     assert set(seen) == set(KINDS)
     for kind, (name, folder) in seen.items():
         checkpoint = read_checkpoint(folder)

@@ -75,7 +75,6 @@ MODEL = '''"""A Transformer whose logits are scaled."""
 
 from torch import Tensor
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.scaled.settings import Settings
 from workflow_scripts.models.transformer.model import Seq2Seq
 
@@ -85,8 +84,8 @@ class Scaled(Seq2Seq):
         return self.settings.scale * super().project(states)
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Scaled:
-    return Scaled(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> Scaled:
+    return Scaled(settings, source_vocabulary, target_vocabulary)
 '''
 MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Settings as TransformerSettings
 
@@ -94,17 +93,14 @@ MODEL_SETTINGS = """from workflow_scripts.models.transformer.settings import Set
 class Settings(TransformerSettings):
     scale: float = 1.0
 """
-OBJECTIVE = """from workflow_scripts.common.validation import parse_as
-from workflow_scripts.objectives.with_norm.settings import Settings
+OBJECTIVE = """from workflow_scripts.objectives.with_norm.settings import Settings
 
 
-def build(settings, loss):
-    s = parse_as(Settings, settings, "objective")
-
+def build(settings: Settings, loss):
     def objective(model, batch):
         value, parts = loss(model, batch)
         norm = sum(parameter.square().sum() for parameter in model.parameters())
-        return value + s.weight * norm, {**parts, "norm": norm.detach()}
+        return value + settings.weight * norm, {**parts, "norm": norm.detach()}
 
     return objective
 """

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.as_json import resolve_run
 from tests.config.test_requested import SEEDS, plan
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.specs import resolve_run
 
 ROOT = Path(__file__).parents[2]
 

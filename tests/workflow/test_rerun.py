@@ -14,7 +14,7 @@ import yaml
 from tests.workflow.projects import Project, pretend, record_as_made
 from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.config.loading import load_catalogue, read_catalogue
-from workflow_scripts.config.specs import add_defaults
+from workflow_scripts.tasks.run_spec import read_run_spec
 
 PAPER = "sq_transformer"
 # Every display, analysis and verdict that a change reaches ends in the record of the configuration.
@@ -236,8 +236,8 @@ def test_options_of_one_data_set(demo):
 def test_two_values_swapped(demo):
     """Snakemake compares values without their names: the keys must be part of what it is shown."""
     file = next(demo.root.glob("results/demo/runs/scan-jump-x2/sq-transformer/sal/*/run.json"))
-    weights = add_defaults(json.loads(file.read_text())["spec"])["objective"]
-    first, second = weights["cluster_source"], weights["next_code_source"]
+    weights = read_run_spec(json.loads(file.read_text())["spec"], file).objective.settings
+    first, second = weights.cluster_source, weights.next_code_source
     assert first != second
     with demo.edited("catalogue/methods/seq2seq.yaml") as methods:
         swapped = {"cluster_source": second, "next_code_source": first}

@@ -12,12 +12,13 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import drop_name, merge_options
+from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
+from workflow_scripts.tasks.run_spec import parse_named_settings
 
 BATCH = 64  # sentences
 COLUMNS = {"words": ["word", "rank", "sememe", "share", "gold"], "gold": ["word", "sememe"]}
@@ -90,9 +91,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
 
 def load_cat_model(run: TrainedRun):
     """Load the CatModel of a run in eval mode, and its tokenizer. Raises UserError for a run of another model."""
-    settings = read_json(run.folder / "run.json")["spec"]["model"]
+    manifest = run.folder / "run.json"
+    section = parse_named_settings(read_json(manifest)["spec"]["model"], "model", manifest)
     folder = run.folder / "checkpoint"
-    model = import_model(settings).load_model(folder, drop_name(settings)).eval()
+    model = import_model(section.name).load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs")
     return model, load_tokenizer(folder)

@@ -3,18 +3,24 @@
 import argparse
 from pathlib import Path
 
-from workflow_scripts.common.files import check_replaceable, hash_files, write_atomically, write_json
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_candidates
+from workflow_scripts.commands.inputs import add_task_arguments
+from workflow_scripts.common.files import (
+    check_replaceable,
+    hash_files,
+    read_json,
+    read_mapping,
+    write_atomically,
+    write_json,
+)
 from workflow_scripts.data.sources.declared import verify_downloads
-from workflow_scripts.provenance.fingerprints import fingerprint_candidates
+from workflow_scripts.interventions.settings import read_candidate_spec
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_candidates
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--task", required=True, help="name in catalogue/tasks")
-    parser.add_argument("--scale", required=True, help="name in catalogue/scales.yaml")
+    add_task_arguments(parser)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets candidates.parquet and .json")
@@ -22,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Write the replacement candidates of one task. Raises UserError if a source is missing or not pinned."""
-    spec = resolve_candidates(load_catalogue(), args.task, args.scale)
-    sources, digests = verify_downloads(spec["sources"], args.downloads)
+    spec = args.planned or read_candidate_spec(read_json(args.spec), args.spec)
+    task = read_mapping(args.data / "dataset.json", "task")["task"]
+    sources, digests = verify_downloads(spec.sources, args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
     import pyarrow.parquet as pq
@@ -32,12 +39,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.interventions.candidates import build
     from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
 
-    contents = read_table(args.data, spec["split"], ["content"])["content"].to_pylist()
+    contents = read_table(args.data, spec.split, ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()
     with write_atomically(args.out) as out:
         out.mkdir()
-        pq.write_table(build(contents, resources, spec["options"]), out / "candidates.parquet", compression="zstd")
+        pq.write_table(build(contents, resources, spec.options), out / "candidates.parquet", compression="zstd")
         digest = digest_data(args.data)
-        write_json(out / "candidates.json", {"spec": spec, "data_digest": digest, "files": hash_files(out)})
-        made = make_record(fingerprint_candidates(spec), digests | {args.task: digest}, spec["options"].get("seed"))
+        write_json(out / "candidates.json", {"spec": spec.to_json(), "data_digest": digest, "files": hash_files(out)})
+        made = make_record(fingerprint_candidates(spec), digests | {task: digest})
         write_json(out / "record.json", made)

@@ -1,18 +1,17 @@
 """Score a trained run, or given weights, on the splits of a task."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
+from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
-    digest,
     hash_files,
     read_json,
     read_mapping,
@@ -20,22 +19,13 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.validation import Model, parse_as
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.specs import (
-    find_parent_run,
-    infer_precision,
-    read_precision,
-    resolve_evaluation,
-    resolve_run,
-)
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_evaluation
+from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.tasks.checkpoints import Checkpoint, read_checked_run, read_run
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
-from workflow_scripts.workflow.changes import find_differences, shorten_value
 
 if TYPE_CHECKING:
     import torch
@@ -49,16 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_scoring_arguments(parser: argparse.ArgumentParser, out: str) -> None:
-    """Add the arguments of the commands that score a trained run."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
-    name = "<task>/<method>/<variant>@<weights>/seed-<n>"
-    what.add_argument("--run", metavar="ID", help=f"{name} of the catalogue: given weights")
-    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
-    parser.add_argument("--weights", type=Path, metavar="DIR", help="with --run: checkpoint or model of the hub")
+    """Add the arguments of the commands that score a run."""
+    add_spec_arguments(parser, "<task>/<method>/<variant>[@<weights>]/seed-<n>", required=False)
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
+    parser.add_argument("--weights", type=Path, metavar="DIR", help="of given weights: checkpoint or model of the hub")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of the catalogue's")
+    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of those of --spec")
     add_machine_arguments(parser)
 
 
@@ -71,87 +58,120 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
-    settings = read_scoring_settings(Evaluation, resolve_evaluation, run, args)
+    settings = read_scoring_settings(args, Evaluation, run.planned and run.planned.evaluation)
     check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
 
     import pyarrow.parquet as pq
 
     from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
-    device, spec = choose_device(args.device), run["spec"]
-    set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
-    with open_checkpoint(args, device) as (folder, checkpoint_sha256):
+    device, spec = choose_device(args.device), run.spec
+    set_seed_and_threads(spec.seed, spec.torch_threads, device)
+    with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
         labels = read_mapping(args.data / "dataset.json").get("labels")
-        checkpoint = Checkpoint(run["run"], folder, spec, settings, labels)
+        checkpoint = Checkpoint(run.name, folder, spec, settings, labels)
         predictions, scores = checkpoint.score(args.data, device, args.progress)
-    run_columns = {key: spec[key] for key in RUN_COLUMNS}
-    kept = spec["training"].get("also_keep", [])
+    run_columns = {key: getattr(spec, key) for key in RUN_COLUMNS}
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
         write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
         content = {
-            "kept_sha256": {name: run["files"][f"checkpoint/{name}.safetensors"] for name in kept},
+            "kept_sha256": {name: run.files[f"checkpoint/{name}.safetensors"] for name in spec.kept_checkpoints},
             "absent": [row for row in scores if "reason" in row],  # metrics that are undefined for this run
         }
-        fingerprint = fingerprint_evaluation(settings.model_dump(exclude_defaults=True), run["shared_spec"])
+        fingerprint = fingerprint_evaluation(settings, run.shared_spec)
         write_scoring_records(out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content)
 
 
-def read_scored_run(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the content of the run.json of `--run-dir`; of given weights the same keys, without `files`.
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run whose model is scored: a training, whose run.json says what it is, or given weights.
 
-    `shared_spec` is that of all seeds. Raises UserError if the weights or the data are not those of the spec.
+    planned: None for a training without a spec file. shared_spec: the spec of all seeds. files: of a training, those of
+    its run.json.
     """
+
+    name: str
+    scale: str | None
+    planned: PlannedRun | None
+    spec: RunSpec | GivenWeightsSpec
+    shared_spec: RunSpec | GivenWeightsSpec
+    data_digest: str
+    files: dict[str, str]
+
+
+def read_scored_run(args: argparse.Namespace) -> ScoredRun:
+    """Return the training of `--run-dir`, or else weights that the spec names.
+
+    Raises UserError if the weights or the data are not those of the spec.
+    """
+    planned = get_planned_run(args) if args.planned or args.spec else None
+    if args.run_dir:
+        trained = read_run(args.run_dir)
+        if planned and planned.spec.run_name != trained.name:
+            raise UserError(f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}")
+        spec = trained.spec
+        return ScoredRun(trained.name, trained.scale, planned, spec, spec, trained.data_digest, trained.files)
+    if planned is None:
+        raise UserError("name a trained run with --run-dir, or given weights with --spec, or with --run and --scale")
+    return read_given_weights(args, planned)
+
+
+def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredRun:
+    """Return a planned run that scores given weights. Raises UserError if the weights or the data are others."""
     from workflow_scripts.data.prepared import digest_data
 
-    if args.run_dir:
-        run = read_run(args.run_dir)
-        return run | {"shared_spec": run["spec"]}
-    if not args.scale:
-        raise UserError("--run needs --scale, e.g. --scale demo")
-    catalogue = load_catalogue()
-    run, precision = parse_run(catalogue, args.run), "auto"
-    if not run.weights:
-        raise UserError(f"{run} names no weights, <variant>@<weights>; score a training with --run-dir")
-    if args.weights and (parent := find_parent_run(catalogue, run, args.scale)):
-        folder, origin = args.weights.parent, read_run(args.weights.parent)
-        if origin["run"] != str(parent):
-            raise UserError(f"{folder} holds {origin['run']}, but the weights are those of {parent}; correct --weights")
-        precision = infer_precision(catalogue, parent, args.scale, read_precision(origin["spec"]))
-        check_spec(folder / "run.json", origin, resolve_run(catalogue, parent, args.scale, precision))
-    spec, shared = (resolve_run(catalogue, each, args.scale, precision) for each in (run, replace(run, seed=0)))
-    check_init(run, spec["init"], args.weights, "--weights")
-    check_data(args.data, spec["task"], args.scale)
-    found = {"run": str(run), "scale": args.scale, "spec": spec, "shared_spec": shared}
-    return found | {"data_digest": digest_data(args.data), "weights": spec["init"]}
+    spec = planned.spec
+    if not isinstance(spec, GivenWeightsSpec):
+        raise UserError(f"{spec.run_name} names no weights, <variant>@<weights>; score a training with --run-dir")
+    check_init(spec.run_name, spec.origin, args.weights, "--weights")
+    if isinstance(spec.origin, ParentRun):
+        check_parent(args.weights.parent, spec.origin)
+    check_data(args.data, planned)
+    return ScoredRun(
+        spec.run_name,
+        planned.scale,
+        planned,
+        spec,
+        planned.shared_spec or spec,
+        digest_data(args.data),
+        {},
+    )
+
+
+def check_parent(folder: Path, parent: ParentRun) -> None:
+    """Raise UserError unless the folder holds the run whose weights are scored."""
+    trained = read_run(folder)
+    if trained.name != parent.run:
+        raise UserError(f"{folder} holds {trained.name}, but the weights are those of {parent.run}; correct --weights")
+    if trained.spec_digest != parent.spec:
+        raise UserError(f"{folder / 'run.json'} has another configuration than the spec names; train the run again")
 
 
 @contextmanager
-def open_checkpoint(args: argparse.Namespace, device: "torch.device") -> Iterator[tuple[Path, str]]:
+def open_checkpoint(args: argparse.Namespace, run: ScoredRun, device: "torch.device") -> Iterator[tuple[Path, str]]:
     """Yield the folder with the weights that are scored, and their sha256. Random weights are drawn for the block.
 
     Raises UserError if the checkpoint or the data of a trained run were changed.
     """
     if args.run_dir:
-        files = read_checked_run(args.run_dir, args.data)["files"]
-        yield args.run_dir / "checkpoint", files["checkpoint/model.safetensors"]
+        yield args.run_dir / "checkpoint", read_checked_run(args.run_dir, args.data).weights_sha256
     elif args.weights:
         yield args.weights, hash_weights(args.weights)
     else:
         from workflow_scripts.training.run import write_initial_checkpoint
 
-        training = parse_run(load_catalogue(), args.run).training
+        assert isinstance(run.spec, GivenWeightsSpec) and run.spec.start
         with TemporaryDirectory() as folder:
-            spec = resolve_run(load_catalogue(), training, args.scale)
-            write_initial_checkpoint(Path(folder), spec, args.data, device)
+            write_initial_checkpoint(Path(folder), run.spec.start, args.data, device)
             yield Path(folder), hash_weights(Path(folder))
 
 
 def write_scoring_records(
     out: Path,
     name: str,
-    run: dict,
+    run: ScoredRun,
     fingerprint: Fingerprint,
     device: "torch.device",
     checkpoint_sha256: str,
@@ -161,46 +181,26 @@ def write_scoring_records(
     from workflow_scripts.training.machine import describe_device
 
     manifest = {
-        "run": run["run"],
-        "scale": run["scale"],
+        "run": run.name,
+        "scale": run.scale,
         "spec": fingerprint.spec,
-        "data_digest": run["data_digest"],
+        "data_digest": run.data_digest,
         "files": hash_files(out),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    seed, precision = run["spec"]["seed"], read_precision(run["spec"])
-    plans = {}
-    if "weights" in run:  # of a trained run, its own records have both
-        manifest["weights"] = run["weights"]
-        catalogue = load_catalogue()
-        plans = {"analysis_plans": hash_plans(catalogue, parse_run(catalogue, run["run"]), run["scale"])}
+    record = make_record(fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device))
+    if isinstance(run.spec, GivenWeightsSpec):  # of a trained run, its own records have both
+        manifest["weights"] = run.spec.to_json()["init"]
+        assert run.planned
+        record["analysis_plans"] = run.planned.analysis_plans
     write_json(out / name, manifest | content)
-    made = make_record(fingerprint, run["data_digest"], seed, precision, describe_device(device))
-    write_json(out / "record.json", made | plans)
+    write_json(out / "record.json", record)
 
 
-def read_scoring_settings(
-    model: type[Model], resolve: Callable[[Catalogue, Run, str], dict], run: dict[str, Any], args: argparse.Namespace
-) -> Model:
-    """Read the settings from `--settings`, or from the catalogue for the run's name and scale.
-
-    Raises UserError if the run has no scale, or was trained with another spec than the catalogue gives it.
-    """
+def read_scoring_settings(args: argparse.Namespace, model: type[Model], planned: Model | None) -> Model:
+    """Return the settings of `--settings`, else the planned ones. Raises UserError if there are none."""
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
-    if run["scale"] is None:
-        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
-    catalogue = load_catalogue()
-    if args.run_dir:
-        precision = infer_precision(catalogue, run["run"], run["scale"], read_precision(run["spec"]))
-        check_spec(args.run_dir / "run.json", run, resolve_run(catalogue, run["run"], run["scale"], precision))
-    return model(**resolve(catalogue, parse_run(catalogue, run["run"]), run["scale"]))
-
-
-def check_spec(file: Path, run: dict[str, Any], spec: dict[str, Any]) -> None:
-    """Raise UserError unless the run of a run.json was trained with `spec`."""
-    if digest(spec) != run["spec_digest"]:
-        key, *values = next(find_differences(run["spec"], spec), ("spec_digest", run["spec_digest"], digest(spec)))
-        before, now = map(shorten_value, values)
-        what = f"another configuration than the catalogue: {key} was {before} and is {now}"
-        raise UserError(f"{file} has {what}; train the run again")
+    if planned is None:
+        raise UserError(f"{args.run_dir or args.spec}: how to score it is unknown; pass --spec or --settings FILE")
+    return planned

@@ -139,7 +139,7 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
         name, run = "/".join(folder.parts[-4:]), read_run(folder)
         check_checkpoint(folder, run)
         manifests = [folder / "run.json", folder / "eval/evaluation.json"]
-        manifests.append(results / data_folder(run["spec"]["task"]) / "dataset.json")
+        manifests.append(results / data_folder(run.spec.task) / "dataset.json")
         check_replaceable(out / name, {"*.safetensors", "*.json", "README.md"}, "run.json")
         with write_atomically(out / name) as temporary:
             shutil.copytree(folder / "checkpoint", temporary)

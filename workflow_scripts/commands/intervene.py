@@ -2,10 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.commands.evaluate import (
     RUN_COLUMNS,
+    ScoredRun,
     add_scoring_arguments,
     open_checkpoint,
     read_scored_run,
@@ -14,13 +14,9 @@ from workflow_scripts.commands.evaluate import (
 )
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import check_replaceable, hash_file, verify_checksum, write_atomically
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_evaluation, resolve_intervention
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.provenance.fingerprints import fingerprint_intervention
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_intervention
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_scored_run(args)
-    spec, settings = run["spec"], read_scoring_settings(Intervention, resolve_intervention, run, args)
-    if spec["kind"] != "prompt":
-        raise UserError(f"{run['run']}: interventions need a task of kind prompt; {spec['task']} is {spec['kind']}")
+    spec, settings = run.spec, read_scoring_settings(args, Intervention, run.planned and run.planned.intervention)
+    if spec.kind != "prompt":
+        raise UserError(f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}")
     check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names are reported first.
@@ -45,17 +41,17 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
     device = choose_device(args.device)
-    set_seed_and_threads(spec["seed"], spec["training"]["torch_threads"], device)
+    set_seed_and_threads(spec.seed, spec.torch_threads, device)
     candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
-        open_checkpoint(args, device) as (checkpoint, sha256),
-        Reporter(run["run"], total, args.progress, unit="interventions") as reporter,
+        open_checkpoint(args, run, device) as (checkpoint, sha256),
+        Reporter(run.name, total, args.progress, unit="interventions") as reporter,
     ):
         answers, scores = intervene(spec, checkpoint, args.data, settings, match, candidates, device, reporter)
-    columns = {key: spec[key] for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
-    fingerprint = fingerprint_intervention(settings.model_dump(exclude_defaults=True), run["shared_spec"])
+    columns = {key: getattr(spec, key) for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
+    fingerprint = fingerprint_intervention(settings, run.shared_spec)
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
@@ -64,9 +60,8 @@ def main(args: argparse.Namespace) -> None:
         write_scoring_records(out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest)
 
 
-def find_match_rule(run: dict[str, Any]) -> str:
+def find_match_rule(run: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    if run["scale"] is None:
+    if run.planned is None or run.planned.evaluation is None:
         return "token"
-    catalogue = load_catalogue()
-    return Evaluation(**resolve_evaluation(catalogue, parse_run(catalogue, run["run"]), run["scale"])).match
+    return run.planned.evaluation.match

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PrimaryClaim
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.displays import select_intervened_runs
@@ -20,12 +19,12 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_lineage, list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
-    add_defaults,
     find_parent_run,
     find_search_run,
     merge_data,
     resolve_data,
     resolve_run,
+    resolve_training,
 )
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.reporting.claims.pilot_spread import measure_spreads
@@ -36,7 +35,7 @@ from workflow_scripts.reporting.claims.power_analysis import (
     count_seeds_to_decide,
     select_spread,
 )
-from workflow_scripts.tasks.settings import Spec
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec, read_run_spec
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.step_times import (
     STEP_TIMES,
@@ -89,22 +88,21 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     data |= {f"options.{key}": found for key, found in options.items()}
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
     spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
-    filled = add_defaults(spec)
+    filled = list_all_settings(spec)
     for section, entries in given.items():
-        if "weights" in spec and section in ("objective", "training", "init", "search"):
+        if isinstance(spec, GivenWeightsSpec) and section in ("objective", "training", "init", "search"):
             continue
-        values = filled[section] if section in ("model", "problem", "objective", "training") else {}
-        values = drop_places(entries) | values
+        values = drop_places(entries) | filled.get(section, {})
         places = {key: str(place) for key, (_, place) in entries.items()}
         rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
-    if "weights" in spec:
-        rows.append(("init", spec["init"], f"weights: {spec['weights']}"))
+    if isinstance(spec, GivenWeightsSpec):
+        rows.append(("init", spec.to_json()["init"], f"weights: {spec.weights}"))
     elif precision != "auto":
         rows = [row for row in rows if row[0] != "training.precision"]
         rows.append(("training.precision", precision, "config.yaml precision"))
-    if "phrases" in spec:
-        rows.append(("phrases", spec["phrases"], "catalogue/tasks"))
-    rows.append(("protocol", spec["protocol"], "the worst of data and scale"))
+    if isinstance(spec, RunSpec) and spec.phrases is not None:
+        rows.append(("phrases", spec.phrases, "catalogue/tasks"))
+    rows.append(("protocol", spec.protocol, "the worst of data and scale"))
     lines = [(key, format_canonical_json(value), where) for key, value, where in rows]
     widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
     print(f"{run} at scale {scale}: key, value, and the line that sets it")
@@ -112,19 +110,31 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
         print(f"{key:{widths[0]}}  {value:{min(widths[1], 50)}}  {where}")
 
 
+def list_all_settings(spec: RunSpec | GivenWeightsSpec) -> dict[str, dict[str, Any]]:
+    """Return section -> key -> value of model, problem, objective and training, with the defaults."""
+    settings = {
+        "model": {"name": spec.model.name} | spec.model.settings.model_dump(mode="json"),
+        "problem": spec.problem.model_dump(mode="json"),
+    }
+    if isinstance(spec, RunSpec):
+        settings["training"] = spec.training.model_dump(mode="json")
+        if spec.objective:
+            settings["objective"] = {"name": spec.objective.name} | spec.objective.settings.model_dump(mode="json")
+    return settings
+
+
 def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
         run, made = read_mapping(file, "spec", "scale"), read_mapping(file.with_name("record.json"), *MADE)
-        spec = run["spec"]
-        parse_as(Spec, spec, file, "spec")
-        name = "{task}/{method}/{variant}/seed-0".format(**spec)
-        if select_sizes(spec) != select_sizes(resolve_run(catalogue, name, run["scale"])):
+        spec = read_run_spec(run["spec"], file, "spec")
+        now = resolve_training(catalogue, f"{spec.variant_name}/seed-0", run["scale"])
+        if select_sizes(spec) != select_sizes(now):
             raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
-        key = (run["scale"], spec["task"], spec["method"], spec["variant"], made["device"], made["precision"])
-        epochs = spec["training"].get("epochs")
+        key = (run["scale"], spec.task, spec.method, spec.variant, made["device"], made["precision"])
+        epochs = spec.training.epochs
         epoch_steps = run["steps"] // epochs if epochs else 0
         processes = made.get("gpu_processes") or 0  # unknown, also in records of earlier versions
         gpu_bytes = made["peak_gpu_memory_bytes"] or 0
@@ -172,11 +182,11 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
             print(f"             {format_size([model.bytes])}: {name} of {origin}{', gated' * model.gated}")
         checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in trained])
         for run in searches:
-            search = resolve_run(catalogue, run, *settings)["search"]
-            trained += [run] * len(search["learning_rate"]) * len(search["batch_sentences"])
+            search = resolve_training(catalogue, run, *settings).search
+            trained += [run] * (search.count_pairs() if search else 0)
         cpu, gpu = (format_hours(*estimate_hours(catalogue, trained, *settings, device)) for device in ("cpu", "cuda"))
         print(f"  training   hours of CPU threads: {cpu}; or of GPU: {gpu}")
-        real = [task for task in tasks if resolve_data(catalogue, task, config.scale)["sources"]]
+        real = [task for task in tasks if resolve_data(catalogue, task, config.scale).sources]
         disk = sum(catalogue.tasks[task].disk or 0 for task in real)
         large = f", about {disk} GB to make large data sets" if disk else ""
         print(f"  disk       {checkpoints} of checkpoints{large}")

@@ -5,24 +5,23 @@ all pairs. An interrupted search keeps its finished pairs and resumes the traini
 """
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.commands.inputs import get_planned_run
 from workflow_scripts.commands.train import (
     add_training_arguments,
     check_folders,
+    check_training_spec,
     hash_inputs,
     make_training_record,
-    read_spec,
     stop_training,
 )
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, make_writable, read_json, write_atomically, write_csv, write_json
-from workflow_scripts.common.validation import parse_as
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import find_search_run
-from workflow_scripts.provenance.fingerprints import fingerprint_search
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Search, Training
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
+from workflow_scripts.tasks.run_spec import RunSpec
+from workflow_scripts.tasks.settings import CHOSEN, Chosen
 
 if TYPE_CHECKING:
     import torch
@@ -35,19 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Train every pair and write `--out`. After signal n it saves the state and exits with 128 + n."""
-    if args.run and args.scale:
-        if args.run.strip("/").count("/") != 2:
-            raise UserError(f"--run {args.run}: expected <task>/<method>/<variant> without a seed")
-        catalogue = load_catalogue()
-        run = find_search_run(catalogue, parse_run(catalogue, f"{args.run}/seed-0"), args.scale, args.precision)
-        if run is None:
-            raise UserError(f"{args.run} has no search at scale {args.scale}; add `search` to its settings")
-        args.run = str(run)
-    spec, settings = read_spec(args)
-    search = parse_as(Search, spec.get("search", {}), args.run or args.spec, "search")
-    if not search.learning_rate or spec["seed"] != search.seed:
-        raise UserError(f"{args.run or args.spec}: key 'search' must have values and the seed of the spec")
-    check_folders(args, spec, {"search.csv", "chosen.json", "record.json"})
+    planned = get_planned_run(args)
+    spec = check_training_spec(planned, args.init)
+    search = spec.search
+    if not search or not search.learning_rate or spec.seed != search.seed:
+        raise UserError(f"{spec.run_name}: key 'search' must have values and the seed of the spec")
+    check_folders(args, planned, {"search.csv", "chosen.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
@@ -61,15 +53,21 @@ def main(args: argparse.Namespace) -> None:
         if done[name] != value:
             what = name.removesuffix("_digest")
             raise UserError(f"{file} was made with another {what}; delete {args.state} to start again")
-    candidates = list_candidates(spec, settings, search, args.data)
+    candidates = list_candidates(spec.training, search, args.data)
     for candidate in candidates[len(done["pairs"]) :]:
-        done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
+        done["pairs"].append(resume_candidate(args, replace(spec, training=candidate), made_from, device))
         write_json(file, done)
     best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])  # the first of equal ones
     with write_atomically(args.out) as out:
         out.mkdir()
         write_csv(out / "search.csv", COLUMNS, done["pairs"])
-        content = {"scale": args.scale, "spec": spec, **origin, "best": done["pairs"][best], "files": hash_files(out)}
+        content = {
+            "scale": planned.scale,
+            "spec": spec.to_json(),
+            **origin,
+            "best": done["pairs"][best],
+            "files": hash_files(out),
+        }
         content["chosen"] = {key: getattr(candidates[best], key) for key in Chosen.model_fields}
         write_json(out / "chosen.json", content)
         write_json(out / "record.json", make_training_record(fingerprint, spec, origin["data_digest"], device))
@@ -77,21 +75,22 @@ def main(args: argparse.Namespace) -> None:
 
 
 def resume_candidate(
-    args: argparse.Namespace, spec: dict, settings: Training, made_from: dict[str, str], device: "torch.device"
+    args: argparse.Namespace, spec: RunSpec, made_from: dict[str, str], device: "torch.device"
 ) -> dict[str, Any]:
-    """Train one pair, or resume its training, and return its row of search.csv."""
+    """Train one pair, that of `spec`, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
 
+    settings = spec.training
     name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
-    label = "{task}/{method}/{variant} {name}".format(**spec, name=name)
+    label = f"{spec.variant_name} {name}"
     with folder.lock(), Reporter(label, settings.max_steps or 0, args.progress) as reporter:
         try:
-            _, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
+            _, state = train_run(spec, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()

@@ -3,11 +3,12 @@
 import argparse
 import statistics
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
-from workflow_scripts.commands.inputs import check_data, check_init, hash_weights
+from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -18,15 +19,12 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.catalogue import parse_run
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.packages import check_sections, list_packages, load_traits
-from workflow_scripts.config.requested import hash_plans
-from workflow_scripts.config.specs import parse_training, read_precision, resolve_run
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_training
+from workflow_scripts.common.validation import parse_as
+from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Spec, Training
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
+from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
+from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision
 
 if TYPE_CHECKING:
     import torch
@@ -44,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) -> None:
     """Add the arguments of the commands that train. `run` is the form of a run's name."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--run", metavar="ID", help=f"{run} of the catalogue")
-    what.add_argument("--spec", type=Path, metavar="FILE", help="resolved spec as JSON, instead of the catalogue's")
-    parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
+    add_spec_arguments(parser, run)
     precisions = ("auto", *get_args(Precision))
     parser.add_argument("--precision", choices=precisions, default="auto", help="with --run; auto is the catalogue's")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
@@ -70,10 +65,12 @@ def parse_seconds(text: str) -> float:
 
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
-    spec, settings = read_spec(args)
-    settings = apply_search_result(spec, settings, args.search)
-    check_folders(args, spec, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
-    run_id = "{task}/{method}/{variant}/seed-{seed}".format(**spec)
+    planned = get_planned_run(args)
+    spec = check_training_spec(planned, args.init)
+    chosen = read_search_result(spec, args.search)
+    settings = spec.training.model_copy(update=chosen)
+    check_folders(args, planned, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
+    run_id = spec.run_name
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
@@ -84,14 +81,12 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.state import StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
-    # Read before the first step: a plan that changes during the training is not the plan of this run.
-    plans = hash_plans(load_catalogue(), parse_run(load_catalogue(), run_id), args.scale) if args.run else {}
-    chosen = read_mapping(args.search, "chosen")["chosen"] if args.search else None
     origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
         try:
-            task, state = train_run(spec, settings, args.data, args.init, device, folder, reporter, args.save_every)
+            trained = replace(spec, training=settings)
+            task, state = train_run(trained, args.data, args.init, device, folder, reporter, args.save_every)
         except StopRequested as stop:
             stop_training(stop, reporter)
         with write_atomically(args.out) as out:
@@ -101,11 +96,11 @@ def main(args: argparse.Namespace) -> None:
             best, others = state.best[CHOSEN], {name: kept for name, kept in state.best.items() if name != CHOSEN}
             content = {
                 "run": run_id,
-                "scale": args.scale,
-                "protocol": spec["protocol"],
-                "spec": spec,
+                "scale": planned.scale,
+                "protocol": spec.protocol,
+                "spec": spec.to_json(),
                 **origin,
-                "chosen": chosen,
+                "chosen": chosen or None,
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": best["step"],
@@ -115,16 +110,19 @@ def main(args: argparse.Namespace) -> None:
             }
             write_json(out / "run.json", content)
             record = make_training_record(fingerprint, spec, origin["data_digest"], device)
-            write_json(out / "record.json", record | summarise_costs(state, device) | {"analysis_plans": plans})
+            write_json(
+                out / "record.json",
+                record | summarise_costs(state, device) | {"analysis_plans": planned.analysis_plans},
+            )
         folder.remove()
 
 
-def check_folders(args: argparse.Namespace, spec: dict, outputs: set[str]) -> None:
+def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:
     """Set the default of `--state`, and check the folders and the data of a training before it starts."""
     args.state = args.state or args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    check_data(args.data, spec["task"], args.scale if args.run else None)
+    check_data(args.data, planned)
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -134,19 +132,19 @@ def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
 
 
 def make_training_record(
-    fingerprint: Fingerprint, spec: dict, data_digest: str, device: "torch.device"
+    fingerprint: Fingerprint, spec: RunSpec, data_digest: str, device: "torch.device"
 ) -> dict[str, Any]:
     """Return the fields of record.json for a training or a search."""
     from workflow_scripts.training.machine import describe_device
 
-    return make_record(fingerprint, data_digest, spec["seed"], read_precision(spec), describe_device(device))
+    return make_record(fingerprint, data_digest, spec.seed, spec.precision, describe_device(device))
 
 
-def hash_inputs(spec: dict[str, Any], data: Path, init: Path | None) -> dict[str, str]:
+def hash_inputs(spec: RunSpec, data: Path, init: Path | None) -> dict[str, str]:
     """Return the digests of the inputs of a training, which are its spec, data and initial weights."""
     from workflow_scripts.data.prepared import digest_data
 
-    found = {"spec_digest": digest(spec), "data_digest": digest_data(data)}
+    found = {"spec_digest": spec.digest, "data_digest": digest_data(data)}
     return found | ({"init_digest": hash_weights(init)} if init else {})
 
 
@@ -173,46 +171,27 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
     }
 
 
-def apply_search_result(spec: dict, settings: Training, file: Path | None) -> Training:
-    """Apply the result of the search to the settings. Raises UserError if it is missing or of another spec."""
-    name = "{task}/{method}/{variant}".format(**spec)
-    if bool(file) != ("search" in spec):
+def read_search_result(spec: RunSpec, file: Path | None) -> dict[str, Any]:
+    """Return the training settings that the search before a run chose, none without a search.
+
+    Raises UserError if the file is missing or of another spec.
+    """
+    if bool(file) != bool(spec.search):
         what_to_do = "has no hyperparameter search; remove" if file else "needs the chosen.json of its search; pass"
-        raise UserError(f"{name} {what_to_do} --search")
+        raise UserError(f"{spec.variant_name} {what_to_do} --search")
     if file is None:
-        return settings
-    found = read_mapping(file, "spec", "chosen")
-    parse_as(Spec, found["spec"], file, "spec")
-    searched, wanted = ({k: v for k, v in s.items() if k not in ("seed", "init")} for s in (found["spec"], spec))
-    if searched != wanted:
-        raise UserError(f"{file} is from another configuration of {name}; run the search again")
-    parse_as(Chosen, found["chosen"], file, "chosen")
-    return settings.model_copy(update=found["chosen"])
+        return {}
+    content = read_mapping(file, "spec", "chosen")
+    searched = read_run_spec(content["spec"], file, "spec")
+    if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
+        raise UserError(f"{file} is from another configuration of {spec.variant_name}; run the search again")
+    return parse_as(Chosen, content["chosen"], file, "chosen").model_dump()
 
 
-def read_spec(args: argparse.Namespace) -> tuple[dict, Training]:
-    """Read the resolved spec and check its training settings. Raises UserError naming file and key."""
-    if args.run is not None:
-        if not args.scale:
-            raise UserError("--run needs --scale, e.g. --scale demo")
-        spec, origin = resolve_run(load_catalogue(), args.run, args.scale, args.precision), args.run
-        if "weights" in spec:
-            raise UserError(f"{origin} has given weights and no training; score them with evaluate --run")
-    else:
-        spec, origin = read_mapping(args.spec), args.spec
-        parse_as(Spec, spec, origin)
-    if spec["kind"] not in list_packages("tasks"):
-        raise UserError(
-            f"{origin}: key 'kind' is {spec['kind']!r}; {suggest_name(spec['kind'], list_packages('tasks'))}"
-        )
-    check_sections(spec, spec["kind"], str(origin))
-    settings = parse_training(spec["training"], origin)
-    of_kind, chosen = load_traits(spec["kind"]), settings.selection
-    metrics = of_kind.validation_metrics
-    computed = chosen.get("metric") in metrics or (of_kind.decoding and "decoding" in chosen)
-    if settings.validation != "none" and not (computed and {"split", "metric"} <= chosen.keys()):
-        raise UserError(f"{origin}: key 'training.validation' needs a split, and {' or '.join(metrics)} as its metric")
-    if settings.also_keep and not of_kind.decoding:
-        raise UserError(f"{origin}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it")
-    check_init(origin, spec["init"], args.init, "--init")
-    return spec, settings
+def check_training_spec(planned: PlannedRun, init: Path | None) -> RunSpec:
+    """Return the spec of a training. Raises UserError if nothing is trained, or for other initial weights."""
+    spec = planned.spec
+    if not isinstance(spec, RunSpec):
+        raise UserError(f"{spec.run_name} has given weights and no training; score them with evaluate")
+    check_init(spec.run_name, spec.origin, init, "--init")
+    return spec

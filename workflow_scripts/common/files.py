@@ -44,10 +44,20 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
+def format_json(content: Any) -> str:
+    """Format content as JSON with sorted keys, for people."""
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def write_text_file(path: str | Path, text: str) -> None:
+    """Write a text atomically."""
+    with write_atomically(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | Path, content: Any) -> None:
     """Write `content` as JSON with sorted keys, atomically."""
-    with write_atomically(path) as temporary:
-        temporary.write_text(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text_file(path, format_json(content))
 
 
 def read_json(path: str | Path) -> Any:

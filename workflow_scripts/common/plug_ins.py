@@ -30,8 +30,3 @@ def merge_options(given: dict[str, Any], **defaults: Any) -> dict[str, Any]:
         if key not in defaults:
             raise UserError(f"displays.yaml: unknown option '{key}'; {suggest_name(key, defaults)}")
     return {**defaults, **given}
-
-
-def drop_name(section: dict[str, Any]) -> dict[str, Any]:
-    """Return a section `model` or `objective` of a spec without the name of its package."""
-    return {key: value for key, value in section.items() if key != "name"}

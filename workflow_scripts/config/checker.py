@@ -3,7 +3,7 @@
 import ast
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,6 @@ from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, Vari
 from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
-from workflow_scripts.config.packages import load_traits
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
@@ -27,7 +26,9 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.interventions.settings import METRICS
-from workflow_scripts.tasks.settings import LAST
+from workflow_scripts.tasks.packages import load_traits
+from workflow_scripts.tasks.run_spec import RunSpec
+from workflow_scripts.tasks.settings import Evaluation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
@@ -124,32 +125,41 @@ def is_known(catalogue: Catalogue, variant: VariantKey) -> bool:
 
 
 def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
-    """Resolve everything that a run is given, as its jobs do."""
+    """Resolve everything that a run is given, and check names in it that only other modules know."""
     spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
     if intervened:
         resolve_intervention(catalogue, run, scale)
-    traits, where = load_traits(spec["kind"]), f"settings of {'/'.join(run.unseeded)}"
-    validation = spec["training"].get("validation", "none")
+    where = f"settings of {'/'.join(run.unseeded)}"
+    prepare = resolve_data(catalogue, run.task, scale).prepare
+    named_splits: dict[str, Sequence[Any]] = {"evaluation.splits": evaluation.splits}
+    if isinstance(spec, RunSpec):
+        named_splits["training.validation"] = [spec.training.selection.get("split")] if spec.training.selection else []
+        named_splits["training.also_keep"] = spec.training.kept_splits
     with locate_errors(merge_settings(catalogue, run, scale)):
-        for name in evaluation.get("measures", {}):
+        for name in evaluation.measures:
             if not (PACKAGE / f"evaluation/{name}.py").exists():
                 modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
                 raise UserError(f"{where}: key 'evaluation.measures' names '{name}'; {suggest_name(name, modules)}")
-        chosen = () if validation == "none" else (validation.get("split"),)
-        also = [name for name in spec["training"].get("also_keep", ()) if name != LAST]
-        named = {"evaluation.splits": evaluation["splits"], "training.validation": chosen, "training.also_keep": also}
-        made = _list_strings(spec["data"]["prepare"])
-        for key, name in ((key, name) for key, names in named.items() for name in names if name not in made):
-            what = f"{where}: key '{key}' names the split '{name}', which is not in the code of"
-            raise UserError(f"{what} {spec['data']['prepare']}; {suggest_name(str(name), made)}")
-        if validation == "none":
-            return
-        known = list(traits.validation_metrics)
-        if traits.decoding and "decoding" in validation:
-            known += [*traits.metrics, *_list_metrics(validation["decoding"].get("measures", {}))]
-        if (metric := validation.get("metric")) not in known:
-            what = f"{where}: key 'training.validation' has the metric '{metric}'"
-            raise UserError(f"{what}; {suggest_name(str(metric), known)}")
+        known_splits = _list_strings(prepare)
+        for key, splits in named_splits.items():
+            for split in splits:
+                if split not in known_splits:
+                    what = f"{where}: key '{key}' names the split '{split}', which is not in the code of {prepare}"
+                    raise UserError(f"{what}; {suggest_name(str(split), known_splits)}")
+        if isinstance(spec, RunSpec) and spec.training.selection:
+            _check_metric(spec, where)
+
+
+def _check_metric(spec: RunSpec, where: str) -> None:
+    """Raise UserError unless the metric that chooses the best weights is one of the validation's."""
+    traits, selection = load_traits(spec.kind), spec.training.selection
+    known = list(traits.validation_metrics)
+    if traits.decoding and "decoding" in selection:
+        known += [*traits.metrics, *_list_metrics(selection["decoding"].get("measures", {}))]
+    metric = selection.get("metric")
+    if metric not in known:
+        what = f"{where}: key 'training.validation' has the metric '{metric}'"
+        raise UserError(f"{what}; {suggest_name(str(metric), known)}")
 
 
 @cache
@@ -248,15 +258,15 @@ def _list_score_names(catalogue: Catalogue, variant: VariantKey, cell: TableCell
     evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
     measures: dict[str, dict] = {}
     for evaluation in evaluations:
-        measures |= evaluation.get("measures", {})
+        measures |= evaluation.measures
     return {
         "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
-        "split": tuple(split for evaluation in evaluations for split in evaluation["splits"]),
+        "split": tuple(split for evaluation in evaluations for split in evaluation.splits),
         "subset": ("all", *task.subsets),
     }
 
 
-def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[dict]:
+def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[Evaluation]:
     """Yield how a run is scored at each scale where its settings are right."""
     for scale in catalogue.scales:
         with suppress(UserError):

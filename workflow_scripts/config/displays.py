@@ -91,7 +91,7 @@ def select_display_runs(entry: Display | Analysis, runs: Iterable[Run]) -> list[
 
 def list_analysis_sources(catalogue: Catalogue, analysis: Analysis, runs: Iterable[Run], scale: str) -> list[str]:
     """Return the source files that an analysis of `runs` reads; none if all data are stand-ins."""
-    real = any(resolve_data(catalogue, run.task, scale)["sources"] for run in runs)
+    real = any(resolve_data(catalogue, run.task, scale).sources for run in runs)
     return list(analysis.sources) if real else []
 
 

@@ -13,11 +13,11 @@ from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_files import ClaimsSchema, DisplaysSchema
 from workflow_scripts.config.layers import FIXED
-from workflow_scripts.config.packages import FOLDER as PACKAGE
-from workflow_scripts.config.packages import NAMED, list_packages
 from workflow_scripts.config.schema import Config, Experiments, MethodEntry, Metrics, Scale, TaskEntry
-from workflow_scripts.config.specs import DATASETS
+from workflow_scripts.data.data_spec import DATASETS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.tasks.packages import FOLDER as PACKAGE
+from workflow_scripts.tasks.packages import NAMED, list_packages
 
 FOLDER = Path("catalogue/schemas")
 LAYERS = ("methods.json", "tasks.json")  # files whose entries have sections of settings

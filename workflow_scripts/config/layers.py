@@ -13,9 +13,9 @@ from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
-from workflow_scripts.config.packages import NAMED, find_settings_class, load_traits
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.tasks.packages import NAMED, find_settings_class, load_traits
 from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Training
 
 Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
@@ -58,7 +58,10 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
     for section in SECTIONS:
         result[section] = merge_section(blocks, section)
         name = result[section]["name"][0] if "name" in result[section] else None
-        described = FIXED.get(section) or find_settings_class(section, name, kind)
+        described = FIXED.get(section)
+        if described is None:
+            package = name if section in NAMED else kind
+            described = find_settings_class(NAMED.get(section, "tasks"), str(package))
         known = {*(described.model_fields if described else ()), *(["name"] if section in NAMED else ())}
         for key, (_, place) in result[section].items():
             # A name that no package has is an error of its own, after the merge.

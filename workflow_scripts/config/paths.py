@@ -26,6 +26,31 @@ RECORDS = {
 }
 
 
+def run_spec_file(run: "Run | str") -> str:
+    """Return the file with what the jobs of a run are given."""
+    return f"specs/{run}.json"
+
+
+def search_spec_file(variant: str) -> str:
+    """Return the file with what the search before `<task>/<method>/<variant>` is given."""
+    return f"specs/{variant}/search.json"
+
+
+def data_spec_file(task: str) -> str:
+    """Return the file with the data spec of a task."""
+    return f"specs/data/{task}.json"
+
+
+def candidate_spec_file(task: str) -> str:
+    """Return the file with the spec of the synonym candidates of a task."""
+    return f"specs/candidates/{task}.json"
+
+
+def analysis_spec_file(paper: str, analysis: str) -> str:
+    """Return the file with what the job of an analysis is given."""
+    return f"specs/analyses/{paper}/{analysis}.json"
+
+
 def data_folder(task: str) -> str:
     """Return the folder of the prepared data of a task."""
     return f"data/{task}"

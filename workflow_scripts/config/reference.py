@@ -10,9 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from workflow_scripts.config import analysis_plan, display_schema, schema
-from workflow_scripts.config.packages import find_settings_class, list_packages
 from workflow_scripts.interventions import settings as interventions
 from workflow_scripts.tasks import settings
+from workflow_scripts.tasks.packages import find_settings_class, list_packages
 
 PAGE = Path("docs/configuration.md")
 START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
@@ -44,7 +44,7 @@ def make_reference() -> str:
             lines += list_keys(getattr(module, name), name, shown)
     for section, group in (("model", "models"), ("objective", "objectives"), ("problem", "tasks")):
         lines.append(f"### Section {section}")
-        found = {name: find_settings_class(section, name, name) for name in list_packages(group)}
+        found = {name: find_settings_class(group, name) for name in list_packages(group)}
         for name, model in sorted(found.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))):
             if model:
                 lines += list_keys(model, f"[{name}](../workflow_scripts/{group}/{name}/settings.py)", shown)

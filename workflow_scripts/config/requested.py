@@ -6,7 +6,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run
@@ -89,9 +89,15 @@ def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
 
 def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, PlannedClaim]]:
     """Return (paper, claim) for each primary claim that is judged on the scores of `run`, among others."""
-    return [
-        (key, planned)
-        for key, paper in catalogue.papers.items()
-        for planned in paper.list_primary_claims(scale)
-        if run in paper.list_planned_runs(planned)
-    ]
+    return map_decided_claims(catalogue, scale).get(run, [])
+
+
+@store_with_catalogue
+def map_decided_claims(catalogue: Catalogue, scale: str) -> dict[Run, list[tuple[str, PlannedClaim]]]:
+    """Return (paper, claim) of each primary claim of a scale, by the runs that it is judged on."""
+    claims: dict[Run, list[tuple[str, PlannedClaim]]] = {}
+    for key, paper in catalogue.papers.items():
+        for planned in paper.list_primary_claims(scale):
+            for run in dict.fromkeys(paper.list_planned_runs(planned)):
+                claims.setdefault(run, []).append((key, planned))
+    return claims

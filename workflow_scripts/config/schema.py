@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
-from workflow_scripts.config.packages import list_packages
 from workflow_scripts.data.sources.declared import SourceName
 from workflow_scripts.evaluation.protocol import Protocol
-from workflow_scripts.tasks.settings import Word
+from workflow_scripts.tasks.packages import list_packages
 
 if TYPE_CHECKING:
     Kind = str
@@ -32,16 +31,6 @@ class ModelSources(StrictModel):
     local: str | None = Field(
         default=None, description="Folder of downloaded Hugging Face models; the hub is then not asked."
     )
-
-
-class DataSpec(StrictModel):
-    """What a folder of prepared data is made from, as under `spec` in its dataset.json."""
-
-    task: Word
-    prepare: Annotated[str, Field(pattern=r"^workflow_scripts\.data\.datasets\.[A-Za-z0-9_]+$")]
-    options: dict[str, Any]
-    sources: list[str]
-    protocol: Protocol
 
 
 class Config(StrictModel):

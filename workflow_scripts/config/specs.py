@@ -1,17 +1,9 @@
-"""Resolve specs: everything but the code that can change the data of a task, a run, its scores or interventions.
+"""Resolve specs: everything but the code that can change the data of a task, a run, its scores or interventions."""
 
-Settings that have the default of their class are left out, so that a new setting changes the digest of no spec.
-"""
-
-import importlib
-import json
 from dataclasses import replace
-from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
-from workflow_scripts.common.errors import Problems, UserError
-from workflow_scripts.common.files import digest, format_canonical_json, read_json
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Run, parse_run, store_with_catalogue
 from workflow_scripts.config.layers import (
@@ -22,38 +14,34 @@ from workflow_scripts.config.layers import (
     merge_section,
     merge_settings,
 )
-from workflow_scripts.config.packages import check_sections
-from workflow_scripts.config.schema import DataLayer, DataSpec, Init
+from workflow_scripts.config.schema import DataLayer, Init
+from workflow_scripts.data.data_spec import DATASETS, DataSpec, load_options
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.interventions.settings import Intervention, Options, list_candidate_sources
+from workflow_scripts.interventions.settings import CandidateSpec, Intervention, Options
+from workflow_scripts.tasks.run_spec import (
+    GivenWeightsSpec,
+    HubModel,
+    Origin,
+    ParentRun,
+    RunSpec,
+    Sections,
+    parse_sections,
+)
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
 
-DATASETS = "workflow_scripts.data.datasets"
-# Keys of a run's spec that scoring reads.
-SCORED = ("task", "kind", "method", "seed", "protocol", "data", "model", "problem", "init")
-
-
-def resolve_data(catalogue: Catalogue, task: str, scale: str) -> dict:
-    """Return the data spec of a task at a scale."""
-    return json.loads(_resolve_data(catalogue, task, scale))
+Section = TypeVar("Section", bound=StrictModel)
 
 
 @store_with_catalogue
-def _resolve_data(catalogue: Catalogue, task: str, scale: str) -> str:
+def resolve_data(catalogue: Catalogue, task: str, scale: str) -> DataSpec:
+    """Return the data spec of a task at a scale."""
     entries, options = merge_data(catalogue, task, scale)
-    spec = {"task": task, **drop_places(entries), "options": drop_places(options)}
+    values = drop_places(entries)
     with locate_errors({"options": options, "prepare": {"prepare": entries["prepare"]}}):
-        parse_as(load_options(spec["prepare"], task), spec["options"], f"options of task {task} at scale {scale}")
-    return format_canonical_json(spec)
-
-
-def read_data_spec(file: Path) -> dict:
-    """Read the data spec of a JSON file, like `spec` in a dataset.json. Raises UserError for wrong keys and values."""
-    spec = read_json(file)
-    parse_as(DataSpec, spec, file)
-    load_options(spec["prepare"], spec["task"])
-    return spec
+        options_class = load_options(values["prepare"], task)
+        parsed = parse_as(options_class, drop_places(options), f"options of task {task} at scale {scale}")
+    return DataSpec(task, values["prepare"], parsed, values["sources"], values["protocol"])
 
 
 def merge_data(catalogue: Catalogue, task: str, scale: str) -> tuple[Entries, Entries]:
@@ -74,96 +62,103 @@ def merge_data(catalogue: Catalogue, task: str, scale: str) -> tuple[Entries, En
     return found, options
 
 
-def load_options(prepare: str, task: str) -> type[BaseModel]:
-    """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
-    try:
-        module = importlib.import_module(prepare)
-    except Exception as error:  # the module may be a user's
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{prepare}.".startswith(f"{error.name}."):
-            what = f"`prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
-        else:
-            what = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
-        raise UserError(f"task {task}: {what}") from error
-    for name in ("Options", "prepare"):
-        if not hasattr(module, name):
-            example = "workflow_scripts/data/datasets/cogs.py has both"
-            raise UserError(f"task {task}: module {prepare} has no `{name}`; {example}")
-    return module.Options
-
-
-def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> dict:
-    """Return split, sources and options of a task's synonym candidates, which all methods share."""
-    entries, where = merge_section(list_task_blocks(catalogue, task, scale), "intervention"), f"settings of task {task}"
+def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> CandidateSpec:
+    """Return what the synonym candidates of a task are made from."""
+    entries = merge_section(list_task_blocks(catalogue, task, scale), "intervention")
+    where = f"settings of task {task}"
     with locate_errors({"intervention": entries}):
         settings = parse_as(Intervention, drop_places(entries), f"{where} at scale {scale}", "intervention")
         options = parse_as(Options, settings.candidates, where, "intervention.candidates")
-    return {"split": settings.split, "options": settings.candidates, "sources": list_candidate_sources(options)}
+    return CandidateSpec(settings.split, options)
 
 
-def resolve_run(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> dict:
+def resolve_run(
+    catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto"
+) -> RunSpec | GivenWeightsSpec:
     """Return the spec of a run.
 
-    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own. Where
-    given weights are scored, the spec has only what scoring reads, and `init` is the source of the weights.
+    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own.
     """
     run = parse_run(catalogue, run) if isinstance(run, str) else run
-    # Resolved once for all seeds of a variant.
-    spec = json.loads(_resolve_run(catalogue, replace(run.training, seed=0), scale, precision)) | {"seed": run.seed}
-    parent = None
-    if run.weights not in (None, START):
-        parent = replace(run.training, task=run.weights)
-    elif spec["init"] and "seed" in spec["init"]:
-        parent = replace(parse_run(catalogue, spec["init"]["run"]), seed=run.seed)
-    if parent:
-        spec["init"] = {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision))}
     if run.weights is None:
-        return spec
-    scored = {key: spec[key] for key in SCORED} | {"variant": run.variant, "weights": run.weights}
-    return scored | {"objective": {}, "training": {"torch_threads": spec["training"]["torch_threads"]}}
+        return resolve_training(catalogue, run, scale, precision)
+    return _resolve_given_weights(catalogue, run, run.weights, scale, precision)
 
 
-def add_defaults(spec: dict) -> dict:
-    """Return a spec with every setting of model, problem and objective, and of a training."""
-    settings = check_sections(spec, spec["kind"], "spec")
-    if "weights" not in spec:
-        settings["training"] = parse_training(spec["training"], "spec")
-    return spec | {key: spec[key] | found.model_dump(mode="json") for key, found in settings.items() if found}
+def resolve_training(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> RunSpec:
+    """Return the spec of a training; for a run that scores given weights, of the variant's training on its task."""
+    run = parse_run(catalogue, run) if isinstance(run, str) else run
+    run = run.training
+    # Resolved once for all seeds of a variant.
+    spec = _resolve_variant(catalogue, replace(run, seed=0), scale, precision)
+    origin = spec.origin
+    if isinstance(origin, ParentRun) and _read_init(catalogue, replace(run, seed=0), scale).seed == "own":
+        parent = replace(parse_run(catalogue, origin.run), seed=run.seed)
+        spec = replace(spec, origin=_describe_parent(catalogue, parent, scale, precision))
+    return replace(spec, seed=run.seed)
+
+
+def _resolve_given_weights(
+    catalogue: Catalogue, run: Run, weights: str, scale: str, precision: str
+) -> GivenWeightsSpec:
+    """Return the spec of scoring weights that are not trained on the task: only what scoring reads."""
+    training = resolve_training(catalogue, run, scale, precision)
+    origin = training.origin
+    if weights != START:
+        parent = replace(run.training, task=weights)
+        origin = _describe_parent(catalogue, parent, scale, precision)
+    return GivenWeightsSpec(
+        training.task,
+        training.kind,
+        training.method,
+        run.variant,
+        training.seed,
+        training.protocol,
+        training.data,
+        training.model,
+        training.problem,
+        origin,
+        weights,
+        training.torch_threads,
+        start=training if origin is None else None,
+    )
+
+
+def _describe_parent(catalogue: Catalogue, parent: Run, scale: str, precision: str) -> ParentRun:
+    return ParentRun(run=str(parent), spec=resolve_training(catalogue, parent, scale, precision).digest)
 
 
 def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run of the hyperparameter search before `run`; None if there is no search."""
-    search = resolve_run(catalogue, replace(run, seed=0), scale, precision).get("search")
-    return replace(run, seed=Search(**search).seed) if search else None
+    if run.weights:
+        return None
+    search = resolve_training(catalogue, run, scale, precision).search
+    return replace(run, seed=search.seed) if search else None
 
 
-def infer_precision(catalogue: Catalogue, run: Run | str, scale: str, made: str) -> str:
-    """Return the `precision` of config.yaml that resolves to the precision `made` of a trained run."""
-    return "auto" if read_precision(resolve_run(catalogue, run, scale)) == made else made
-
-
-def read_precision(spec: dict) -> str:
-    """Return the precision of a spec, which leaves the default out."""
+def read_precision(spec: dict[str, Any]) -> str:
+    """Return the precision of a spec in a JSON file, which leaves the default out."""
     return spec["training"].get("precision", Training.model_fields["precision"].default)
 
 
 def find_parent_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
     """Return the run whose weights `run` starts from; None if there is none."""
-    origin = resolve_run(catalogue, run, scale, precision)["init"]
-    return parse_run(catalogue, origin["run"]) if origin and "run" in origin else None
+    origin = resolve_run(catalogue, run, scale, precision).origin
+    return parse_run(catalogue, origin.run) if isinstance(origin, ParentRun) else None
 
 
-def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> dict:
+def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
     """Return the evaluation settings of a run: splits, beam size, maximum length."""
-    return dict(_resolve_section(catalogue, replace(run, seed=0), scale, Evaluation))
+    return _resolve_section(catalogue, replace(run, seed=0), scale, Evaluation)
 
 
-def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> dict:
+def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> Intervention:
     """Return the settings of the interventions on a run."""
-    return dict(_resolve_section(catalogue, replace(run, seed=0), scale, Intervention))
+    return _resolve_section(catalogue, replace(run, seed=0), scale, Intervention)
 
 
 @store_with_catalogue
-def _resolve_section(catalogue: Catalogue, run: Run, scale: str, kind: type[StrictModel]) -> dict:
+def _resolve_section(catalogue: Catalogue, run: Run, scale: str, kind: type[Section]) -> Section:
     name, where = kind.__name__.lower(), _where(run)
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
@@ -171,7 +166,7 @@ def _resolve_section(catalogue: Catalogue, run: Run, scale: str, kind: type[Stri
         settings = parse_as(kind, sections[name], where, name)
         if isinstance(settings, Intervention):
             _check_intervention(settings, sections, where)
-        return settings.model_dump(exclude_defaults=True)
+        return settings
 
 
 def _check_intervention(settings: Intervention, sections: dict[str, dict], where: str) -> None:
@@ -189,104 +184,121 @@ def _check_intervention(settings: Intervention, sections: dict[str, dict], where
 
 
 @store_with_catalogue
-def _resolve_run(catalogue: Catalogue, run: Run, scale: str, precision: str) -> str:
+def _resolve_variant(catalogue: Catalogue, run: Run, scale: str, precision: str) -> RunSpec:
+    """Return the spec of a training, the same for all seeds but for `seed` and the seed of a parent."""
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
-        sections = {section: drop_places(found) for section, found in entries.items()}
-        return format_canonical_json(_make_spec(catalogue, run, scale, precision, sections))
+        values = {section: drop_places(found) for section, found in entries.items()}
+        if precision != "auto":
+            values["training"]["precision"] = precision
+        return _make_spec(catalogue, run, scale, precision, values)
 
 
-def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, sections: dict[str, dict]) -> dict:
-    """Check the settings of a training, and return its spec."""
-    where, problems = _where(run), Problems()
+def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, values: dict[str, dict]) -> RunSpec:
+    """Check the settings of a training, and return its spec. `values`: section -> key -> value."""
+    where = _where(run)
     kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
     if kind not in kinds:
         raise UserError(f"{where}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
-    chosen = {} if precision == "auto" else {"precision": precision}
-    with problems.collect():
-        settings = parse_training(sections["training"] | chosen, where)
-    with problems.collect():
-        parsed = check_sections(sections, kind, where)
-    problems.check_empty()
-    objective, layers = parsed["objective"], getattr(parsed["model"], "layers", 0)
-    if layers and (check_blocks := getattr(objective, "check_blocks", None)):
+    sections = parse_sections(values, kind, where)
+    _check_blocks(sections, where)
+    data = resolve_data(catalogue, run.task, scale)
+    return RunSpec(
+        run.task,
+        kind,
+        run.method,
+        run.variant,
+        run.seed,
+        find_worst_protocol(data.protocol, catalogue.scales[scale].protocol),
+        data,
+        sections.model,
+        sections.problem,
+        _find_origin(catalogue, run, scale, precision),
+        sections.objective,
+        sections.training,
+        _find_search(sections, values["search"], where),
+        _find_phrases(catalogue, run, kind, sections, where),
+    )
+
+
+def _check_blocks(sections: Sections, where: str) -> None:
+    """Raise UserError if the objective reads blocks that the model does not have."""
+    layers = getattr(sections.model.settings, "layers", 0)
+    check_blocks = getattr(sections.objective.settings, "check_blocks", None) if sections.objective else None
+    if layers and check_blocks:
         try:  # the training checks it again on the real model
             check_blocks(layers)
         except ValueError as error:
             raise UserError(f"{where}: objective: {error}") from None
-    data = resolve_data(catalogue, run.task, scale)
-    spec = {
-        "task": run.task,
-        "kind": kind,
-        "method": run.method,
-        "variant": run.variant,
-        "seed": run.seed,
-        "protocol": find_worst_protocol(data["protocol"], catalogue.scales[scale].protocol),
-        "data": data,
-        **{section: _drop_defaults(sections[section], given) for section, given in parsed.items()},
-        "training": settings.model_dump(mode="json", exclude_defaults=True),
-        "init": _find_origin(catalogue, run, parse_as(Init, sections["init"], where, "init"), scale, precision),
-    }
-    task = catalogue.tasks[run.task]
-    # No other run depends on the task's phrases.
-    if kind == "seq2seq" and getattr(objective, "weight", 0) and (mi := getattr(objective, "mi", 0)):
-        if task.phrases is None:
-            what = f"objective.mi is {mi}, but catalogue/tasks gives {run.task} no phrases"
-            raise UserError(f"{where}: {what}; add them, or set mi to 0")
-        spec["phrases"] = task.phrases
-    search = parse_as(Search, sections["search"], where, "search")
-    if search.learning_rate:
-        if not settings.selection:
-            raise UserError(f"{where}: a search needs a validation, and training.validation is none")
-        if settings.epochs or settings.validate_every == "epoch":
-            what = "a search compares trainings of other batches, and scales their warm-up with training.max_steps"
-            raise UserError(f"{where}: {what}; give that and validate_every in steps, and passes as search.epochs")
-        spec["search"] = search.model_dump(exclude_defaults=True)
-    return spec
 
 
-def _drop_defaults(section: dict, settings: StrictModel | None) -> dict:
-    """Return a section without the keys that have the default of its class."""
-    named = {"name": section["name"]} if "name" in section else {}
-    return section if settings is None else named | settings.model_dump(mode="json", exclude_defaults=True)
+def _find_phrases(catalogue: Catalogue, run: Run, kind: str, sections: Sections, where: str) -> str | None:
+    """Return the task's phrases if the objective reads them: no other run depends on them."""
+    objective = sections.objective.settings if sections.objective else None
+    weight, mi = getattr(objective, "weight", 0), getattr(objective, "mi", 0)
+    if kind != "seq2seq" or not weight or not mi:
+        return None
+    phrases = catalogue.tasks[run.task].phrases
+    if phrases is None:
+        what = f"objective.mi is {mi}, but catalogue/tasks gives {run.task} no phrases"
+        raise UserError(f"{where}: {what}; add them, or set mi to 0")
+    return phrases
+
+
+def _find_search(sections: Sections, values: dict[str, Any], where: str) -> Search | None:
+    """Return the hyperparameter search before a training; None if there is none."""
+    search = parse_as(Search, values, where, "search")
+    if not search.learning_rate:
+        return None
+    training = sections.training
+    if not training.selection:
+        raise UserError(f"{where}: a search needs a validation, and training.validation is none")
+    if training.epochs or training.validate_every == "epoch":
+        what = "a search compares trainings of other batches, and scales their warm-up with training.max_steps"
+        raise UserError(f"{where}: {what}; give that and validate_every in steps, and passes as search.epochs")
+    return search
 
 
 def _where(run: Run) -> str:
     return f"settings of {'/'.join(run.unseeded)}"
 
 
-def parse_training(section: dict, where: str | Path) -> Training:
-    """Check the section `training` of a spec. YAML and JSON have no tuples, which strict validation requires."""
-    tuples = {key: tuple(value) for key, value in section.items() if key == "betas" and isinstance(value, list)}
-    return parse_as(Training, section | tuples, where, "training")
+@store_with_catalogue
+def _read_init(catalogue: Catalogue, run: Run, scale: str) -> Init:
+    """Return the settings of the initial weights of a run."""
+    return parse_as(Init, drop_places(merge_settings(catalogue, run, scale)["init"]), _where(run), "init")
 
 
-def _find_origin(catalogue: Catalogue, run: Run, init: Init, scale: str, precision: str) -> dict[str, str] | None:
+def _find_origin(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Origin:
     """Return the source of the initial weights: None (random), a model of the hub, or a parent run with its digest."""
     where = f"{_where(run)}: init"
+    init = _read_init(catalogue, run, scale)
     if init.hub:
-        if not init.revision:
-            raise UserError(f"{where}.hub is {init.hub}; init.revision must name its commit, or version of the package")
-        models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
-        if init.hub not in models:
-            raise UserError(f"{where}.hub is {init.hub}, not a model of sources.yaml; {suggest_name(init.hub, models)}")
-        if init.revision != models[init.hub]:
-            raise UserError(f"{where}.revision is {init.revision}, in sources.yaml it is {models[init.hub]}")
-        return {"hub": init.hub, "revision": init.revision}
+        return _find_hub_model(init.hub, init.revision, where)
     parent = _parse_parent(catalogue, run, init)
     if parent is None:
         return None
     chain, ancestor = [run.unseeded], parent
     while ancestor and ancestor.unseeded not in chain:
         chain.append(ancestor.unseeded)
-        found = drop_places(merge_settings(catalogue, ancestor, scale)["init"])
-        ancestor = _parse_parent(catalogue, ancestor, parse_as(Init, found, _where(ancestor), "init"))
+        init_of_ancestor = _read_init(catalogue, replace(ancestor, seed=0), scale)
+        ancestor = _parse_parent(catalogue, ancestor, init_of_ancestor)
     if ancestor:
         names = ", which starts from ".join("/".join(each) for each in (*chain, ancestor.unseeded))
         raise UserError(f"{where} goes in a circle: {names}; name another run")
-    # resolve_run replaces it by the parent with the run's own seed
-    own = {"seed": "own"} if init.seed == "own" else {}
-    return {"run": str(parent), "spec": digest(resolve_run(catalogue, parent, scale, precision)), **own}
+    return _describe_parent(catalogue, parent, scale, precision)
+
+
+def _find_hub_model(hub: str, revision: str | None, where: str) -> HubModel:
+    """Return a declared model of the hub. Raises UserError unless it is declared with this revision."""
+    if not revision:
+        raise UserError(f"{where}.hub is {hub}; init.revision must name its commit, or version of the package")
+    models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
+    if hub not in models:
+        raise UserError(f"{where}.hub is {hub}, not a model of sources.yaml; {suggest_name(hub, models)}")
+    if revision != models[hub]:
+        raise UserError(f"{where}.revision is {revision}, in sources.yaml it is {models[hub]}")
+    return HubModel(hub=hub, revision=revision)
 
 
 def _parse_parent(catalogue: Catalogue, run: Run, init: Init) -> Run | None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pydantic import BaseModel
+
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     MissingFileError,
@@ -21,7 +23,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.validation import parse_as
+from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 
@@ -141,11 +143,10 @@ class StreamedDataset:
 Dataset = Seq2SeqDataset | TableDataset | StreamedDataset
 
 
-def prepare_data(module: ModuleType, options: dict[str, Any], sources: dict[str, Path]) -> Dataset:
-    """Prepare the data of a module of `datasets/`. Raises UserError for wrong options, missing or malformed sources."""
-    settings = parse_as(module.Options, options, f"options of {module.__name__}")
-    made = module.prepare(settings, sources)
-    return replace(made, protocol="stand_in") if getattr(settings, "origin", None) == "stand_in" else made
+def prepare_data(module: ModuleType, options: BaseModel, sources: dict[str, Path]) -> Dataset:
+    """Prepare the data of a module of `datasets/` by its Options. Raises UserError for missing or malformed sources."""
+    made = module.prepare(options, sources)
+    return replace(made, protocol="stand_in") if getattr(options, "origin", None) == "stand_in" else made
 
 
 def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> dict[str, dict[str, list]]:
@@ -172,14 +173,14 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def write_data(made: Dataset, spec: dict[str, Any], out: Path) -> None:
+def write_data(made: Dataset, spec: DataSpec, out: Path) -> None:
     """Write the data folder of a task atomically, with the worse protocol of spec and data. Equal input: equal bytes.
 
     Raises UserError for an empty split, or for stand-in data if the spec's protocol is not `stand_in`.
     """
-    task = spec["task"]
-    if made.protocol == "stand_in" and spec["protocol"] != "stand_in":
-        raise UserError(f"task {task}: stand-in data, but the protocol is {spec['protocol']}; set it to stand_in")
+    task = spec.task
+    if made.protocol == "stand_in" and spec.protocol != "stand_in":
+        raise UserError(f"task {task}: stand-in data, but the protocol is {spec.protocol}; set it to stand_in")
     notes = ["stand-in data: generated, in the format of the real data"] if made.protocol == "stand_in" else []
     with write_atomically(out) as folder:
         folder.mkdir()
@@ -187,9 +188,9 @@ def write_data(made: Dataset, spec: dict[str, Any], out: Path) -> None:
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        protocol = find_worst_protocol(spec["protocol"], made.protocol)
+        protocol = find_worst_protocol(spec.protocol, made.protocol)
         content |= {"task": task, "protocol": protocol, "notes": notes + made.notes}
-        write_json(folder / "dataset.json", {**content, "spec": spec, "files": hash_files(folder)})
+        write_json(folder / "dataset.json", {**content, "spec": spec.to_json(), "files": hash_files(folder)})
 
 
 def read_vocabularies(folder: Path) -> dict[str, list[str]]:

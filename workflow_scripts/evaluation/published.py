@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,12 +39,17 @@ def read_published(path: Path) -> dict[Key, Published]:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
     except csv.Error as error:
         raise UserError(f"{path}: not valid CSV ({error}); correct it") from error
-    found: dict[Key, Published] = {}
-    problems, reader = Problems(), csv.DictReader(lines)
+    reader = csv.DictReader(lines)
     if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
         raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
-    for row in reader:
-        where = f"{path}:{reader.line_num}"
+    return parse_published((f"{path}:{reader.line_num}", row) for row in reader)
+
+
+def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Published]:
+    """Parse (place, row) of a published.csv. Raises UserError with every wrong row, number or repeated cell."""
+    found: dict[Key, Published] = {}
+    problems = Problems()
+    for where, row in rows:
         if None in row or None in row.values():
             problems.add(f"{where}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
             continue

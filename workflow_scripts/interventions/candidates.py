@@ -7,14 +7,13 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.formats.wordnet import Lexicon
 from workflow_scripts.interventions.settings import WHERE, Options, is_installed
 from workflow_scripts.interventions.synonym_resources import (
@@ -144,14 +143,13 @@ def choose_vectors(
 
 
 def build(
-    contents: Sequence[str], resources: SynonymResources, options: dict[str, Any], nlp: "Language | None" = None
+    contents: Sequence[str], resources: SynonymResources, settings: Options, nlp: "Language | None" = None
 ) -> pa.Table:
     """Build the table: one row per distinct content, in order, with the words that have candidates.
 
     Columns: content; positions, words, pos [n]; candidates, scores [n, up to top]. The same input gives the same rows.
-    `nlp` replaces the installed spaCy pipeline. Raises UserError for wrong options or a missing model.
+    `nlp` replaces the installed spaCy pipeline. Raises UserError for a missing model.
     """
-    settings = parse_as(Options, options, WHERE)
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
     by_content = {content: find_queries(content, resources, nlp) for content in sorted(set(contents))}
     queries = sorted({query for found in by_content.values() for query in found.values()})

@@ -29,10 +29,11 @@ from workflow_scripts.tasks.prompt.problem import (
     FEW_ANSWERS,
     Prompts,
     encode_prompts,
-    read_prompt_settings,
+    get_prompt_settings,
     read_prompts,
 )
 from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
+from workflow_scripts.tasks.run_spec import ModelSpec
 
 BATCH_TOKENS = 8192
 # By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
@@ -64,10 +65,10 @@ class AnsweredPrompts:
 
     @classmethod
     def read(
-        cls, spec: dict[str, Any], folder: Path, data: Path, split: str, match: str, device: torch.device
+        cls, spec: ModelSpec, folder: Path, data: Path, split: str, match: str, device: torch.device
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
-        s = read_prompt_settings(spec)
+        s = get_prompt_settings(spec)
         model = load_causal_lm(folder, s.family).to(device).eval()
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
@@ -112,7 +113,7 @@ class AnsweredPrompts:
 
 
 def intervene(
-    spec: dict[str, Any],
+    spec: ModelSpec,
     checkpoint: Path,
     data: Path,
     settings: Intervention,

@@ -17,12 +17,14 @@ vectors: the cosine that ranks. `auto` is the spaCy model if it is installed, el
   choice.
 """
 
+from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from workflow_scripts.common.validation import Seeds, StrictModel, require_unique
+from workflow_scripts.common.validation import Seeds, StrictModel, parse_as, require_unique
 
 # Of the scores of both interventions.
 METRICS = (
@@ -71,9 +73,38 @@ class Options(StrictModel):
     spacy_model: str = "en_core_web_md"
 
 
-def list_candidate_sources(options: Options) -> list[str]:
-    """List the source files that `candidates.build` needs, as <dataset>/<file>."""
-    return [] if options.resources == "stand_in" else [STOP_WORDS, TAGGER, WORDNET]
+@dataclass(frozen=True)
+class CandidateSpec:
+    """What the replacement words of a task are made from, in addition to its data; all methods share them."""
+
+    split: str
+    options: Options
+
+    @property
+    def sources(self) -> list[str]:
+        """The source files that `candidates.build` needs, as <dataset>/<file>."""
+        if self.options.resources == "stand_in":
+            return []
+        return [STOP_WORDS, TAGGER, WORDNET]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content for a JSON file, with the options that were set."""
+        options = self.options.model_dump(mode="json", exclude_unset=True)
+        return {"split": self.split, "options": options, "sources": self.sources}
+
+
+class _CandidateContent(StrictModel):
+    """The content of a CandidateSpec in a JSON file."""
+
+    split: str
+    options: Options
+    sources: list[str]
+
+
+def read_candidate_spec(content: Any, where: str | Path) -> CandidateSpec:
+    """Read a CandidateSpec from the content of the file `where`. Raises UserError for wrong keys and values."""
+    parsed = parse_as(_CandidateContent, content, where)
+    return CandidateSpec(parsed.split, parsed.options)
 
 
 def is_installed(package: str) -> bool:

@@ -46,7 +46,7 @@ def load_tagger(archive: Path) -> Any:
 
 
 def load_resources(sources: dict[str, Path]) -> SynonymResources:
-    """Read the resources from the files that `settings.list_candidate_sources` names, whose sha256 is verified."""
+    """Read the resources from the files that `settings.CandidateSpec` names, whose sha256 is verified."""
     stop_words = read_members(sources[STOP_WORDS], {"english"})["english"].decode().split()
     tagger = load_tagger(sources[TAGGER])
     return SynonymResources(frozenset(stop_words), tagger.tag, read_lexicon(sources[WORDNET]))

@@ -17,7 +17,7 @@ from workflow_scripts.common.system import (
     measure_peak_memory,
     read_commit,
 )
-from workflow_scripts.provenance.fingerprints import Fingerprint
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
 
 def make_record(

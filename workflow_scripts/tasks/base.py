@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.tasks.batching import ShuffledBatches
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import RunSpec
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
 Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
@@ -48,7 +48,7 @@ def average_over(values: Tensor, counted: Tensor) -> Tensor:
     return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
 
-# `tasks.<kind>.problem.make_problem(spec, settings, data, init, device)`: the problem of a run, tensors on `device`.
+# `tasks.<kind>.problem.make_problem(spec, data, init, device)`: the problem of a run, tensors on `device`.
 # init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
 # Raises UserError if a file is missing or broken, or if the spec does not fit the data.
-MakeProblem = Callable[[dict[str, Any], Training, Path, Path | None, torch.device], Problem]
+MakeProblem = Callable[[RunSpec, Path, Path | None, torch.device], Problem]

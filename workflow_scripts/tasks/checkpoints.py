@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_files, read_json
+from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec, read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Checkpoint:
 
     name: str
     folder: Path
-    spec: dict[str, Any]
+    spec: ModelSpec
     settings: Evaluation
     labels: list[str] | None
 
@@ -52,31 +53,50 @@ class Checkpoint:
         if isinstance(inputs, str):
             raise UserError(f"the inputs are a text, {inputs!r:.50}; give a list of texts")
         if not hasattr(module, "predict"):
-            raise UserError(f"{self.folder}: a run of the kind {self.spec['kind']} predicts no text; use its model")
+            raise UserError(f"{self.folder}: a run of the kind {self.spec.kind} predicts no text; use its model")
         return module.predict(self, model, inputs) if len(inputs) else []
 
     def _find_module(self) -> ModuleType:
-        return importlib.import_module(f"workflow_scripts.tasks.{self.spec['kind']}.scoring")
+        return importlib.import_module(f"workflow_scripts.tasks.{self.spec.kind}.scoring")
 
 
-def read_run(run_dir: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class FinishedRun:
+    """The content of the run.json of a training.
+
+    scale: None for a spec file without a scale. files: sha256 of each file of the run's folder, by its name there.
+    """
+
+    name: str
+    scale: str | None
+    spec: RunSpec
+    spec_digest: str
+    data_digest: str
+    files: dict[str, str]
+
+    @property
+    def weights_sha256(self) -> str:
+        """The sha256 of the best weights."""
+        return self.files["checkpoint/model.safetensors"]
+
+
+def read_run(run_dir: Path) -> FinishedRun:
     """Read run.json of a trained run. Raises UserError if it is missing, not one, or its spec was changed."""
-    run = read_json(run_dir / "run.json")
+    file = run_dir / "run.json"
+    content = read_json(file)
     needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
-    of_spec = {"task", "kind", "method", "variant", "seed", "protocol", "training"}
-    if not (isinstance(run, dict) and needed <= run.keys() and isinstance(run["files"], dict)) or not (
-        isinstance(run["spec"], dict) and of_spec <= run["spec"].keys()
-    ):
-        raise UserError(f"{run_dir / 'run.json'} is not what train writes; train the run again")
-    if digest(run["spec"]) != run["spec_digest"]:
-        changed = f"{run_dir / 'run.json'} was changed after training: its spec has another digest"
-        raise UserError(f"{changed}; train the run again")
-    return run
+    if not isinstance(content, dict) or not needed <= content.keys() or not isinstance(content["files"], dict):
+        raise UserError(f"{file} is not what train writes; train the run again")
+    if digest(content["spec"]) != content["spec_digest"]:
+        raise UserError(f"{file} was changed after training: its spec has another digest; train the run again")
+    spec = read_run_spec(content["spec"], file, "spec")
+    digests = content["spec_digest"], content["data_digest"]
+    return FinishedRun(content["run"], content["scale"], spec, *digests, content["files"])
 
 
-def check_checkpoint(run_dir: Path, run: dict[str, Any]) -> None:
+def check_checkpoint(run_dir: Path, run: FinishedRun) -> None:
     """Raise UserError if a file of the checkpoint is missing, added, or differs from its sha256 in run.json."""
-    recorded = {name: value for name, value in run["files"].items() if name.startswith("checkpoint/")}
+    recorded = {name: value for name, value in run.files.items() if name.startswith("checkpoint/")}
     actual = {f"checkpoint/{name}": value for name, value in hash_files(run_dir / "checkpoint").items()}
     for name in sorted(recorded.keys() | actual.keys()):
         if (found := actual.get(name)) != (expected := recorded.get(name)):
@@ -86,12 +106,12 @@ def check_checkpoint(run_dir: Path, run: dict[str, Any]) -> None:
             )
 
 
-def read_checked_run(run_dir: Path, data_dir: Path) -> dict[str, Any]:
+def read_checked_run(run_dir: Path, data_dir: Path) -> FinishedRun:
     """Read run.json. Raises UserError if it or the checkpoint was changed, or if the data are not those of the run."""
     from workflow_scripts.data.prepared import digest_data
 
     run = read_run(run_dir)
-    if digest_data(data_dir) != run["data_digest"]:
+    if digest_data(data_dir) != run.data_digest:
         raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
     check_checkpoint(run_dir, run)
     return run

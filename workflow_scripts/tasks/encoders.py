@@ -2,21 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, NamedSettings, RunSpec
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -51,9 +50,9 @@ class EncoderWithHeads(nn.Module):
         return self
 
 
-def load_encoder(folder: Path, spec: dict[str, Any]) -> PreTrainedModel:
-    """Load the encoder of a folder by the section `model` of a spec. Raises UserError if it is missing or broken."""
-    return import_model(spec["model"]).load_model(folder, drop_name(spec["model"]))
+def load_encoder(folder: Path, model: NamedSettings) -> PreTrainedModel:
+    """Load the encoder of a folder. Raises UserError if it is missing or broken."""
+    return import_model(model.name).load_model(folder, model.settings)
 
 
 def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], Model]) -> Model:
@@ -61,17 +60,18 @@ def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], M
 
     Weights that are given, not trained on the task, may lack its head.
     """
-    model = build(load_encoder(checkpoint.folder, checkpoint.spec))
-    load_weight_file(model, checkpoint.folder / "model.safetensors", shared="weights" in checkpoint.spec)
+    model = build(load_encoder(checkpoint.folder, checkpoint.spec.model))
+    are_given = isinstance(checkpoint.spec, GivenWeightsSpec)
+    load_weight_file(model, checkpoint.folder / "model.safetensors", shared=are_given)
     return model
 
 
-def load_initial_encoder(spec: dict[str, Any], settings: Training, init: Path | None) -> PreTrainedModel:
+def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
     """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
     if not init:
-        raise UserError(f"{spec['task']}/{spec['method']} starts from a pre-trained encoder; name it with --init")
-    encoder = load_encoder(init, spec)
-    if settings.gradient_checkpointing:
+        raise UserError(f"{spec.method_name} starts from a pre-trained encoder; name it with --init")
+    encoder = load_encoder(init, spec.model)
+    if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(encoder)
     return encoder
 

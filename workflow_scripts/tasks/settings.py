@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
-from workflow_scripts.evaluation.protocol import Protocol
 
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["fp32", "tf32", "bf16"]
 CHOSEN = "model"  # the weights that `validation` chooses
@@ -36,6 +34,11 @@ class Traits:
     metrics: tuple[str, ...]
     reads: frozenset[str] = frozenset()
     decoding: bool = False
+
+
+def pair_betas(value: Any) -> Any:
+    """Return a list as a tuple, which strict validation requires, and which YAML and JSON do not have."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 class CrossEntropySettings(StrictModel):
@@ -73,7 +76,9 @@ class Training(StrictModel):
     warmup_fraction: float | None = Field(
         None, ge=0, lt=1, description="Warm-up as a part of all steps, in the place of warmup_steps."
     )
-    betas: tuple[Beta, Beta] = Field(description="Adam's decay rates of the two moments.")
+    betas: Annotated[tuple[Beta, Beta], BeforeValidator(pair_betas)] = Field(
+        description="Adam's decay rates of the two moments."
+    )
     adam_epsilon: float = Field(1e-8, gt=0)
     weight_decay: float = Field(0.0, ge=0, description="Decoupled, on all parameters.")
     clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
@@ -184,25 +189,6 @@ class Chosen(StrictModel):
     validate_every: int = Field(gt=0)
 
 
-class Spec(StrictModel):
-    """The resolved spec of a run, as in run.json; sections are checked by themselves."""
-
-    task: Word
-    kind: str
-    method: Word
-    variant: Word
-    seed: Seed
-    protocol: Protocol
-    data: dict[str, Any] = {}
-    init: Annotated[dict[Literal["run", "spec", "hub", "revision"], str], Field(min_length=1)] | None
-    model: dict[str, Any]
-    problem: dict[str, Any]
-    objective: dict[str, Any]
-    training: dict[str, Any]
-    search: dict[str, Any] = {}
-    phrases: Pattern = ""
-
-
 class Evaluation(StrictModel):
     """Settings of scoring a run, of all kinds of tasks."""
 
@@ -247,3 +233,7 @@ class Search(StrictModel):
         if bool(self.learning_rate) != bool(self.batch_sentences):
             raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
         return self
+
+    def count_pairs(self) -> int:
+        """Return the number of trainings."""
+        return len(self.learning_rate) * len(self.batch_sentences)

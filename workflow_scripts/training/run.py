@@ -3,15 +3,14 @@
 import importlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
 from workflow_scripts.tasks.base import MakeProblem, Problem
+from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision, set_seed_and_threads
@@ -19,8 +18,7 @@ from workflow_scripts.training.state import StateFolder, TrainingState
 
 
 def train_run(
-    spec: dict[str, Any],
-    settings: Training,
+    spec: RunSpec,
     data: Path,
     init: Path | None,
     device: torch.device,
@@ -30,18 +28,17 @@ def train_run(
 ) -> tuple[Problem, TrainingState]:
     """Train from the state in the locked `folder`, or from the start. The problem's model then has the last weights.
 
-    `settings` are the training settings of `spec`, or those that a search tries instead; epochs are those of the
-    batches that are made of the data. Raises loop.StopRequested after a signal, and UserError if files are broken or
-    the GPU's memory is full.
+    Epochs are those of the batches that are made of the data. Raises loop.StopRequested after a signal, and UserError
+    if files are broken or the GPU's memory is full.
     """
-    problem = make_problem(spec, settings, data, init, device)
-    settings = settings.count_steps(len(problem.batches))
+    problem = make_problem(spec, data, init, device)
+    settings = spec.training.count_steps(len(problem.batches))
     report_length(settings, reporter)
-    problem = add_objective(problem, spec["objective"])
+    problem = add_objective(problem, spec.objective)
     if settings.compiled:
         compile_layers(problem, device)
     try:
-        return problem, loop.train(problem, settings, spec["seed"], device, folder, reporter, save_every)
+        return problem, loop.train(problem, settings, spec.seed, device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
 
@@ -57,22 +54,20 @@ def report_length(settings: Training, reporter: Reporter) -> None:
         )
 
 
-def make_problem(
-    spec: dict[str, Any], settings: Training, data: Path, init: Path | None, device: torch.device
-) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
-    set_seed_and_threads(spec["seed"], settings.torch_threads, device)
-    set_precision(settings.precision, device)
-    of_kind: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec['kind']}.problem").make_problem
-    return of_kind(spec, settings, data, init, device)
+    set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
+    set_precision(spec.training.precision, device)
+    of_kind: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec.kind}.problem").make_problem
+    return of_kind(spec, data, init, device)
 
 
-def add_objective(problem: Problem, section: dict[str, Any]) -> Problem:
-    """Return the problem with the objective of the section `objective` of a spec around its loss, if there is one."""
-    if not section:
+def add_objective(problem: Problem, objective: NamedSettings | None) -> Problem:
+    """Return the problem with an objective around its loss, if there is one."""
+    if objective is None:
         return problem
-    module = importlib.import_module(f"workflow_scripts.objectives.{section['name']}.objective")
-    loss = module.build(drop_name(section), problem.loss)
+    module = importlib.import_module(f"workflow_scripts.objectives.{objective.name}.objective")
+    loss = module.build(objective.settings, problem.loss)
     # An objective that does not say that its updates can be graphs may have sizes that depend on the data.
     capturable = problem.capturable and getattr(module, "CAPTURABLE", False)
     return replace(problem, loss=loss, capturable=capturable)
@@ -100,10 +95,10 @@ def write_checkpoint(
         problem.save_extra_files(out)
 
 
-def write_initial_checkpoint(out: Path, spec: dict[str, Any], data: Path, device: torch.device) -> None:
+def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch.device) -> None:
     """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
-    settings = Training.model_construct(**spec["training"] | {"validation": "none"})
-    problem = make_problem(spec, settings, data, None, device)
+    without_validation = spec.training.model_copy(update={"validation": "none", "also_keep": []})
+    problem = make_problem(replace(spec, training=without_validation), data, None, device)
     write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

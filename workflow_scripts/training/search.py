@@ -12,7 +12,7 @@ COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric
 VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
-def list_candidates(spec: dict, settings: Training, search: Search, data: Path) -> list[Training]:
+def list_candidates(settings: Training, search: Search, data: Path) -> list[Training]:
     """Return the training settings of each pair. Epochs give the steps, and warm-up is the same share of them."""
     found = []
     for batch, rate in itertools.product(search.batch_sentences, search.learning_rate):

@@ -6,7 +6,7 @@ from typing import Any
 
 from workflow_scripts.common.files import digest, format_canonical_json, read_json
 from workflow_scripts.provenance.code import find_closure
-from workflow_scripts.provenance.fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_modules
+from workflow_scripts.provenance.spec_fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_modules
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence

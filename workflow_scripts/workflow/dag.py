@@ -22,8 +22,11 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.fingerprints import Fingerprint, fingerprint_job, store_modules
+from workflow_scripts.provenance.fingerprints import fingerprint_job
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint, store_modules
+from workflow_scripts.tasks.run_spec import HubModel
 from workflow_scripts.workflow import resources
+from workflow_scripts.workflow.planning import Job, write_spec_files
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
 
@@ -38,6 +41,7 @@ class Workflow:
     def __init__(self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False) -> None:
         self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
         self.fingerprints: dict[str, Fingerprint] = {}  # of this invocation's jobs, by their short form
+        self.jobs: dict[Job, None] = {}  # of this invocation
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
         self.search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
@@ -49,7 +53,13 @@ class Workflow:
 
         `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
         """
-        return _store_signature(lambda wildcards: self._fingerprint(rule, **(dict(wildcards.items()) | shared)))
+
+        def fingerprint(wildcards: Wildcards) -> str:
+            names = dict(wildcards.items())
+            self.jobs[rule, tuple(names.items())] = None
+            return self._fingerprint(rule, **(names | shared))
+
+        return _store_signature(fingerprint)
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
         found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
@@ -61,11 +71,15 @@ class Workflow:
         """Store the modules of this invocation's code digests, so that a later `why` can name the changed ones."""
         store_modules(self.fingerprints.values())
 
+    def write_spec_files(self) -> None:
+        """Write what the jobs of this invocation are given. The jobs on a cluster take the files that are there."""
+        write_spec_files(self.catalogue, self.config, self.jobs)
+
     # fetch, prepare, candidates
 
     def list_data_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the data of a task are made of."""
-        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale).sources)
 
     def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_data_sources`."""
@@ -73,7 +87,7 @@ class Workflow:
 
     def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the replacement words of a task are made of."""
-        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale)["sources"])
+        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale).sources)
 
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_candidate_sources`."""
@@ -104,9 +118,11 @@ class Workflow:
         if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
             return f"{folder}/run.json", f"{folder}/checkpoint"
-        init = resolve_run(self.catalogue, run, scale, self.config.precision)["init"]
-        folder = f"{DOWNLOADS}/models/{init['hub']}" if init else ""
-        return (f"{folder}/model.json", folder) if folder else None
+        origin = resolve_run(self.catalogue, run, scale, self.config.precision).origin
+        if not isinstance(origin, HubModel):
+            return None
+        folder = f"{DOWNLOADS}/models/{origin.hub}"
+        return f"{folder}/model.json", folder
 
     def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
         """Return (manifest, folder) for a search or a training. A search has its seed from its settings."""
@@ -182,8 +198,8 @@ class Workflow:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
         if "@" not in wildcards.variant:
             return ["--run-dir", _run_folder(wildcards)]
-        found, run = self._scored(wildcards), "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
-        return ["--run", run, "--scale", wildcards.scale, *(["--weights", found[1]] if found else ())]
+        weights = self._scored(wildcards)
+        return ["--weights", weights[1]] if weights else []
 
     # Resources
 

@@ -162,7 +162,7 @@ def find_sharing(catalogue: Catalogue, config: Config, runs: list[Run]) -> Shari
     hours: dict[Sharing, float] = defaultdict(float)
     counts: dict[Sharing, float] = defaultdict(float)
     for run in runs:
-        kind = resolve_run(catalogue, run, config.scale, config.precision)["kind"]
+        kind = resolve_run(catalogue, run, config.scale, config.precision).kind
         sharing = WITH_GRAPHS if kind in GRAPH_KINDS else WITHOUT_GRAPHS
         known_hours, _ = estimate_hours(catalogue, [run], config.scale, config.precision, "cuda")
         hours[sharing] += known_hours

@@ -17,7 +17,7 @@ from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow.dry_run import list_planned_jobs
 from workflow_scripts.workflow.gpu_sharing import (
     MissingGpuError,
@@ -94,8 +94,8 @@ class LimitedRun:
         trained = list(dict.fromkeys(run.run.training for run in self.runs))
         threads = 1
         for run in trained:
-            spec = resolve_run(self.catalogue, run, config.scale, config.precision)
-            threads = max(threads, spec["training"]["torch_threads"])
+            spec = resolve_training(self.catalogue, run, config.scale, config.precision)
+            threads = max(threads, spec.torch_threads)
         slots = max((self.call.cores or 1) // threads, 1)
         if device == "cpu":
             return Machine(device, slots, slowdown=1.0)

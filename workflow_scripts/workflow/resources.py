@@ -24,7 +24,7 @@ def estimate_run_resources(
     return {
         "mem_mb": asked.memory_of.get(run.method, asked.memory) * 2 ** (attempt - 1),
         "runtime": 60 * asked.hours,
-        "threads": resolve_run(load_catalogue(), run, scale)["training"]["torch_threads"],
+        "threads": resolve_run(load_catalogue(), run, scale).torch_threads,
         "gpu": int(on_gpu and gpu_option == "gpus"),
         "gres": "gpu:1" if on_gpu and gpu_option == "gres" else "",
         "slurm_extra": f"--signal=TERM@{asked.save_seconds}" if asked.save_seconds else "",

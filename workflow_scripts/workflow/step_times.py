@@ -4,14 +4,15 @@ import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS, data_folder
-from workflow_scripts.config.specs import read_precision, resolve_run
+from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
+from workflow_scripts.tasks.run_spec import HubModel, RunSpec
+from workflow_scripts.tasks.settings import Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 
@@ -32,33 +33,33 @@ def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision:
     times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
     for run in (run for run in runs if not run.weights):
         step_time = find_step_time(times, run, scale, device, precision)
-        training = resolve_run(catalogue, run, scale, precision)["training"]
+        training = resolve_training(catalogue, run, scale, precision).training
         steps = estimate_steps(times, training, run, scale)
         if step_time is None or steps is None:
             unknown += 1
             continue
-        threads = training["torch_threads"] if device == "cpu" else 1
+        threads = training.torch_threads if device == "cpu" else 1
         total += threads * steps * step_time.seconds / step_time.processes / 3600
     return total, unknown
 
 
-def estimate_steps(times: list[dict[str, str]], training: dict[str, Any], run: Run, scale: str) -> int | None:
-    """Return the steps of a run with the section `training` of its spec; None if they are unknown.
+def estimate_steps(times: list[dict[str, str]], training: Training, run: Run, scale: str) -> int | None:
+    """Return the steps of a run with these settings of its training; None if they are unknown.
 
     Those of an epoch are what a finished run of the same method on the task had, else what the prepared data give,
     which is rather too many: no tokenizer has filtered their examples yet.
     """
-    if "max_steps" in training:
-        return training["max_steps"]
+    if training.epochs is None:
+        return training.max_steps
     names = {"scale": scale, "task": run.task, "method": run.method}
     same = [row for row in times if all(row[name] == value for name, value in names.items())]
     recorded = [int(row["epoch_steps"]) for row in same if row.get("epoch_steps")]
     if recorded:
-        return training["epochs"] * round(statistics.median(recorded))
+        return training.epochs * round(statistics.median(recorded))
     data = RESULTS / scale / data_folder(run.task) / "dataset.json"
-    if not (data.exists() and "batch_sentences" in training):
+    if not data.exists() or training.batch_sentences is None:
         return None
-    return training["epochs"] * math.ceil(read_json(data)["splits"]["train"]["rows"] / training["batch_sentences"])
+    return training.epochs * math.ceil(read_json(data)["splits"]["train"]["rows"] / training.batch_sentences)
 
 
 def format_hours(total: float, unknown: int) -> str:
@@ -87,7 +88,7 @@ def find_step_time(
         found = [row for row in rows if all(row[name] == getattr(run, name) for name in names)]
         if not found:
             continue
-        wanted = read_precision(resolve_run(load_catalogue(), run, scale, precision))
+        wanted = resolve_run(load_catalogue(), run, scale, precision).precision
         in_precision = [row for row in found if row["precision"] == wanted] or found
         return StepTime(
             statistics.median(float(row["seconds_per_step"]) for row in in_precision),
@@ -101,8 +102,10 @@ def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str)
     rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
     if rows:
         return max(int(row["checkpoint_bytes"]) for row in rows)
-    init = resolve_run(load_catalogue(), run, scale)["init"]
-    parameters = load_repositories()[init["hub"]].parameters if init and "hub" in init else None
+    origin = resolve_run(load_catalogue(), run, scale).origin
+    if not isinstance(origin, HubModel):
+        return None
+    parameters = load_repositories()[origin.hub].parameters
     return parameters and 4 * parameters
 
 
@@ -124,11 +127,12 @@ def is_alike(row: dict[str, str], run: Run) -> bool:
         return False
     if catalogue.tasks[recorded.task].prepare != catalogue.tasks[run.task].prepare:
         return False
-    ours, theirs = (resolve_run(catalogue, either, row["scale"]) for either in (run, recorded))
+    ours, theirs = (resolve_training(catalogue, either, row["scale"]) for either in (run, recorded))
     return select_sizes(ours) == select_sizes(theirs)
 
 
-def select_sizes(spec: dict[str, Any]) -> dict[str, int | None]:
+def select_sizes(spec: RunSpec) -> dict[str, int]:
     """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
-    model = {key: n for key, n in spec["model"].items() if type(n) is int and not key.endswith("_codes")}
-    return model | {"batch_tokens": spec["training"].get("batch_tokens")}
+    settings = spec.model.settings.model_dump()
+    sizes = {key: value for key, value in settings.items() if type(value) is int and not key.endswith("_codes")}
+    return sizes | {"batch_tokens": spec.training.batch_tokens}

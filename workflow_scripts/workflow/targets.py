@@ -16,6 +16,7 @@ from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
 from workflow_scripts.provenance.fingerprints import list_paper_runs
+from workflow_scripts.tasks.run_spec import HubModel
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,13 @@ def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Ru
         list_analysis_sources(catalogue, analysis, select_display_runs(analysis, runs), scale)
         for analysis in catalogue.papers[paper].analyses.values()
     ]
-    return {file for spec in (*prepared, *replaced) for file in spec["sources"]}.union(*analysed)
+    return {file for spec in (*prepared, *replaced) for file in spec.sources}.union(*analysed)
 
 
 def list_hub_models(catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]) -> set[str]:
     """Return the models of the hub that `runs` start from."""
-    inits = [resolve_run(catalogue, run, scale, precision)["init"] or {} for run in runs]
-    return {init["hub"] for init in inits if "hub" in init}
+    origins = [resolve_run(catalogue, run, scale, precision).origin for run in runs]
+    return {origin.hub for origin in origins if isinstance(origin, HubModel)}
 
 
 def locate_downloads(sources: Iterable[str]) -> list[str]:

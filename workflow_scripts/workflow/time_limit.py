@@ -16,7 +16,7 @@ from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
 
@@ -166,9 +166,9 @@ def estimate_seconds(
         return START_SECONDS + GIVEN_WEIGHTS_SECONDS
     scale = job.wildcards["scale"]
     run = job.run or Run(**select_variant(job), seed=0)
-    times, spec = read_csv(STEP_TIMES), resolve_run(catalogue, run, scale, config.precision)
+    times, spec = read_csv(STEP_TIMES), resolve_training(catalogue, run, scale, config.precision)
     step_time = find_step_time(times, run, scale, machine.device, config.precision)
-    steps = estimate_steps(times, spec["training"], run, scale)
+    steps = estimate_steps(times, spec.training, run, scale)
     if step_time is None or steps is None:
         return None
     was_alone = step_time.processes == 1
@@ -177,8 +177,7 @@ def estimate_seconds(
         remaining = max(steps - count_saved_steps(job), 0)
         return START_SECONDS + TRAINING_SHARE * remaining * update_seconds
     if job.rule == "search":
-        search = spec["search"]
-        trials = len(search["learning_rate"]) * len(search["batch_sentences"])
+        trials = spec.search.count_pairs() if spec.search else 0
         return START_SECONDS + TRAINING_SHARE * trials * steps * update_seconds
     return START_SECONDS + SCORING_SHARES[job.rule] * steps * update_seconds
 

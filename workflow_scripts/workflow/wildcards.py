@@ -43,7 +43,7 @@ def match_variants(catalogue: Catalogue) -> str:
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints for tasks that need much disk, at scales with real data."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
-    sources = {scale: [resolve_data(catalogue, task, scale)["sources"] for task in tasks] for scale in catalogue.scales}
+    sources = {scale: [resolve_data(catalogue, task, scale).sources for task in tasks] for scale in catalogue.scales}
     return {"task": match_any(tasks), "scale": match_any(scale for scale, found in sources.items() if any(found))}
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.data.memory import measure_peak
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data
 from workflow_scripts.data.datasets import cfq
 from workflow_scripts.data.datasets.cfq import split_punctuation
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cfq import HELD_OUT
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import cognition
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins import cognition as stand_in
 from workflow_scripts.evaluation.compounds import find_compound_errors
 

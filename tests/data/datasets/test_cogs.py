@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from tests.data.preparing import prepare_data
 from workflow_scripts.data.datasets import cogs
 from workflow_scripts.data.datasets.cogs import read_cogs
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 
 FILES = ["cogs/train.tsv", "cogs/dev.tsv", "cogs/test.tsv", "cogs/gen.tsv"]

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from tests.data.nltk_wordnet import unpack_for_nltk
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.datasets.inverse_dictionary import (
     SOURCE,
@@ -19,7 +20,6 @@ from workflow_scripts.data.datasets.inverse_dictionary import (
     split_items,
 )
 from workflow_scripts.data.formats.wordnet import Lexicon, Synset, WordNet, read_wordnet
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.stand_ins.wordnet import write_wordnet
 
 TOPICS = {"law", "american football", "physics"}

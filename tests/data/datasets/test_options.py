@@ -4,6 +4,7 @@ import pytest
 
 from tests.data.datasets.test_pretraining_text import SMALL as TEXT
 from tests.data.datasets.test_wmt import OPTIONS as WMT
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import (
     cfq,
@@ -21,7 +22,6 @@ from workflow_scripts.data.datasets import (
     wikipedia_bookcorpus,
     wmt,
 )
-from workflow_scripts.data.prepared import prepare_data
 
 
 @pytest.mark.parametrize(

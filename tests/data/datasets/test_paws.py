@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data import upstream_files
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import paws
-from workflow_scripts.data.prepared import prepare_data
 
 
 def test_upstream_archives(tmp_path):

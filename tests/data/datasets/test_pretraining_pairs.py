@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.config.as_json import resolve_data
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.datasets import pretraining_pairs, sst2
 from workflow_scripts.data.datasets.contamination import (
     SOURCES,
@@ -23,7 +24,6 @@ from workflow_scripts.data.datasets.contamination import (
 )
 from workflow_scripts.data.datasets.pretraining_pairs import TextPair, iterate_wikitext_pairs
 from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import split_by_key
 
 SMALL = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
+from tests.config.as_json import resolve_data
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.datasets import inverse_dictionary, pretraining_text, sst
 from workflow_scripts.data.datasets.inverse_dictionary import Item, clean_definition
 from workflow_scripts.data.datasets.pretraining_text import (
@@ -15,7 +16,6 @@ from workflow_scripts.data.datasets.pretraining_text import (
     iterate_wikitext_documents,
 )
 from workflow_scripts.data.formats.wordnet import Synset, WordNet, read_wordnet
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
 
 MARKS = re.compile(r"[^\w ]|_")

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.preparing import prepare_data
 from tests.data.scan_oracle import interpret
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.datasets.scan import read_scan
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.splits import Example
 
 # sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit

@@ -7,9 +7,9 @@ import pytest
 
 from tests.data import upstream_files
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import amazon, bird, glue, imdb, mnli_letters, paws, sst2, sts
-from workflow_scripts.data.prepared import prepare_data
 
 
 def sizes(made) -> dict[str, int]:

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data
 from workflow_scripts.data.datasets import sst
 from workflow_scripts.data.datasets.sst import SOURCE, clean_sentence
-from workflow_scripts.data.prepared import prepare_data
 
 TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
 

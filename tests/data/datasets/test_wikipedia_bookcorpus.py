@@ -10,11 +10,11 @@ from tokenizers import Tokenizer
 
 from tests.data.memory import measure_peak
 from tests.data.packing import pack
+from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wikipedia_bookcorpus
 from workflow_scripts.data.datasets.wikipedia_bookcorpus import BOOKCORPUS, TOKENIZER
 from workflow_scripts.data.formats import hownet, punkt
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
 

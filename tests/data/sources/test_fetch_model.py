@@ -19,7 +19,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.evaluate import hash_weights
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.models.causal_lm.model import build, load_causal_lm
+from workflow_scripts.models.causal_lm.model import Settings, build, load_causal_lm
 
 ROOT = Path(__file__).parents[3]
 OPEN, GATED = "openai-community/gpt2", "google/gemma-2b"
@@ -39,7 +39,7 @@ def gpt2(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     write_text(place / "text")
     vocabulary = Tokenizer.from_file(str(place / "text/tokenizer.json")).get_vocab_size()
     sizes = {"family": "gpt2", "layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "positions": 64}
-    model = build(sizes | {"dropout": 0.1}, vocabulary)
+    model = build(Settings(**(sizes | {"dropout": 0.1})), vocabulary)
     found = {}
     for name, most in (("whole", "1GB"), ("sharded", "45KB")):
         model.save_pretrained(place / name, max_shard_size=most)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data.preparing import prepare_data
 from workflow_scripts.data.datasets import cogs
 from workflow_scripts.data.datasets.cogs import STRUCTURAL, read_cogs
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins.cogs import write_cogs
 
 NOUN = r"(?P<word>\w+) \( x _ (?P<position>\d+) \)"

@@ -3,9 +3,9 @@
 from collections import Counter, defaultdict
 
 from tests.data.nltk_wordnet import nltk_reader
+from tests.data.preparing import prepare_data
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.formats import wordnet
-from workflow_scripts.data.prepared import prepare_data
 from workflow_scripts.data.stand_ins.wordnet import SENSES, write_wordnet
 
 

@@ -32,7 +32,7 @@ def codebook(seed: int = 0, codes: int = 6, **changes: object) -> CodebookAttent
 
 def small(**changes: object) -> CatModel:
     torch.manual_seed(0)
-    return cat.build(SMALL | changes, VOCABULARY)
+    return cat.build(cat.Settings(**(SMALL | changes)), VOCABULARY)
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -83,11 +83,11 @@ def test_uniform_weights_are_the_mean_of_the_values():
 )
 def test_parameter_counts_on_cognition(layers, base, fused):
     sizes = {"layers": layers, "width": 512, "feed_forward": 1024, "heads": 4}
-    plain = seq2seq.build(sizes | {"positions": "sinusoidal", "gated": False}, 2008, 5504)
+    plain = seq2seq.build(seq2seq.Settings(**(sizes | {"positions": "sinusoidal", "gated": False})), 2008, 5504)
     assert count_parameters(plain) == base
-    model = fused_transformer.build(sizes, 2008, 5504)
+    model = fused_transformer.build(fused_transformer.Settings(**sizes), 2008, 5504)
     assert count_parameters(model) == fused == base + 2 * layers * 1_051_648
-    shared = fused_transformer.build(sizes | {"fuse_shared": True}, 2008, 5504)
+    shared = fused_transformer.build(fused_transformer.Settings(**(sizes | {"fuse_shared": True})), 2008, 5504)
     assert count_parameters(shared) == base + 1_051_648
     assert sum(tensor.numel() for tensor in list_weights(shared).values()) == base + 1_051_648
 
@@ -98,15 +98,18 @@ def test_parameter_counts_on_cognition(layers, base, fused):
 )
 def test_the_wider_transformer_has_as_many_parameters(width, feed_forward, layers, gated):
     sizes = {"layers": layers, "width": width, "feed_forward": feed_forward, "heads": 4, "gated": gated}
-    fused, wider = (fused_transformer.build(sizes | changes, 100, 100) for changes in ({}, {"fuse_in": "wider"}))
+    fused, wider = (
+        fused_transformer.build(fused_transformer.Settings(**(sizes | changes)), 100, 100)
+        for changes in ({}, {"fuse_in": "wider"})
+    )
     assert type(wider) is Seq2Seq
     assert abs(count_parameters(wider) / count_parameters(fused) - 1) < 0.005
 
 
 def test_without_fuse_attention_anywhere_it_is_the_plain_transformer():
-    model = fused_transformer.build(SMALL | {"fuse_in": "none"}, 12, 12)
+    model = fused_transformer.build(fused_transformer.Settings(**(SMALL | {"fuse_in": "none"})), 12, 12)
     torch.manual_seed(0)
-    plain = seq2seq.build(SMALL | {"positions": "sinusoidal", "gated": False}, 12, 12)
+    plain = seq2seq.build(seq2seq.Settings(**(SMALL | {"positions": "sinusoidal", "gated": False})), 12, 12)
     assert type(model) is Seq2Seq
     assert all(torch.equal(value, plain.state_dict()[key]) for key, value in model.state_dict().items())
 

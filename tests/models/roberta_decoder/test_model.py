@@ -6,7 +6,6 @@ import torch
 from tests.models.small_models import count_parameters, decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
@@ -20,7 +19,9 @@ KINDS = {"both": {}, "encoder": {"fuse_in": "encoder"}, "decoder": {"fuse_in": "
 
 def make(name="both", seed=0, vocabulary=30, **changes):
     torch.manual_seed(seed)
-    return roberta_transformer.build(SIZES | DECODER | KINDS[name] | changes, vocabulary, 12)
+    return roberta_transformer.build(
+        roberta_transformer.Settings(**(SIZES | DECODER | KINDS[name] | changes)), vocabulary, 12
+    )
 
 
 def trained(model, seed=1):
@@ -110,7 +111,7 @@ def test_parameters_at_the_sizes_of_the_paper():
     def count(variant):
         spec = resolve_run(load_catalogue(ROOT), f"cfq-mcd1/roberta/{variant}/seed-1", "full")
         with torch.device("meta"):
-            return count_parameters(roberta_transformer.build(drop_name(spec["model"]), 30, 12))
+            return count_parameters(roberta_transformer.build(spec.model.settings, 30, 12))
 
     assert count("encoder") - count("plain") == 28_348_416
     assert count("decoder") - count("plain") == 527_360

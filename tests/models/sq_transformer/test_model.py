@@ -13,7 +13,7 @@ from workflow_scripts.models.transformer import model as seq2seq
 
 
 def count(settings):
-    return count_parameters(sq_transformer.build(settings, 17, 10))
+    return count_parameters(sq_transformer.build(sq_transformer.Settings(**settings), 17, 10))
 
 
 def test_parameter_counts_of_the_paper_on_scan():
@@ -150,7 +150,7 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
 @pytest.mark.parametrize("name", ["srl", "srl-causal", "none"])
 def test_inference_without_sal_is_that_of_the_plain_transformer(name):
     model = make(name).eval()
-    plain = seq2seq.build(SMALL, 12, 12).eval()
+    plain = seq2seq.build(seq2seq.Settings(**SMALL), 12, 12).eval()
     plain.load_state_dict({key: value for key, value in model.state_dict().items() if key in plain.state_dict()})
 
     def refuse(module, *_):

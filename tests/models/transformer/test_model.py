@@ -7,14 +7,14 @@ from workflow_scripts.models.transformer.model import make_sinusoids
 
 
 def test_parameter_counts_of_the_paper_on_scan():
-    model = seq2seq.build({}, 17, 10)
+    model = seq2seq.build(seq2seq.Settings(), 17, 10)
     attention = 4 * (256 * 256 + 256)
     relative, norm = 2 * 41 * 64, 2 * 256
     feed_forward = 2 * (256 * 512 + 512 + 512 * 256 + 256)
     encoder = attention + relative + feed_forward + 2 * norm
     decoder = encoder + attention + norm
     assert count_parameters(model) == 3 * encoder + 3 * decoder + 27 * 256 == 5_569_536
-    model = seq2seq.build({"positions": "sinusoidal", "gated": False}, 17, 10)
+    model = seq2seq.build(seq2seq.Settings(**{"positions": "sinusoidal", "gated": False}), 17, 10)
     assert 5_569_536 - count_parameters(model) == 6 * (2 * 41 * 64 + 256 * 512 + 512 + 512 * 256 + 256)
 
 

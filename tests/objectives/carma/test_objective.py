@@ -11,6 +11,7 @@ from tests.models.small_models import sentences as id_sentences
 from tests.objectives.carma_cases import FAMILIES, language_model, mi_by_hand, prompts, recorders, stability_by_hand
 from tests.objectives.carma_cases import last_token_loss as LOSS  # noqa: N812
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.carma.objective import (
     compute_mutual_information,
@@ -190,7 +191,9 @@ def test_loss_on_language_models(family, positives):
     for module in model.modules():
         module.training = module is model  # CARMA is on, dropout off
     weights = {"weight": 0.25, "mi": 0.5, "stability": 2.0}
-    loss, parts = carma.build(LAYERS | weights | {"negatives": 0, "positives": positives}, LOSS)(model, batch)
+    loss, parts = carma.build(carma.Settings(**(LAYERS | weights | {"negatives": 0, "positives": positives})), LOSS)(
+        model, batch
+    )
     words, counted = place_bos(batch.words, batch.real, joined=False)
     mi_expected, terms = mi_by_hand(hidden[1:4], words, counted, positives=positives)
     assert int(parts["pairs"]) == terms
@@ -205,7 +208,7 @@ def test_loss_on_language_models(family, positives):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_gradient_reaches_the_blocks_in_range_and_no_later_one(family):
     model = language_model(family)
-    objective = carma.build(LAYERS | {"weight": 0.5, "last_block_mi": 1}, LOSS)
+    objective = carma.build(carma.Settings(**(LAYERS | {"weight": 0.5, "last_block_mi": 1})), LOSS)
     with_carma = gradients(model, objective)
     task = gradients(model, objective, weights=(0.5, 0.0))
     changed = {name for name, gradient in with_carma.items() if not torch.equal(gradient, task[name])}
@@ -226,7 +229,7 @@ def gradients(model, objective, weights=None):
 
 def test_weight_zero_is_fine_tuning_bit_for_bit():
     model, batch = language_model("gpt2"), prompts(SENTENCES)
-    objective = carma.build({"weight": 0}, LOSS)
+    objective = carma.build(carma.Settings(**{"weight": 0}), LOSS)
     torch.manual_seed(3)
     loss, parts = objective(model, batch)
     torch.manual_seed(3)
@@ -234,7 +237,7 @@ def test_weight_zero_is_fine_tuning_bit_for_bit():
     scores = logits[torch.arange(len(batch.ids)), batch.last]
     assert torch.equal(loss, torch.nn.functional.cross_entropy(scores, batch.label))
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
-    loss, parts = carma.build(LAYERS, LOSS)(model.eval(), batch)  # as any weight in evaluation
+    loss, parts = carma.build(carma.Settings(**LAYERS), LOSS)(model.eval(), batch)  # as any weight in evaluation
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
     assert torch.equal(loss.detach(), parts["task"])
 
@@ -243,11 +246,14 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
     """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size differs from FT."""
     model, batch = language_model("gpt2"), prompts([[1, 1, 1], [1, 1]])
     torch.manual_seed(0)
-    loss, parts = carma.build(LAYERS | {"stability": 0, "weight": 0.3}, LOSS)(model, batch)
+    loss, parts = carma.build(carma.Settings(**(LAYERS | {"stability": 0, "weight": 0.3})), LOSS)(model, batch)
     assert (float(parts["mi"]), float(parts["pairs"]), float(parts["without_pairs"])) == (0, 0, 1)
     assert torch.equal(loss.detach(), 0.7 * parts["task"])
     torch.manual_seed(0)  # the same dropout
-    (wanted, _), parameters = (carma.build(LAYERS | {"weight": 0.0}, LOSS)(model, batch), list(model.parameters()))
+    (wanted, _), parameters = (
+        carma.build(carma.Settings(**(LAYERS | {"weight": 0.0})), LOSS)(model, batch),
+        list(model.parameters()),
+    )
     ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
     for a, b in zip(ours, theirs, strict=True):
         assert torch.allclose(a, 0.7 * b, atol=1e-6)
@@ -255,14 +261,14 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
     nothing, _ = mi(states, batch.words, batch.real)
     nothing.backward()
     assert not any(state.grad.any() for state in states)
-    _, parts = carma.build(LAYERS, LOSS)(model, prompts(SENTENCES))
+    _, parts = carma.build(carma.Settings(**LAYERS), LOSS)(model, prompts(SENTENCES))
     assert (float(parts["pairs"]), float(parts["without_pairs"])) == (9, 0)
 
 
 @pytest.mark.parametrize("only", ["mi", "stability"])
 def test_a_loss_of_weight_zero_is_not_computed_and_its_blocks_are_not_asked_for(only):
     other = "stability" if only == "mi" else "mi"
-    _, parts = carma.build(LAYERS | {other: 0, f"last_block_{other}": 99}, LOSS)(
+    _, parts = carma.build(carma.Settings(**(LAYERS | {other: 0, f"last_block_{other}": 99})), LOSS)(
         language_model("gpt2"), prompts(SENTENCES)
     )
     assert only in parts
@@ -273,15 +279,15 @@ def test_a_loss_of_weight_zero_is_not_computed_and_its_blocks_are_not_asked_for(
 def test_hooks_are_gone_after_an_exception():
     model, batch = language_model("gpt2"), prompts(SENTENCES)
     with pytest.raises(ArithmeticError, match="a label below 0"):
-        carma.build(LAYERS, LOSS)(model, dataclasses.replace(batch, label=batch.label - 99))
+        carma.build(carma.Settings(**LAYERS), LOSS)(model, dataclasses.replace(batch, label=batch.label - 99))
     assert not recorders(model)
-    assert carma.build(LAYERS, LOSS)(model, batch)[1]["hooks"] == 3
+    assert carma.build(carma.Settings(**LAYERS), LOSS)(model, batch)[1]["hooks"] == 3
     assert not recorders(model)
 
 
 def test_another_composition_of_batches_changes_no_loss_of_a_language_model():
     """Nor does the padding, which is another then."""
-    model, objective = language_model("llama"), carma.build(LAYERS | {"negatives": 0}, LOSS)
+    model, objective = language_model("llama"), carma.build(carma.Settings(**(LAYERS | {"negatives": 0})), LOSS)
     batch = prompts(SENTENCES, bos=True)
     _, parts = objective(model, batch)
     halves = [objective(model, batch.rows(rows))[1] for rows in ([0, 2], [1, 3])]
@@ -293,7 +299,7 @@ def test_the_official_options_change_what_their_names_say():
     model, batch = language_model("llama"), prompts(SENTENCES, bos=True, more_padding=4)
 
     def parts(**options):
-        return carma.build(LAYERS | {"negatives": 0} | options, LOSS)(model, batch)[1]
+        return carma.build(carma.Settings(**(LAYERS | {"negatives": 0} | options)), LOSS)(model, batch)[1]
 
     usual = parts()
     for option in ({"padding": True}, {"bos": True}):
@@ -311,7 +317,7 @@ def test_the_official_options_change_what_their_names_say():
 
 def test_losses_are_in_full_precision_under_autocast():
     model, batch = language_model("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), prompts(SENTENCES)
-    objective = carma.build(LAYERS | {"negatives": 0}, LOSS)
+    objective = carma.build(carma.Settings(**(LAYERS | {"negatives": 0})), LOSS)
     _, full = objective(model, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         loss, parts = objective(model, batch)
@@ -326,7 +332,7 @@ def test_a_step_can_be_repeated_bit_for_bit_with_deterministic_algorithms():
     torch.use_deterministic_algorithms(True)
     try:
         model = language_model("gpt2")
-        objective = carma.build(LAYERS | {"spans": "batch"}, LOSS)
+        objective = carma.build(carma.Settings(**(LAYERS | {"spans": "batch"})), LOSS)
         first, second = gradients(model, objective), gradients(model, objective)
     finally:
         torch.use_deterministic_algorithms(False)
@@ -355,7 +361,7 @@ def test_loss_on_sequence_pairs(name):
     model, batch = make(name, dropout=0.0), pairs_batch()
     outputs = []
     hooks = [layer.register_forward_hook(lambda m, i, output: outputs.append(output)) for layer in model.encoder]
-    loss, parts = carma.build(SEQ2SEQ | {"weight": 0.4, "stability": 1.0}, WordLoss())(model, batch)
+    loss, parts = carma.build(carma.Settings(**(SEQ2SEQ | {"weight": 0.4, "stability": 1.0})), WordLoss())(model, batch)
     for hook in hooks:
         hook.remove()
     states = [output[:, :3].transpose(0, 1) for output in outputs[:2]]
@@ -371,7 +377,7 @@ def test_words_of_sequence_pairs_are_used_where_a_batch_has_them():
     words = torch.tensor([[0, 0, 1, 1, 1, 2], [0, 1, 2, -1, -1, -1], [0, 1, 1, 2, -1, -1]])
     batch = pairs_batch(words=words)
     assert batch.source.shape == words.shape
-    _, parts = carma.build(SEQ2SEQ | {"negatives": 0}, WordLoss())(model, batch)
+    _, parts = carma.build(carma.Settings(**(SEQ2SEQ | {"negatives": 0})), WordLoss())(model, batch)
     outputs = model.run_encoder(model.embed_source(plain.source), plain.source.eq(0)[:, None, None])
     states = [output.transpose(0, 1) for output in outputs[:2]]
     expected, pairs = mi_by_hand(states, words, plain.source.ne(0))
@@ -398,7 +404,7 @@ def test_words_of_sequence_pairs_are_used_where_a_batch_has_them():
 )
 def test_wrong_settings(given, message):
     with pytest.raises(UserError, match=message) as error:
-        carma.build(given, LOSS)
+        parse_as(carma.Settings, given, "objective")
     assert "\n" not in str(error.value)
 
 
@@ -412,10 +418,10 @@ def test_wrong_settings(given, message):
 )
 def test_a_block_that_the_model_does_not_have(given, message):
     with pytest.raises(UserError, match=message) as error:
-        carma.build(LAYERS | given, LOSS)(language_model("qwen2"), prompts(SENTENCES))
+        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(language_model("qwen2"), prompts(SENTENCES))
     assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="Linear has no list of blocks"):
-        carma.build(LAYERS | given, LOSS)(torch.nn.Linear(2, 2), prompts(SENTENCES))
+        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(torch.nn.Linear(2, 2), prompts(SENTENCES))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.models.sections import parse_model
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional import objective as compositional
 from workflow_scripts.objectives.compositional.objective import (
@@ -76,8 +78,8 @@ def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():
 
 def case(next_sentence: bool = True, **changes: object):
     torch.manual_seed(0)
-    model = pretraining.build(SMALL, 20)
-    return model, compositional.build(changes, MaskedLoss(next_sentence))
+    model = pretraining.build(parse_model(SMALL), 20)
+    return model, compositional.build(compositional.Settings(**changes), MaskedLoss(next_sentence))
 
 
 def test_the_loss_is_the_weighted_sum_of_its_terms():
@@ -111,8 +113,8 @@ def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_ar
 
 def test_every_parameter_learns():
     """Initial weights are as large as trained ones: with small ones all tokens are alike to the attention."""
-    model = pretraining.build(SMALL | {"deviation": 0.5}, 20)
-    compositional.build({}, MaskedLoss())(model, batch())[0].backward()
+    model = pretraining.build(parse_model(SMALL | {"deviation": 0.5}), 20)
+    compositional.build(compositional.Settings(), MaskedLoss())(model, batch())[0].backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and parameter.grad.isfinite().all(), name
         # A softmax over keys is the same with another bias of the keys.
@@ -219,7 +221,7 @@ def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(name,
 
 
 def test_a_batch_without_a_masked_word_has_a_finite_loss():
-    for objective in (compositional.build({}, MaskedLoss()), MaskedLoss()):
+    for objective in (compositional.build(compositional.Settings(), MaskedLoss()), MaskedLoss()):
         model, _ = case()
         loss, parts = objective(model, replace(batch(), labels=torch.full((2, 5), IGNORED)))
         loss.backward()
@@ -230,4 +232,4 @@ def test_a_batch_without_a_masked_word_has_a_finite_loss():
 @pytest.mark.parametrize("given", [{"decomposition": -1.0}, {"beta": 1.0}, {"nuance_task": "three"}])
 def test_wrong_settings_are_named(given):
     with pytest.raises(UserError, match=next(iter(given))):
-        compositional.build(given, MaskedLoss())
+        parse_as(compositional.Settings, given, "objective")

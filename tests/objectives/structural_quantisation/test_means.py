@@ -1,18 +1,19 @@
 """The losses against the same losses written with the words selected by a boolean index, which has no fixed size."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss, Problem
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss
-from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.run import add_objective
 
@@ -105,14 +106,15 @@ def compute_gradients(problem: Problem, batch: Batch, seed: int) -> tuple[float,
 @pytest.mark.parametrize("run", RUNS)
 def test_loss_and_gradients_are_those_of_the_selected_words(run):
     """In each of some updates, from equal weights and without dropout; those of the Transformer in all bits."""
-    spec = resolve_run(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
     torch.manual_seed(1)
-    model = build_model(spec["model"] | {"dropout": 0.0}, TABLE_SIZES).train()
-    label_smoothing = spec["problem"].get("label_smoothing", 0.0)
-    problem = add_objective(Problem(model, WordLoss(label_smoothing), [], dict), spec["objective"])
-    weights = Settings(**{key: value for key, value in spec["objective"].items() if key != "name"})
+    without_dropout = replace(spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0}))
+    model = build_model(without_dropout, TABLE_SIZES).train()
+    label_smoothing = spec.problem.label_smoothing
+    problem = add_objective(Problem(model, WordLoss(label_smoothing), [], dict), spec.objective)
+    weights = spec.objective.settings if spec.objective else Settings()
     selecting = Problem(model, make_selecting_loss(weights, label_smoothing), [], dict)
-    optimiser = loop.build_optimiser(model, Training.model_construct(**spec["training"]))
+    optimiser = loop.build_optimiser(model, spec.training)
     loop.set_learning_rate(optimiser, 1e-3)
     no_autocast = torch.autocast("cpu", enabled=False)
     for number in range(UPDATES):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import STRUCTURED, decoder_input, make, sentences
 from workflow_scripts.objectives.structural_quantisation.objective import (
+    Settings,
     build,
     compute_cluster_cross_entropy,
     compute_cluster_entropy,
@@ -181,7 +182,7 @@ def test_loss_is_the_weighted_sum_of_its_parts(name):
     terms += ["distance"] if model.settings.attention == "srl" else []
     weights = {f"{term}_{side}": 0.1 + 0.07 * i for i, term in enumerate(terms) for side in sides}
     torch.manual_seed(0)
-    loss, parts = build(weights, WordLoss(0.1))(model, batch())
+    loss, parts = build(Settings(**weights), WordLoss(0.1))(model, batch())
     assert parts.keys() == {"word", *weights}
     expected = parts["word"] + sum(
         (-1 if part.startswith("entropy") else 1) * weight * parts[part] for part, weight in weights.items()
@@ -192,14 +193,14 @@ def test_loss_is_the_weighted_sum_of_its_parts(name):
     for weight in weights:
         model.train()
         torch.manual_seed(0)
-        without, _ = build(weights | {weight: 0.0}, WordLoss(0.1))(model, batch())
+        without, _ = build(Settings(**(weights | {weight: 0.0})), WordLoss(0.1))(model, batch())
         sign = -1 if weight.startswith("entropy") else 1
         torch.testing.assert_close(loss - without, sign * weights[weight] * parts[weight], atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_more_padding_changes_no_part(name):
-    model, objective = make(name, dropout=0.0), build({}, WordLoss())
+    model, objective = make(name, dropout=0.0), build(Settings(), WordLoss())
     torch.manual_seed(0)
     _, parts = objective(model, batch())
     torch.manual_seed(0)
@@ -210,6 +211,6 @@ def test_more_padding_changes_no_part(name):
 
 
 def test_evaluation_gives_the_word_cross_entropy_alone():
-    loss, parts = build({}, WordLoss())(make("sal-code").eval(), batch())
+    loss, parts = build(Settings(), WordLoss())(make("sal-code").eval(), batch())
     assert list(parts) == ["word"]
     assert torch.equal(loss.detach(), parts["word"])

@@ -6,9 +6,9 @@ import pytest
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.common.files import write_json
+from workflow_scripts.common.files import read_json, write_json
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.reporting.pages.model_card import list_origins
 from workflow_scripts.results import read_checkpoint
 from workflow_scripts.tasks.checkpoints import read_run
@@ -20,7 +20,9 @@ RUN = "cogs/transformer/default/seed-1"
 def folder(tmp_path: Path) -> Path:
     """The folder of a finished run of the demo, with random weights."""
     folder = add_run(tmp_path / "results/demo", RUN, accuracy=43.21).folder
-    write_json(folder / "run.json", read_run(folder) | {"parameters": 12345, "steps": 100, "best_step": 60})
+    write_json(
+        folder / "run.json", read_json(folder / "run.json") | {"parameters": 12345, "steps": 100, "best_step": 60}
+    )
     write_json(folder / "record.json", {"commit": "0123abc", "dirty": True})
     write_json(folder / "eval/evaluation.json", {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}})
     return folder
@@ -41,7 +43,7 @@ def test_a_card_has_scores_next_to_published_numbers_command_commit_and_digest(f
     )
     assert f"    ./reproduce results/demo/runs/{RUN}/run.json\n" in card
     assert "Commit `0123abc`, which was changed; 12,345 parameters, 100 steps.\nWeights of step 60, sha256 `" in card
-    assert read_run(folder)["files"]["checkpoint/model.safetensors"] in card
+    assert read_run(folder).weights_sha256 in card
     checkpoint = read_checkpoint(tmp_path / "out" / RUN)
     assert len(checkpoint.predict(checkpoint.load_model(), ["a cat", "a dog ran"])) == 2
 
@@ -50,9 +52,9 @@ def test_licences_are_those_of_the_data_and_of_what_the_weights_come_from(tmp_pa
     for task in ("cogs", "idm"):
         write_json(tmp_path / f"data/{task}/dataset.json", {"notes": ["a note"]})
     catalogue = load_catalogue(ROOT)
-    lines = list(list_origins(tmp_path, resolve_run(catalogue, RUN, "small")))
+    lines = list(list_origins(tmp_path, resolve_training(catalogue, RUN, "small")))
     assert lines == ["- cogs: cogs (Kim and Linzen 2020, COGS, EMNLP), licence: MIT", "- cogs: a note"]
-    lines = list(list_origins(tmp_path, resolve_run(catalogue, "idm/gemma/ft/seed-1", "full")))
+    lines = list(list_origins(tmp_path, resolve_training(catalogue, "idm/gemma/ft/seed-1", "full")))
     assert lines[-1].startswith("- initial weights: google/gemma-") and "licence: " in lines[-1]
 
 

@@ -9,15 +9,17 @@ import pandas as pd
 import pytest
 import torch
 
+from tests.config.as_json import resolve_run
+from tests.models.sections import parse_model
 from tests.training.test_killed import Runs, wait_for_new_state
 from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
-from workflow_scripts.models.importing import import_model, read_settings
+from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
+from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
 WITHOUT_NEXT_SENTENCE = ("roberta-style", "distilbert")
@@ -63,9 +65,9 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
     assert mlm[-1] < mlm[0] - 0.7
     names = {path.name for path in (trained / "out/checkpoint").iterdir()}
     assert names == {"config.json", "model.safetensors", "tokenizer.json"}
-    model = {key: value for key, value in run["spec"]["model"].items() if key != "name"}
-    loaded = import_model(run["spec"]["model"]).load_model(trained / "out/checkpoint", model)
-    assert loaded.config.model_type == read_settings(run["spec"]["model"]).family
+    model = parse_model(run["spec"]["model"])
+    loaded = import_model(model.name).load_model(trained / "out/checkpoint", model.settings)
+    assert loaded.config.model_type == model.settings.family
     nsp = {name for name in history["name"] if name.startswith("nsp")}
     assert bool(nsp) == (run["spec"]["method"] not in WITHOUT_NEXT_SENTENCE)
 
@@ -73,8 +75,8 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
 def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
     assert run_main("evaluate", run_dir=trained / "out", data=data, settings=EVALUATION, out=tmp_path / "eval") == 0
     scores = pd.read_csv(tmp_path / "eval/scores.csv")
-    spec = json.loads((trained / "spec.json").read_text())
-    readouts = READOUTS.get(spec["method"], ("last",))
+    spec = read_run_spec(json.loads((trained / "spec.json").read_text()), "spec")
+    readouts = READOUTS.get(spec.method, ("last",))
     assert tuple(dict.fromkeys(scores["readout"])) == readouts
 
     model = Checkpoint("run", trained / "out/checkpoint", spec, Evaluation(**EVALUATION), None).load_model()
@@ -97,7 +99,7 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
         found = scores[scores["readout"] == name].set_index("metric")["value"]
         assert found["cross_entropy"] == pytest.approx(np.mean(nats[name]), rel=1e-4)
         assert found["mlm_accuracy"] == pytest.approx(100 * np.mean(right[name]))
-        assert ("nsp_accuracy" in found) == (spec["method"] not in WITHOUT_NEXT_SENTENCE)
+        assert ("nsp_accuracy" in found) == (spec.method not in WITHOUT_NEXT_SENTENCE)
         if "nsp_accuracy" in found:
             assert found["nsp_accuracy"] == pytest.approx(100 * np.mean(follows[name]))
 
@@ -105,7 +107,8 @@ def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
 def test_settings_of_the_sememes_reach_the_batches(data):
     spec, shares = spec_of("cat"), []
     for changes in ({}, {"sememes": False}):
-        pairs = read_sentence_pairs(spec | {"problem": spec["problem"] | changes}, data, "valid")
+        changed = read_run_spec(spec | {"problem": spec["problem"] | changes}, "spec")
+        pairs = read_sentence_pairs(changed, data, "valid")
         shares.append(int(pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.count_nonzero()))
     assert shares[0] > shares[1] == 0
 

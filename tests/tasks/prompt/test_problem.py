@@ -27,7 +27,7 @@ from workflow_scripts.tasks.prompt.problem import (
     merge_groups,
     read_prompts,
 )
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.training import loop
 
 
@@ -178,9 +178,8 @@ def test_a_run_in_epochs_that_is_stopped_ends_with_the_same_bytes(pretrained, mo
 
 
 def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):
-    folder, spec = place / "runs/ft/checkpoint", causal_spec("prompt", family_of(place))
-    settings = Training(**spec["training"] | {"betas": (0.9, 0.999)})
-    task = prompt.make_problem(spec, settings, place / "prompts", folder, torch.device("cpu"))
+    folder, spec = place / "runs/ft/checkpoint", read_run_spec(causal_spec("prompt", family_of(place)), "spec")
+    task = prompt.make_problem(spec, place / "prompts", folder, torch.device("cpu"))
     prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
     right, nats = [], []
     with torch.no_grad():
@@ -244,7 +243,7 @@ def test_groups_of_words_are_what_cap_pools(place):
     if not (place / "grouped").exists():
         write_prompts(place / "grouped", phrases=True)
     model, tokenizer, bos = load(place)
-    spec, folder = causal_spec("prompt", family_of(place)), place / "runs/ft/checkpoint"
+    spec, folder = read_run_spec(causal_spec("prompt", family_of(place)), "spec"), place / "runs/ft/checkpoint"
     plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))
     for row, item in enumerate(grouped.items):
         assert np.array_equal(plain.ids[row], grouped.ids[row])

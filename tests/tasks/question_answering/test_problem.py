@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from tests.data.preparing import prepare_data, write_data
 from tests.training.sentence_toy import SIZES, sentence_spec, write_encoder
 from tests.training.toy import run_main
 from workflow_scripts.data.datasets import squad
-from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.evaluation.span_metrics import (
     compute_exact_match,
     compute_f1,
@@ -23,6 +23,7 @@ from workflow_scripts.evaluation.span_metrics import (
 )
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.question_answering.problem import NOT_HERE, find_best_spans, read_windows
+from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -43,8 +44,9 @@ def place(tmp_path_factory):
 
 def windows(place, split="train", **changes):
     problem = {"longest": 48, "stride": 8, "longest_question": 16} | changes
-    spec = {"task": "squad", "method": "bert", "problem": problem, "model": {"name": "encoder", "positions": 48}}
-    return read_windows(spec, place / "init", place / "data", split)
+    spec = sentence_spec(task="squad", model={"positions": 48}) | {"kind": "question_answering", "problem": problem}
+    spec["training"]["validation"] = "none"
+    return read_windows(read_run_spec(spec, "spec"), place / "init", place / "data", split)
 
 
 @pytest.mark.parametrize("longest", [48, 18])
@@ -138,7 +140,7 @@ def test_a_model_learns_to_answer(place):
     for metric in ("f1", "exact_match"):
         assert 100 * worst[metric].mean() == pytest.approx(scores["add_sent", f"adversarial_{metric}"])
     assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(scores["test", "f1"])
-    checkpoint = Checkpoint("run", out / "checkpoint", spec, Evaluation(**settings), None)
+    checkpoint = Checkpoint("run", out / "checkpoint", read_run_spec(spec, "spec"), Evaluation(**settings), None)
     asked = pd.read_parquet(data / "test.parquet")[["question", "context"]].itertuples(index=False, name=None)
     answers = checkpoint.predict(checkpoint.load_model(), list(asked))
     assert answers == predictions.query("split == 'test'")["prediction"].tolist()

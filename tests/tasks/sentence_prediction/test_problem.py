@@ -16,6 +16,7 @@ from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encod
 from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.sentence_prediction.problem import Sentences, read_sentences
 from workflow_scripts.training import loop
 
@@ -33,7 +34,7 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     folder = place / kind.replace("apart", "data")
     write_tokenizer(place)
     problem = {"prediction": "cosine" if kind == "apart" else "head", "longest": 32}
-    found = read_sentences({"problem": problem}, 512, place, folder, "test")
+    found = read_sentences(read_run_spec(sentence_spec(problem=problem), "spec"), 512, place, folder, "test")
     oracle = write_tokenizer(place)
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
@@ -193,10 +194,10 @@ def test_cosines_of_an_untuned_encoder(tmp_path):
     # Each sentence alone, one at a time, through the encoder itself.
     from tokenizers import Tokenizer
 
-    from workflow_scripts.models.encoder.model import load_model
+    from workflow_scripts.models.encoder.model import Settings, load_model
 
     tokenizer = Tokenizer.from_file(str(init / "tokenizer.json"))
-    model = load_model(init, {"family": "bert", **SIZES}).eval()
+    model = load_model(init, Settings(**{"family": "bert", **SIZES})).eval()
 
     def state(text: str) -> torch.Tensor:
         ids = [2, *tokenizer.encode(text, add_special_tokens=False).ids, 3]

@@ -11,12 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.config.as_json import resolve_evaluation, resolve_run
 from tests.objectives.carma_cases import stability_by_hand
 from tests.training.toy import ROOT, here
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.data.datasets import scan
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.models.transformer import model as seq2seq
@@ -147,8 +147,8 @@ def losses(sentences: list[str], phrase: str | None, **settings: object):
     pairs = phrase_pairs(sentences, phrase) if phrase else as_pairs(sentences)
     batch = pairs.make_batch(np.arange(len(sentences)))
     torch.manual_seed(0)
-    model = seq2seq.build(SMALL, 30, 30)
-    return *carma.build(CARMA | settings, WordLoss())(model, batch), batch, model
+    model = seq2seq.build(seq2seq.Settings(**SMALL), 30, 30)
+    return *carma.build(carma.Settings(**(CARMA | settings)), WordLoss())(model, batch), batch, model
 
 
 def test_a_batch_without_phrases_gives_the_losses_of_the_task_and_of_stability_and_nothing_else():

@@ -11,7 +11,6 @@ from safetensors.torch import load_file, save_file
 
 from tests.tasks.seq2seq.test_problem import decoded_alone
 from tests.training.toy import (
-    ROOT,
     TARGET_WORDS,
     assert_one_error,
     assert_one_line_error,
@@ -28,8 +27,6 @@ from tests.training.toy import (
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import digest, hash_file
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import digest_data
 from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
@@ -211,17 +208,22 @@ def test_a_run_of_a_spec_file_needs_settings(place):
     assert_one_line_error(result, "was trained from a spec file", "--settings")
 
 
-def test_a_run_of_an_earlier_catalogue_is_refused_with_the_key_that_changed(capsys, monkeypatch, place):
-    monkeypatch.chdir(ROOT)
-    spec = resolve_run(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "demo")
-    now = spec["training"]["warmup_steps"]
-    spec["training"]["warmup_steps"] = now + 1
-    run = {"run": "scan-jump-x2/transformer/default/seed-1", "scale": "demo", "spec": spec}
-    run |= {"spec_digest": digest(spec), "data_digest": "", "files": {}}
-    (place / "out/run.json").write_text(json.dumps(run))
-    assert main(["evaluate", *options(place, with_settings=False)]) == 1
-    changed = f"training.warmup_steps was {now + 1} and is {now}"
-    assert_one_error(capsys.readouterr().err, "run.json has another configuration", changed)
+def test_a_run_is_scored_as_its_spec_file_says(place, tmp_path):
+    planned = {"scale": "demo", "spec": toy_spec(max_steps=150), "evaluation": SETTINGS}
+    (tmp_path / "spec.json").write_text(json.dumps(planned))
+    words = [*options(place, with_settings=False), "--spec", str(tmp_path / "spec.json")]
+    assert main(["evaluate", *words]) == 0
+    by_settings = (place / "eval/scores.csv").read_bytes()
+    shutil.rmtree(place / "eval")
+    assert main(["evaluate", *options(place)]) == 0
+    assert (place / "eval/scores.csv").read_bytes() == by_settings
+
+
+def test_a_spec_file_of_another_run_is_refused(capsys, place, tmp_path):
+    planned = {"scale": "demo", "spec": toy_spec() | {"seed": 4}, "evaluation": SETTINGS}
+    (tmp_path / "spec.json").write_text(json.dumps(planned))
+    assert main(["evaluate", *options(place, with_settings=False), "--spec", str(tmp_path / "spec.json")]) == 1
+    assert_one_error(capsys.readouterr().err, "holds toy/transformer/default/seed-3", "the spec is of toy/transformer")
 
 
 def test_structure_is_right_when_only_the_verbs_are_wrong():

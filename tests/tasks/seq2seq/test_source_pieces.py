@@ -1,5 +1,6 @@
 """A run that starts from a pre-trained encoder: trained, read again and scored, with sources in its pieces."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -58,9 +59,10 @@ def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytes
     assert train_here(tmp_path, roberta_spec()) == 1
     assert_one_error(capsys.readouterr().err, "with --init")
     assert train_here(tmp_path, roberta_spec(), "--init", tmp_path / "model") == 0
-    model, vocabulary, run = load_run(tmp_path / "out", data)
+    model, vocabulary, _ = load_run(tmp_path / "out", data)
+    run_json = json.loads((tmp_path / "out/run.json").read_text())
     assert len(vocabulary["source"]) == original.config.vocab_size and len(vocabulary["target"]) == 12
-    assert run["init_digest"]
+    assert run_json["init_digest"]
     # It has moved away from where it started, but not far.
     weight = model.roberta.embeddings.LayerNorm.weight
     start = original.roberta.embeddings.LayerNorm.weight

@@ -12,17 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
 
+from tests.config.as_json import resolve_evaluation, resolve_run
+from tests.data.preparing import prepare_data, write_data
 from tests.training.toy import ROOT, assert_one_error, run_main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.specs import resolve_evaluation, resolve_run
 from workflow_scripts.data.datasets import cognition, cognition_compounds
-from workflow_scripts.data.prepared import prepare_data, read_table, read_vocabularies, write_data
+from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.evaluation import bleu, compound_measure
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors, make_checker
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
-from workflow_scripts.provenance.fingerprints import fingerprint_evaluation, fingerprint_training
+from workflow_scripts.provenance.spec_fingerprints import fingerprint_evaluation, fingerprint_training
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
@@ -213,8 +215,10 @@ def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, dat
 
 def test_the_modules_that_score_are_part_of_the_facts():
     catalogue = load_catalogue(ROOT)
-    spec = resolve_run(catalogue, RUN, "full")
-    evaluated = fingerprint_evaluation(resolve_evaluation(catalogue, parse_run(catalogue, RUN), "full"), spec).modules
+    spec = specs.resolve_training(catalogue, RUN, "full")
+    settings = specs.resolve_evaluation(catalogue, parse_run(catalogue, RUN), "full")
+    evaluated = fingerprint_evaluation(settings, spec).modules
     assert {"workflow_scripts.evaluation.bleu", "workflow_scripts.evaluation.compound_measure"} <= set(evaluated)
     assert "workflow_scripts.evaluation.bleu" in fingerprint_training(spec).modules
-    assert "workflow_scripts.evaluation.bleu" not in fingerprint_training(resolve_run(catalogue, RUN, "small")).modules
+    small = specs.resolve_training(catalogue, RUN, "small")
+    assert "workflow_scripts.evaluation.bleu" not in fingerprint_training(small).modules

@@ -17,7 +17,6 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer, BertPreTrainedModel
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.settings import Settings
 from workflow_scripts.models.encoder.model import build_from_config, load_with_config, map_bert_sizes
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
@@ -198,14 +197,14 @@ class CatModel(BertPreTrainedModel):
         return CatOutput(states, cont, comp, tuple(gaps), tuple(codes))
 
 
-def build(settings: dict, vocabulary: int) -> CatModel:
+def build(settings: Settings, vocabulary: int) -> CatModel:
     """Build an encoder with random float32 weights, in training mode, without heads."""
-    return build_from_config(build_cat_config(parse_as(Settings, settings, "model"), vocabulary))
+    return build_from_config(build_cat_config(settings, vocabulary))
 
 
-def load_model(folder: Path, settings: dict) -> CatModel:
+def load_model(folder: Path, settings: Settings) -> CatModel:
     """Load a folder's encoder, float32, in training mode, with the dropout of `settings`. Raises UserError."""
-    return load_with_config(folder, parse_as(Settings, settings, "model"), build_cat_config)
+    return load_with_config(folder, settings, build_cat_config)
 
 
 AutoConfig.register("cat", CatConfig, exist_ok=True)

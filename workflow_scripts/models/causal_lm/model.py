@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.causal_lm.settings import Settings
 from workflow_scripts.models.hugging_face import (
     FAST_TOKENIZER,
@@ -24,9 +23,8 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def build(settings: dict, vocabulary: int) -> PreTrainedModel:
+def build(s: Settings, vocabulary: int) -> PreTrainedModel:
     """Build a model with random float32 weights, in training mode."""
-    s = parse_as(Settings, settings, "model")
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
     if s.family == "gpt2":
         dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), s.dropout)

@@ -14,7 +14,6 @@ from tokenizers import Tokenizer
 from transformers import AutoModel, BertConfig, DistilBertConfig, PretrainedConfig, PreTrainedModel, RobertaConfig
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.encoder.settings import Settings
 from workflow_scripts.models.hugging_face import (
     FROM_FOLDER,
@@ -55,14 +54,14 @@ def map_bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
     }
 
 
-def build(settings: dict, vocabulary: int) -> PreTrainedModel:
+def build(settings: Settings, vocabulary: int) -> PreTrainedModel:
     """Build an encoder with random float32 weights, in training mode, without head and pooler."""
-    return build_from_config(build_encoder_config(parse_as(Settings, settings, "model"), vocabulary))
+    return build_from_config(build_encoder_config(settings, vocabulary))
 
 
-def load_model(folder: Path, settings: dict) -> PreTrainedModel:
+def load_model(folder: Path, settings: Settings) -> PreTrainedModel:
     """Load a folder's encoder, float32, in training mode, with the dropout of `settings`. Raises UserError."""
-    return load_with_config(folder, parse_as(Settings, settings, "model"), build_encoder_config)
+    return load_with_config(folder, settings, build_encoder_config)
 
 
 def build_from_config(config: PretrainedConfig) -> PreTrainedModel:

@@ -5,7 +5,6 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.attention import make_projections
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, make_padding_mask
@@ -162,14 +161,13 @@ class FusedTransformer(Seq2Seq):
         return found[: len(fuses[0])], found[len(fuses[0]) :]
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
-    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
-    found = parse_as(Settings, settings, "model")
-    if found.fuse_in == "wider":
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
+    """Build the model with random weights."""
+    if settings.fuse_in == "wider":
         # As many parameters as fuse-attention with its norm has. A feed-forward part has 2 d + 1 per unit of width, a
         # gated one twice as many.
-        d = found.width
-        added = round((4 * (d * d + d) + 2 * d) / ((2 * d + 1) * (2 if found.gated else 1)))
-        found = found.model_copy(update={"feed_forward": found.feed_forward + added})
-    kind = Seq2Seq if found.fuse_in in ("none", "wider") else FusedTransformer
-    return kind(found, source_vocabulary, target_vocabulary)
+        d = settings.width
+        added = round((4 * (d * d + d) + 2 * d) / ((2 * d + 1) * (2 if settings.gated else 1)))
+        settings = settings.model_copy(update={"feed_forward": settings.feed_forward + added})
+    kind = Seq2Seq if settings.fuse_in in ("none", "wider") else FusedTransformer
+    return kind(settings, source_vocabulary, target_vocabulary)

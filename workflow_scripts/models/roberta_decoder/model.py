@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.hugging_face import FROM_FOLDER, load_tokenizer, read_model_config, report_read_errors
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
@@ -128,7 +127,6 @@ def read_pieces(folder: Path) -> Pieces:
     return Pieces(tokenizer)
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:
-    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
-    found = parse_as(Settings, settings, "model")
-    return RobertaTransformer(found, source_vocabulary, target_vocabulary)
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> RobertaTransformer:
+    """Build the model with random weights."""
+    return RobertaTransformer(settings, source_vocabulary, target_vocabulary)

@@ -3,7 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
     EncoderLayer,
@@ -256,6 +255,6 @@ class SQTransformer(Seq2Seq):
         return predicted | {"marginal": posterior, "averaged": every_sentence}
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:
-    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
-    return SQTransformer(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:
+    """Build the model with random weights."""
+    return SQTransformer(settings, source_vocabulary, target_vocabulary)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import (
     DecoderLayer,
@@ -145,6 +144,6 @@ class Seq2Seq(nn.Module):
         return torch.stack(maps)
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
-    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
-    return Seq2Seq(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
+    """Build the model with random weights."""
+    return Seq2Seq(settings, source_vocabulary, target_vocabulary)

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.carma.settings import Settings
 from workflow_scripts.objectives.hidden_states import find_blocks, record_outputs
 from workflow_scripts.tasks.base import Loss
@@ -155,13 +154,12 @@ def compute_regularisers(
     return parts
 
 
-def build(settings: dict, task: Loss) -> Loss:
+def build(s: Settings, task: Loss) -> Loss:
     """Return objective(model, batch) -> (loss, parts of `task` and `compute_regularisers`). `task`: the task's loss.
 
     A batch has words and real [B, S], or source [B, S] and optionally words. In eval mode and with weight 0, the
     objective is the task's loss alone.
     """
-    s = parse_as(Settings, settings, "objective")
     if s.weight == 0:
         return task
 

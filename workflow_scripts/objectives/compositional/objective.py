@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.cat.model import CodeWeights
 from workflow_scripts.objectives.compositional.settings import Settings
 from workflow_scripts.tasks.base import Loss, average_over
@@ -51,9 +50,9 @@ def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
     return torch.stack([torch.exp(-average_over(entropy(gap), real)) for gap in gaps]).mean()
 
 
-def build(settings: dict, masked_loss: MaskedLoss) -> Loss:
+def build(s: Settings, masked_loss: MaskedLoss) -> Loss:
     """Return objective(model, batch) -> (L, unweighted terms). `masked_loss` is the task's own loss."""
-    s, next_sentence = parse_as(Settings, settings, "objective"), masked_loss.next_sentence
+    next_sentence = masked_loss.next_sentence
 
     def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model.encoder(batch.ids, batch.real, batch.types)

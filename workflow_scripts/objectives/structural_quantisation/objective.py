@@ -4,7 +4,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.batching import Batch
@@ -78,14 +77,13 @@ def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) 
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
-def build(settings: dict, word_loss: WordLoss) -> Loss:
+def build(weights: Settings, word_loss: WordLoss) -> Loss:
     """Return objective(model, batch) -> (loss, unweighted parts). `word_loss` is the task's own loss.
 
     The loss is the word cross-entropy plus the weighted parts; the entropies H(Z) are subtracted. With equal weights a,
     clusters and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In eval mode the loss is the
     word cross-entropy alone.
     """
-    weights = parse_as(Settings, settings, "objective")
 
     def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model(batch.source, batch.target_in)

@@ -6,17 +6,19 @@ A seed is then one order of the data and one set of random numbers. Sides with r
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.config.catalogue import START, Catalogue, VariantKey, parse_run
-from workflow_scripts.config.specs import resolve_run
+from workflow_scripts.config.specs import find_parent_run, resolve_run
 from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
 
 def get_initial_weights(catalogue: Catalogue, variant: VariantKey, scale: str) -> str:
     """Return what the training of the weights of a variant begins with; for random weights the name of the variant."""
     run = parse_run(catalogue, "/".join((*variant, "seed-0")))
-    init = resolve_run(catalogue, run, scale)["init"]
     if run.weights not in (None, START):
-        return get_initial_weights(catalogue, parse_run(catalogue, init["run"]).unseeded, scale)
-    return format_canonical_json(init) if init else "/".join(variant)
+        parent = find_parent_run(catalogue, run, scale)
+        assert parent
+        return get_initial_weights(catalogue, parent.unseeded, scale)
+    origin = resolve_run(catalogue, run, scale).origin
+    return format_canonical_json(origin.model_dump()) if origin else "/".join(variant)
 
 
 def compute_difference(left: dict[int, float], right: dict[int, float], paired: bool) -> Effect:

@@ -15,6 +15,7 @@ from workflow_scripts.data.sources.declared import load_repositories, load_sourc
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
 from workflow_scripts.tasks.checkpoints import read_run
+from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 
 COLUMNS = ("split", "subset", "metric", "readout")
 INPUTS = {  # of `predict`, by kind of task
@@ -102,14 +103,15 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
     run = parse_run(catalogue, name)
     folder = results / run_folder(name)
     manifest = read_run(folder)
+    made = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
     record = read_mapping(folder / "record.json", "commit", "dirty")
-    spec = manifest["spec"]
-    scale = manifest["scale"]
+    spec = manifest.spec
+    scale = manifest.scale
     method = catalogue.methods[run.method]
     scores = load_scores(results / evaluation_folder(name) / "scores.csv")
     origins = dict.fromkeys(list_origins(results, spec))
     return CARD.format(
-        library="transformers" if spec["kind"] in CAUSAL else "recompose",
+        library="transformers" if spec.kind in CAUSAL else "recompose",
         method=run.method,
         title=f"{method.title}, {method.variants[run.variant].title}: {catalogue.tasks[run.task].title}",
         name=name,
@@ -117,15 +119,15 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
         scale_title=catalogue.scales[scale].title,
         papers="\n".join(list_papers(catalogue, run, scale)) or "- no paper any more",
         claims="\n".join(list_claims(catalogue, run, scale)) or "- none",
-        calls=format_calls(spec["kind"]),
+        calls=format_calls(spec.kind),
         hints=format_hints(spec),
-        protocol=manifest["protocol"],
+        protocol=spec.protocol,
         scores=format_card_scores(scores, published.get(run.unseeded, [])),
         commit=format_commit(record),
-        parameters=manifest["parameters"],
-        steps=manifest["steps"],
-        best_step=manifest["best_step"],
-        weights=manifest["files"]["checkpoint/model.safetensors"],
+        parameters=made["parameters"],
+        steps=made["steps"],
+        best_step=made["best_step"],
+        weights=manifest.weights_sha256,
         origins="\n".join(origins),
     )
 
@@ -151,13 +153,13 @@ def format_calls(kind: str) -> str:
     return calls
 
 
-def format_hints(spec: dict[str, Any]) -> str:
+def format_hints(spec: RunSpec) -> str:
     """Format what else reads the checkpoint of a causal language model, and what its prompts are."""
     hints = ""
-    if spec["kind"] in CAUSAL:
+    if spec.kind in CAUSAL:
         hints += "`AutoModelForCausalLM` of transformers reads the folder, too.\n"
-    if spec["kind"] == "prompt":
-        hints += f"A prompt is `{spec['model'].get('template')}`, and the next token is the answer.\n"
+    if spec.kind == "prompt":
+        hints += f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
     return hints
 
 
@@ -186,20 +188,19 @@ def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> s
     return "\n".join(lines)
 
 
-def list_origins(results: Path, spec: dict[str, Any]) -> Iterator[str]:
+def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
     """Yield a line for each source of a run's data and of the weights that it starts from, with the licence."""
-    task = spec["task"]
+    task = spec.task
     notes = read_mapping(results / data_folder(task) / "dataset.json", "notes")["notes"]
-    sources = select_sources(spec["data"].get("sources", []), load_sources())
+    sources = select_sources(spec.data.sources if spec.data else [], load_sources())
     datasets = dict.fromkeys((source.name.split("/")[0], source.citation, source.licence) for source in sources)
     for dataset, citation, licence in datasets:
         yield f"- {task}: {dataset} ({citation}), licence: {licence}"
     if not sources:
         notes = ["no source files", *notes]
     yield f"- {task}: {'; '.join(notes)}"
-    init = spec["init"] or {}
-    if "hub" in init:
-        licence = load_repositories()[init["hub"]].licence
-        yield f"- initial weights: {init['hub']} at {init['revision']}, licence: {licence}"
-    if "run" in init:
-        yield from list_origins(results, read_run(results / run_folder(init["run"]))["spec"])
+    if isinstance(spec.origin, HubModel):
+        licence = load_repositories()[spec.origin.hub].licence
+        yield f"- initial weights: {spec.origin.hub} at {spec.origin.revision}, licence: {licence}"
+    if isinstance(spec.origin, ParentRun):
+        yield from list_origins(results, read_run(results / run_folder(spec.origin.run)).spec)

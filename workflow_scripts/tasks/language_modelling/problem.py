@@ -11,16 +11,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import drop_name
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
-from workflow_scripts.tasks.language_modelling.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import RunSpec
 
 
 @dataclass(frozen=True)
@@ -60,16 +56,17 @@ def pad_texts(texts: RaggedSequences, rows: np.ndarray) -> TextBatch:
     return TextBatch(torch.from_numpy(np.where(real, texts.ids[position], PAD)), torch.from_numpy(real))
 
 
-def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make a model with random weights, and batches on `device`. Raises UserError if `init` is given.
 
     Validation: the mean log-likelihood of a token given those before it (nats), and the perplexity.
     """
     if init:
-        raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+        raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
+    settings = spec.training
     vocabulary = load_tokenizer(data).get_vocab_size()
-    model = build(drop_name(spec["model"]), vocabulary).to(device)
-    bos = find_bos_id(model, read_settings(spec["model"]).bos, f"{spec['task']}/{spec['method']}")
+    model = build(spec.model.settings, vocabulary).to(device)
+    bos = find_bos_id(model, spec.model.settings.bos, spec.method_name)
     limit = model.config.max_position_embeddings
 
     def batches(split: str) -> list[TextBatch]:
@@ -80,7 +77,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
     valid = batches(settings.selection["split"]) if settings.selection else []
-    label_smoothing = parse_as(Settings, spec["problem"], "problem").label_smoothing
+    label_smoothing = spec.problem.label_smoothing
 
     def loss(trained: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:
         mean = compute_token_nll(trained, batch, label_smoothing).mean()

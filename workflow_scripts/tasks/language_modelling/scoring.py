@@ -11,7 +11,6 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.language_modelling.problem import compute_token_nll, pad_texts, read_text_pieces
@@ -19,7 +18,7 @@ from workflow_scripts.tasks.language_modelling.problem import compute_token_nll,
 
 def load_model(checkpoint: Checkpoint) -> nn.Module:
     """Load the model. Raises UserError if a file is missing or broken."""
-    return load_causal_lm(checkpoint.folder, read_settings(checkpoint.spec["model"]).family)
+    return load_causal_lm(checkpoint.folder, checkpoint.spec.model.settings.family)
 
 
 @torch.no_grad()
@@ -28,7 +27,7 @@ def score(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
     model = checkpoint.load_model(device)
-    bos = find_bos_id(model, read_settings(checkpoint.spec["model"]).bos, checkpoint.name)
+    bos = find_bos_id(model, checkpoint.spec.model.settings.bos, checkpoint.name)
     limit = model.config.max_position_embeddings
     splits = {split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits}
     tables, scores = [], []

@@ -1,17 +1,16 @@
 """An encoder with the heads and the loss of BERT's pre-training: masked words and next sentences."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.encoders import EncoderWithHeads
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
+from workflow_scripts.tasks.run_spec import NamedSettings
 
 
 class Pretraining(EncoderWithHeads):
@@ -32,10 +31,10 @@ class Pretraining(EncoderWithHeads):
             self.heads["words"].weight = embeddings
 
 
-def build(section: dict[str, Any], vocabulary: int) -> Pretraining:
-    """Build encoder and heads with random weights, in training mode. `section` is `model` of a spec."""
-    settings = drop_name(section)
-    return Pretraining(import_model(section).build(settings, vocabulary), settings.get("tied", False))
+def build(model: NamedSettings, vocabulary: int) -> Pretraining:
+    """Build encoder and heads with random weights, in training mode."""
+    encoder = import_model(model.name).build(model.settings, vocabulary)
+    return Pretraining(encoder, model.settings.tied)
 
 
 def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:

@@ -55,7 +55,7 @@ def load_model(checkpoint: Checkpoint) -> Pretraining:
     file = checkpoint.folder / "model.safetensors"
     weights = read_weights(file)
     (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
-    model = build(checkpoint.spec["model"], vocabulary)
+    model = build(checkpoint.spec.model, vocabulary)
     load_weights(model, weights, file)
     return model
 

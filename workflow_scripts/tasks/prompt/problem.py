@@ -13,16 +13,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
 from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
-from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
-from workflow_scripts.tasks.prompt.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
 OUTSIDE = -1  # of every word: BOS and padding
 # A task with at most this many answers must not lose one, and is also scored by the choice among them alone.
@@ -131,15 +128,15 @@ def encode_prompts(
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))
 
 
-def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
+def read_prompts(spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
     """Read the prompts of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
 
     Items whose answer has several tokens are left out. With few answers that is an error. For the optional column
     `groups` see `encode_prompts`.
     """
     table = read_table(data, split, ["content", "label"])
-    s = read_prompt_settings(spec)
-    bos = find_bos_id(model, s.bos, f"{spec['task']}/{spec['method']}")
+    s = get_prompt_settings(spec)
+    bos = find_bos_id(model, s.bos, spec.method_name)
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
     groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
     tokenizer = load_tokenizer(tokenizer_folder)
@@ -166,21 +163,22 @@ def read_prompts(spec: dict, model: nn.Module, tokenizer_folder: Path, data: Pat
     return prompts
 
 
-def read_prompt_settings(spec: dict) -> ModelSettings:
+def get_prompt_settings(spec: ModelSpec) -> ModelSettings:
     """Return the settings of the model. Raises UserError if they have no template."""
-    s = read_settings(spec["model"])
+    s = spec.model.settings
     if not s.template:
-        raise UserError(f"{spec['task']}/{spec['method']}: model.template is empty; it must contain {{content}}")
+        raise UserError(f"{spec.method_name}: model.template is empty; it must contain {{content}}")
     return s
 
 
-def make_problem(spec: dict, settings: Training, data: Path, init: Path, device: torch.device) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path, device: torch.device) -> Problem:
     """Load the model of the folder `init`, and make batches on `device`, of shuffled prompts as in CARMA's code.
 
     Validation: exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary. Raises
     UserError if a file is missing or broken, or if no answer is a single token of the model's tokenizer.
     """
-    model = load_causal_lm(init, read_prompt_settings(spec).family).to(device)
+    settings = spec.training
+    model = load_causal_lm(init, get_prompt_settings(spec).family).to(device)
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model)
 
@@ -207,7 +205,7 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path, device:
             if (init / name).exists():
                 shutil.copyfile(init / name, folder / name)
 
-    loss = partial(compute_answer_loss, label_smoothing=parse_as(Settings, spec["problem"], "problem").label_smoothing)
+    loss = partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing)
     # Exact match is often the same twice, so cross-entropy breaks ties.
     return Problem(model, loss, batches, validate, save_extra_files, "cross_entropy")
 

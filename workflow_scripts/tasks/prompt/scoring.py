@@ -18,17 +18,17 @@ from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bo
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, PromptBatch, Prompts, read_prompt_settings, read_prompts
+from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, PromptBatch, Prompts, get_prompt_settings, read_prompts
 
 
 def load_model(checkpoint: Checkpoint) -> PreTrainedModel:
     """Load the model. Raises UserError if a file is missing or broken."""
-    return load_causal_lm(checkpoint.folder, read_prompt_settings(checkpoint.spec).family)
+    return load_causal_lm(checkpoint.folder, get_prompt_settings(checkpoint.spec).family)
 
 
 def predict(checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[str]) -> list[str]:
     """Put each content into the template, and return the most probable next token of the vocabulary as text."""
-    s, folder = read_prompt_settings(checkpoint.spec), checkpoint.folder
+    s, folder = get_prompt_settings(checkpoint.spec), checkpoint.folder
     bos = find_bos_id(model, s.bos, str(folder))
     texts = [s.template.replace("{content}", content) for content in contents]
     found = load_tokenizer(folder).encode_batch(texts, add_special_tokens=False)

@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,17 +12,15 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import compute_exact_match, compute_f1
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
-from workflow_scripts.tasks.question_answering.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
 COLUMNS = ["question", "context", "start", "answer", "answers"]
 NOT_HERE = 0  # [CLS]: the first and last token of the answer in a window without it
@@ -88,19 +85,19 @@ class Windows:
         return chosen, [self.make_batch(rows).to(device) for rows in chosen]
 
 
-def read_windows(spec: dict, tokenizer_folder: Path, data: Path, split: str) -> Windows:
+def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str) -> Windows:
     """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
     return make_windows(spec, tokenizer_folder, read_table(data, split, COLUMNS).to_pydict())
 
 
-def make_windows(spec: dict, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
+def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, list]) -> Windows:
     """Make the windows of questions, from COLUMNS as they are in a split."""
     from tokenizers.processors import BertProcessing
 
-    settings, positions = parse_as(Settings, spec["problem"], "problem"), read_settings(spec["model"]).positions
+    settings, positions = spec.problem, spec.model.settings.positions
     if settings.longest > positions:
         found = f"problem.longest is {settings.longest}, more than the model's {positions} positions"
-        raise UserError(f"{spec['task']}/{spec['method']}: {found}")
+        raise UserError(f"{spec.method_name}: {found}")
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
@@ -135,8 +132,7 @@ def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) 
 class SpanModel(EncoderWithHeads):
     """Trained encoder with a random heads.span: linear d -> 2 on each token's state of one readout."""
 
-    def __init__(self, inner: PreTrainedModel, section: dict[str, Any]):
-        s = read_settings(section)
+    def __init__(self, inner: PreTrainedModel, s: EncoderSettings):
         super().__init__(inner, s.frozen)
         self.readout = s.readout
         layers = nn.Sequential(nn.Dropout(s.dropout), nn.Linear(inner.config.hidden_size, 2))
@@ -149,12 +145,13 @@ class SpanModel(EncoderWithHeads):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled windows.
 
     Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
     """
-    model = SpanModel(load_initial_encoder(spec, settings, init), spec["model"]).to(device)
+    settings = spec.training
+    model = SpanModel(load_initial_encoder(spec, init), spec.model.settings).to(device)
     read = read_windows(spec, init, data, "train")
     sizes = settings.batch_tokens, settings.batch_sentences
     train = shuffle_examples(read.length, *sizes, lambda rows: read.make_batch(rows).to(device))

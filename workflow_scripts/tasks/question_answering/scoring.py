@@ -24,7 +24,7 @@ from workflow_scripts.tasks.question_answering.problem import (
 
 def load_model(checkpoint: Checkpoint) -> SpanModel:
     """Load encoder and head. Raises UserError if a file is missing or broken."""
-    return load_fine_tuned(checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec["model"]))
+    return load_fine_tuned(checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec.model.settings))
 
 
 def predict(checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]) -> list[str]:

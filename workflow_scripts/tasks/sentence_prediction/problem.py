@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +14,11 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
+from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.models.importing import read_settings
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
@@ -30,6 +28,7 @@ from workflow_scripts.tasks.batching import (
     shuffle_examples,
 )
 from workflow_scripts.tasks.encoders import EncoderWithHeads, join_sentences, load_initial_encoder
+from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
 
@@ -105,15 +104,17 @@ class Sentences:
         return rows, [self.make_batch(chosen).to(device) for chosen in rows]
 
 
-def read_sentences(spec: dict, positions: int, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
+def read_sentences(spec: ModelSpec, positions: int, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
     """Read and tokenise a split. Raises UserError if the run compares sentences and an item has only one."""
     table = read_table(data, split, ["first", "second", "label"])
     return tokenise_sentences(spec, positions, tokenizer_folder, table, f"{data / split}.parquet")
 
 
-def tokenise_sentences(spec: dict, positions: int, tokenizer_folder: Path, table: pa.Table, where: str) -> Sentences:
+def tokenise_sentences(
+    spec: ModelSpec, positions: int, tokenizer_folder: Path, table: pa.Table, where: str
+) -> Sentences:
     """Tokenise columns first, second and label, at most `positions` tokens a text. Errors begin with `where`."""
-    settings, tokenizer = parse_as(Settings, spec["problem"], "problem"), load_tokenizer(tokenizer_folder)
+    settings, tokenizer = spec.problem, load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     single, apart = bool(table["second"].null_count), settings.prediction == "cosine"
     if apart and single:
@@ -137,8 +138,7 @@ class SentenceModel(EncoderWithHeads):
     and only the encoder is trained.
     """
 
-    def __init__(self, inner: PreTrainedModel, spec: dict[str, Any], outputs: int):
-        s, settings = read_settings(spec["model"]), parse_as(Settings, spec["problem"], "problem")
+    def __init__(self, inner: PreTrainedModel, s: EncoderSettings, settings: Settings, outputs: int):
         super().__init__(inner, s.frozen)
         self.readout = s.readout
         self.heads = nn.ModuleDict()
@@ -175,16 +175,18 @@ class SentenceModel(EncoderWithHeads):
         return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
 
 
-def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled items.
 
     Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
     frozen encoder are computed once. Raises UserError if a file is missing or broken.
     """
     names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
-    model = SentenceModel(load_initial_encoder(spec, settings, init), spec, len(names) if names else 1).to(device)
+    settings = spec.training
+    outputs = len(names) if names else 1
+    model = SentenceModel(load_initial_encoder(spec, init), spec.model.settings, spec.problem, outputs).to(device)
     if not (data / "train.parquet").exists():
-        raise UserError(f"{spec['task']} has no training set; score on it what was trained on another task (`weights`)")
+        raise UserError(f"{spec.task} has no training set; score on it what was trained on another task (`weights`)")
 
     def read(split: str) -> Sentences:
         return read_sentences(spec, model.positions, init, data, split)

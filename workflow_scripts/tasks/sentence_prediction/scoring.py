@@ -29,7 +29,8 @@ from workflow_scripts.tasks.sentence_prediction.problem import (
 def load_model(checkpoint: Checkpoint) -> SentenceModel:
     """Load encoder and head. Raises UserError if a file is missing or broken."""
     outputs = len(checkpoint.labels) if checkpoint.labels else 1
-    return load_fine_tuned(checkpoint, lambda encoder: SentenceModel(encoder, checkpoint.spec, outputs))
+    settings = checkpoint.spec.model.settings, checkpoint.spec.problem
+    return load_fine_tuned(checkpoint, lambda encoder: SentenceModel(encoder, *settings, outputs))
 
 
 def predict(

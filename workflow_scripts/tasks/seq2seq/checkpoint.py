@@ -7,30 +7,30 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
-from workflow_scripts.common.plug_ins import drop_name
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
-from workflow_scripts.tasks.checkpoints import read_checked_run
+from workflow_scripts.tasks.checkpoints import FinishedRun, read_checked_run
+from workflow_scripts.tasks.run_spec import NamedSettings, parse_named_settings
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 
 
-def build_model(section: dict[str, Any], vocabulary: dict[str, list[str]]) -> nn.Module:
-    """Build a model with random weights. `section` is `model` of a spec."""
+def build_model(model: NamedSettings, vocabulary: dict[str, list[str]]) -> nn.Module:
+    """Build a model with random weights."""
     sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
-    return import_model(section).build(drop_name(section), **sizes)
+    return import_model(model.name).build(model.settings, **sizes)
 
 
-def find_pieces(section: dict[str, Any], folder: Path) -> Any:
+def find_pieces(model: NamedSettings, folder: Path) -> Any:
     """Return the word pieces (`Pieces`) of the encoder in a folder with weights; None if the model reads words."""
-    module = import_model(section)
+    module = import_model(model.name)
     return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
 
 
-def write_config(folder: Path, section: dict[str, Any], vocabulary: dict[str, list[str]]) -> None:
+def write_config(folder: Path, model: NamedSettings, vocabulary: dict[str, list[str]]) -> None:
     """Write the files that `load_checkpoint` needs in addition to the weights."""
-    write_json(folder / CONFIG, {"model": section})
+    write_json(folder / CONFIG, {"model": model.to_json()})
     write_json(folder / "vocabulary.json", vocabulary)
 
 
@@ -40,12 +40,12 @@ def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
     section = config.get("model") if isinstance(config, dict) else None
     if not isinstance(section, dict) or not isinstance(section.get("name"), str):
         raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
-    model = build_model(section, vocabulary)
+    model = build_model(parse_named_settings(section, "model", folder / CONFIG), vocabulary)
     load_weight_file(model, folder / "model.safetensors")
     return model.eval(), vocabulary
 
 
-def load_run(run_dir: Path, data_dir: Path) -> tuple[nn.Module, dict[str, list[str]], dict[str, Any]]:
+def load_run(run_dir: Path, data_dir: Path) -> tuple[nn.Module, dict[str, list[str]], FinishedRun]:
     """Load (model in eval mode, tokens by id of each side, run.json) of a run. Raises UserError unless the data fit."""
     run = read_checked_run(run_dir, data_dir)
     return *load_checkpoint(run_dir / "checkpoint"), run

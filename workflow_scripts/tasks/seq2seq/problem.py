@@ -16,11 +16,11 @@ from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
 from workflow_scripts.tasks.base import Problem, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
+from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
-from workflow_scripts.tasks.seq2seq.settings import Settings
-from workflow_scripts.tasks.settings import Evaluation, Training
+from workflow_scripts.tasks.settings import Evaluation
 
 
 def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
@@ -52,7 +52,7 @@ def list_compilable(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))]
 
 
-def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, device: torch.device) -> Problem:
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make the model, batches on `device`, and the validation: teacher-forced, and decoded if the settings say so.
 
     With `phrases` in the spec, training batches hold the phrase of each source token. With `init`, the folder of a
@@ -60,28 +60,29 @@ def make_problem(spec: dict, settings: Training, data: Path, init: Path | None, 
     if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a model that
     starts from random weights.
     """
+    settings = spec.training
     vocabulary, pieces = read_vocabularies(data), None
     if init:
-        pieces = find_pieces(spec["model"], init)
+        pieces = find_pieces(spec.model, init)
         if pieces is None:
-            raise UserError(f"{spec['task']}/{spec['method']} starts from random weights; leave --init out")
+            raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
         vocabulary["source"] = pieces.list_pieces()
-    model = build_model(spec["model"], vocabulary)
+    model = build_model(spec.model, vocabulary)
     if init:
         model.read_pretrained(init)
     model = model.to(device)
-    loss = WordLoss(parse_as(Settings, spec["problem"], "problem").label_smoothing)
+    loss = WordLoss(spec.problem.label_smoothing)
     train = read_pairs(data, "train", pieces)
-    if "phrases" in spec:
-        train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec["phrases"])
+    if spec.phrases is not None:
+        train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec.phrases)
     try:
-        shuffle_seed = spec["seed"] if settings.shuffle_rows else None
+        shuffle_seed = spec.seed if settings.shuffle_rows else None
         batches = make_bucketed_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
         raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
 
     def save_extra_files(folder: Path) -> None:
-        write_config(folder, spec["model"], vocabulary)
+        write_config(folder, spec.model, vocabulary)
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 

@@ -33,7 +33,7 @@ def predict(checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]) 
     ids = {token: number for number, token in enumerate(vocabulary["source"])}
     tokens = [[ids.get(token, UNK) for token in sentence.split(" ")] for sentence in sentences]
     table = pa.table({"source": list(sentences), "source_ids": tokens})
-    if pieces := find_pieces(checkpoint.spec["model"], checkpoint.folder):
+    if pieces := find_pieces(checkpoint.spec.model, checkpoint.folder):
         table = pieces.tokenise(table)
     outputs = decode(model, table, vocabulary["target"], settings, next(model.parameters()).device)
     return join_tokens(outputs, settings.joined)
@@ -53,11 +53,11 @@ def score(
     splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
     shared = [split for split in settings.splits if has_column(data, split, "item")]
     items = {split: read_table(data, split, ["item"])["item"] for split in shared}
-    if pieces := find_pieces(spec["model"], folder):
+    if pieces := find_pieces(spec.model, folder):
         splits = {split: pieces.tokenise(table) for split, table in splits.items()}
     for split in () if pieces else settings.splits:
         read_pairs(data, split)  # refuses ids outside the vocabulary
-    readouts = [None, *spec["training"].get("also_keep", [])]
+    readouts = [None, *spec.kept_checkpoints]
     total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
     predictions, scores = [], []
     with Reporter(checkpoint.name, total, progress, unit="sentences") as reporter:

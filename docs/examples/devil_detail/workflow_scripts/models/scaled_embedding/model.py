@@ -2,7 +2,6 @@
 
 from torch import Tensor, nn
 
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.scaled_embedding.settings import Settings
 from workflow_scripts.models.transformer.model import Seq2Seq, make_sinusoids
 
@@ -33,6 +32,6 @@ class ScaledEmbedding(Seq2Seq):
         return self.dropout(states)
 
 
-def build(settings: dict, source_vocabulary: int, target_vocabulary: int) -> ScaledEmbedding:
-    """Build the model with random weights. Raises UserError for settings that `Settings` does not allow."""
-    return ScaledEmbedding(parse_as(Settings, settings, "model"), source_vocabulary, target_vocabulary)
+def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> ScaledEmbedding:
+    """Build the model with random weights."""
+    return ScaledEmbedding(settings, source_vocabulary, target_vocabulary)

@@ -1,0 +1,15 @@
+"""What `config.specs` resolves, as the content of JSON files, which a test can change."""
+
+from workflow_scripts.config import specs
+
+
+def resolve_run(catalogue, run, scale, precision="auto"):
+    return specs.resolve_run(catalogue, run, scale, precision).to_json()
+
+
+def resolve_data(catalogue, task, scale):
+    return specs.resolve_data(catalogue, task, scale).to_json()
+
+
+def resolve_evaluation(catalogue, run, scale):
+    return specs.resolve_evaluation(catalogue, run, scale).model_dump(mode="json", exclude_defaults=True)

@@ -1,0 +1,54 @@
+"""Resolve the names with which a person calls a job's command to what the job's spec file holds.
+
+The commands of jobs read spec files alone: they must not import what reads the catalogue. So `__main__` calls this.
+"""
+
+import argparse
+from pathlib import Path
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_mapping
+from workflow_scripts.config.catalogue import parse_run
+from workflow_scripts.config.displays import select_paper_runs
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.specs import resolve_candidates, resolve_data
+from workflow_scripts.workflow.planning import plan_analysis, plan_run, plan_search
+
+
+def set_planned(command: str, args: argparse.Namespace) -> None:
+    """Set `args.planned` to what `--run`, `--task` or `--paper` means at `--scale`, if one of them is given."""
+    for name in ("run", "task", "paper"):
+        if getattr(args, name, None) is not None:
+            if not args.scale:
+                raise UserError(f"--{name} needs --scale, e.g. --scale demo")
+            _resolve_names(command, args)
+            return
+    if command in ("evaluate", "intervene") and args.run_dir and not args.spec and not args.settings:
+        _resolve_trained_run(args, args.run_dir / "run.json")
+
+
+def _resolve_names(command: str, args: argparse.Namespace) -> None:
+    catalogue = load_catalogue()
+    if command == "prepare":
+        args.planned = resolve_data(catalogue, args.task, args.scale)
+    elif command == "candidates":
+        args.planned = resolve_candidates(catalogue, args.task, args.scale)
+    elif command == "analyse":
+        if not args.analysis:
+            raise UserError("--paper needs --analysis, a name under `analyses` in the paper's displays.yaml")
+        runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
+        args.planned = plan_analysis(catalogue, args.paper, args.analysis, args.scale, runs)
+    elif command == "search":
+        args.planned = plan_search(catalogue, args.run, args.scale, args.precision)
+    else:
+        precision = args.precision if command == "train" else "auto"
+        args.planned = plan_run(catalogue, parse_run(catalogue, args.run), args.scale, precision)
+
+
+def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:
+    """Plan the run of a run.json, which says itself what was trained: only how it is scored is read of the plan."""
+    content = read_mapping(file, "run", "scale")
+    if content["scale"] is None:
+        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
+    catalogue = load_catalogue()
+    args.planned = plan_run(catalogue, parse_run(catalogue, content["run"]), content["scale"])

@@ -1,0 +1,74 @@
+"""The spec of a folder of prepared data: the module that prepares it, its options and its source files."""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import StrictModel, Word, parse_as
+from workflow_scripts.evaluation.protocol import Protocol
+
+DATASETS = "workflow_scripts.data.datasets"
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """What a folder of prepared data is made from, as under `spec` in its dataset.json.
+
+    prepare: name of the module of `datasets/`. options: of its class Options. sources: <dataset>/<file> of
+    sources.yaml.
+    """
+
+    task: str
+    prepare: str
+    options: BaseModel
+    sources: list[str]
+    protocol: Protocol
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content for a JSON file, with the options that were set."""
+        return {
+            "task": self.task,
+            "prepare": self.prepare,
+            "options": self.options.model_dump(mode="json", by_alias=True, exclude_unset=True),
+            "sources": list(self.sources),
+            "protocol": self.protocol,
+        }
+
+
+class _Content(StrictModel):
+    """The content of a DataSpec in a JSON file."""
+
+    task: Word
+    prepare: Annotated[str, Field(pattern=r"^workflow_scripts\.data\.datasets\.[A-Za-z0-9_]+$")]
+    options: dict[str, Any]
+    sources: list[str]
+    protocol: Protocol
+
+
+def read_data_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = ()) -> DataSpec:
+    """Read a data spec, the value of `key` in the file `where`. Raises UserError for wrong keys and values."""
+    parsed = parse_as(_Content, content, where, key)
+    keys = (key,) if isinstance(key, str) else key
+    options = parse_as(load_options(parsed.prepare, parsed.task), parsed.options, where, (*keys, "options"))
+    return DataSpec(parsed.task, parsed.prepare, options, parsed.sources, parsed.protocol)
+
+
+def load_options(prepare: str, task: str) -> type[BaseModel]:
+    """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
+    try:
+        module = importlib.import_module(prepare)
+    except Exception as error:  # the module may be a user's
+        if isinstance(error, ModuleNotFoundError) and error.name and f"{prepare}.".startswith(f"{error.name}."):
+            what = f"`prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
+        else:
+            what = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
+        raise UserError(f"task {task}: {what}") from error
+    for name in ("Options", "prepare"):
+        if not hasattr(module, name):
+            example = "workflow_scripts/data/datasets/cogs.py has both"
+            raise UserError(f"task {task}: module {prepare} has no `{name}`; {example}")
+    return module.Options

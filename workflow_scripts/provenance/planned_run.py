@@ -1,0 +1,76 @@
+"""What the jobs of a run are given: results/<scale>/specs/<run>.json, written when the workflow is planned."""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.validation import parse_as
+from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec, read_given_weights_spec, read_run_spec
+from workflow_scripts.tasks.settings import Evaluation
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run with all that its jobs need to know.
+
+    scale: None for a spec that a person wrote. evaluation, intervention: None if the run is not scored so.
+    shared_spec: of given weights, the spec that all seeds share. analysis_plans: file in papers/ -> sha256 of each
+    analysis plan with a primary claim that the run decides.
+    """
+
+    spec: RunSpec | GivenWeightsSpec
+    scale: str | None = None
+    evaluation: Evaluation | None = None
+    intervention: Intervention | None = None
+    shared_spec: GivenWeightsSpec | None = None
+    analysis_plans: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of the run's spec file."""
+        content: dict[str, Any] = {
+            "scale": self.scale,
+            "spec": self.spec.to_json(),
+            "analysis_plans": self.analysis_plans,
+        }
+        if isinstance(self.spec, GivenWeightsSpec) and self.spec.start:
+            content["start"] = self.spec.start.to_json()
+        if self.shared_spec:
+            content["shared_spec"] = self.shared_spec.to_json()
+        if self.evaluation:
+            content["evaluation"] = self.evaluation.model_dump(mode="json", exclude_defaults=True)
+        if self.intervention:
+            content["intervention"] = self.intervention.model_dump(mode="json", exclude_defaults=True)
+        return content
+
+
+def read_planned_run(file: Path) -> PlannedRun:
+    """Read the spec file of a run, or a file with the spec of a training alone. Raises UserError if it is wrong."""
+    content = read_mapping(file)
+    if "spec" not in content:
+        return PlannedRun(read_run_spec(content, file))
+    evaluation, intervention = content.get("evaluation"), content.get("intervention")
+    planned = PlannedRun(
+        _read_spec(content, file),
+        content.get("scale"),
+        parse_as(Evaluation, evaluation, file, "evaluation") if evaluation is not None else None,
+        parse_as(Intervention, intervention, file, "intervention") if intervention is not None else None,
+        analysis_plans=content.get("analysis_plans", {}),
+    )
+    if "shared_spec" in content:
+        planned = replace(planned, shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"))
+    return planned
+
+
+def _read_spec(content: dict[str, Any], file: Path) -> RunSpec | GivenWeightsSpec:
+    spec = content["spec"]
+    if not isinstance(spec, dict):
+        raise UserError(f"{file}: key 'spec' must be a mapping; plan the run again")
+    if "weights" not in spec:
+        return read_run_spec(spec, file, "spec")
+    given = read_given_weights_spec(spec, file, "spec")
+    if "start" not in content:
+        return given
+    return replace(given, start=read_run_spec(content["start"], file, "start"))

@@ -1,0 +1,133 @@
+"""Fingerprint jobs by their specs: everything except input files that can change a job's result.
+
+A fingerprint is the job's spec and the code that it can import. Its short form is a parameter of the Snakemake rule, so
+Snakemake reruns the job when it changes. The record of each result holds the short form and the spec, so that `why` and
+`check` can compare them with the current ones.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import digest, read_json, write_json
+from workflow_scripts.config.display_schema import Analysis
+from workflow_scripts.data.data_spec import DataSpec
+from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
+from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
+from workflow_scripts.tasks.settings import Evaluation
+
+# Digests of the modules of each code digest, in which `why` finds the changed ones.
+STORE = Path("results/code")
+FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """`spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code."""
+
+    spec: Any
+    modules: tuple[str, ...]
+
+    @property
+    def code(self) -> str:
+        """Digest of the code that the modules import."""
+        return code_digest(self.modules)
+
+    def __str__(self) -> str:
+        return f"spec {digest(self.spec)}, code {self.code}"
+
+
+def fingerprint_data(spec: DataSpec) -> Fingerprint:
+    """Fingerprint the preparation of data."""
+    return Fingerprint(spec.to_json(), (f"{PACKAGE}.data.prepared", spec.prepare))
+
+
+def name_model_module(spec: ModelSpec) -> str:
+    """Return the name of the module that builds the model of a spec."""
+    return f"{PACKAGE}.models.{spec.model.name}.model"
+
+
+def fingerprint_training(spec: RunSpec) -> Fingerprint:
+    """Fingerprint a training."""
+    return Fingerprint(spec.to_json(), _list_training_modules(spec))
+
+
+def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
+    """Return the entry points of the code that trains a run."""
+    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec.kind}.problem", name_model_module(spec)]
+    if spec.objective:
+        modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
+    measures = spec.training.selection.get("decoding", {}).get("measures", {})
+    return (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures))
+
+
+def fingerprint_search(spec: RunSpec) -> Fingerprint:
+    """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
+    return Fingerprint(spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec)))
+
+
+def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
+    """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
+    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec.kind}.scoring", name_model_module(spec)]
+    if isinstance(spec, GivenWeightsSpec) and not spec.origin:  # random weights, drawn for the evaluation
+        modules.append(f"{PACKAGE}.tasks.{spec.kind}.problem")
+    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.measures]
+    return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
+
+
+def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> dict[str, Any]:
+    """Return the settings of scoring, with what no run.json holds: the spec of given weights, that of all seeds."""
+    content = settings.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(spec, GivenWeightsSpec):
+        scored = spec.to_json()
+        keys = ("kind", "protocol", "model", "problem", "training", "init")
+        content["scored"] = {key: scored[key] for key in keys}
+    return content
+
+
+def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
+    """Fingerprint the search for replacement words.
+
+    The spec does not hold whether the spaCy model is installed, which changes the result where it is used.
+    """
+    content = spec.to_json()
+    if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
+        content["vectors"] = "spacy"
+    return Fingerprint(content, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
+
+
+def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:
+    """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
+    modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
+    return Fingerprint(_describe_scoring(settings, spec), modules)
+
+
+def fingerprint_analysis(
+    analysis: Analysis, models: Iterable[str], numbers: dict[str, dict[str, str]] | None = None
+) -> Fingerprint:
+    """Fingerprint an analysis of runs of these models. `numbers` are the published numbers that it reads instead."""
+    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{analysis.module}"]
+    modules += [f"{PACKAGE}.models.{name}.model" for name in sorted(set(models))]
+    if numbers is None:
+        return Fingerprint(analysis.make_json(), tuple(modules))
+    modules.append(f"{PACKAGE}.evaluation.published")
+    return Fingerprint({"entry": analysis.make_json(), "published": numbers}, tuple(modules))
+
+
+def store_modules(found: Iterable[Fingerprint], store: Path = STORE) -> None:
+    """Store the digests of the modules of jobs, so that a later `why` can name changed modules."""
+    for fingerprint in found:
+        if not (path := store / f"{fingerprint.code}.json").exists():
+            write_json(path, find_closure(fingerprint.modules))
+
+
+def load_modules(code: str, store: Path = STORE) -> dict[str, str] | None:
+    """Return module -> digest as `store_modules` stored it for a code digest; None if it did not."""
+    try:
+        return read_json(store / f"{code}.json")
+    except UserError:
+        return None

@@ -1,0 +1,31 @@
+"""Find the settings classes of models/, objectives/ and tasks/ by the name of the package."""
+
+import importlib
+from functools import cache
+from pathlib import Path
+
+from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.tasks.settings import Traits
+
+FOLDER = Path(__file__).parents[1]
+NAMED = {"model": "models", "objective": "objectives"}  # sections that name a package -> its group
+
+
+@cache
+def list_packages(group: str) -> tuple[str, ...]:
+    """List the packages of a group (`models`, `objectives` or `tasks`) that have settings."""
+    return tuple(sorted(file.parent.name for file in (FOLDER / group).glob("*/settings.py")))
+
+
+@cache
+def find_settings_class(group: str, name: str | None) -> type[StrictModel] | None:
+    """Return the settings class of a package of a group; None if there is no such package."""
+    if name not in list_packages(group):
+        return None
+    return importlib.import_module(f"workflow_scripts.{group}.{name}.settings").Settings
+
+
+@cache
+def load_traits(kind: str) -> Traits:
+    """Return the options that a kind of task supports."""
+    return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
