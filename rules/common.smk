@@ -1,13 +1,9 @@
 # Shared by all rules: the configuration, and WORKFLOW and REPORT, whose methods return what jobs need.
 # The parameter `fingerprint` changes if anything but an input file can change the result; Snakemake then reruns the job.
 
-import atexit
-import gc
+from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
 
-# Snakemake's jobs are millions of objects in a large workflow, and none is freed before the process ends. Searching
-# them, and the classes that are imported below, for garbage would take seconds, also when Python exits.
-gc.disable()
-atexit.register(gc.freeze)
+stop_garbage_collection()  # before the imports, which make many objects
 
 import json
 from pathlib import Path
@@ -61,6 +57,10 @@ onstart:
     WORKFLOW.store_fingerprints()
     WORKFLOW.write_spec_files()
 
+
+# Options of a command that change no result (device, mirror, models) or that the fingerprint has (precision) are strings
+# under `resources:`. As parameters they would rerun jobs when they change, and `snakemake --lint` refuses a command with
+# the name of a global. Snakemake does nothing with a resource that no limit names: tests/workflow/test_option_resources.py.
 
 # The name of a run. Snakemake fills in a string faster than it calls a function.
 RUN = "{task}/{method}/{variant}/{seed}"

@@ -3,7 +3,6 @@
 Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
 """
 
-import inspect
 from collections.abc import Callable
 from functools import cache
 from shutil import which
@@ -27,6 +26,7 @@ from workflow_scripts.provenance.spec_fingerprints import Fingerprint, store_mod
 from workflow_scripts.tasks.run_spec import HubModel
 from workflow_scripts.workflow import resources
 from workflow_scripts.workflow.planning import Job, write_spec_files
+from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
 
@@ -59,7 +59,7 @@ class Workflow:
             self.jobs[rule, tuple(names.items())] = None
             return self._fingerprint(rule, **(names | shared))
 
-        return _store_signature(fingerprint)
+        return store_signature(fingerprint)
 
     def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
         found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
@@ -217,13 +217,7 @@ class Workflow:
             where = (self._device(), attempt, self.config.gpu_option)
             return resources.estimate_run_resources(run, wildcards.scale, *where)[name]
 
-        return _store_signature(resource)
-
-
-def _store_signature(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Store the signature of a function. Snakemake asks `inspect` for it at each call, which is slow without."""
-    function.__signature__ = inspect.signature(function)
-    return function
+        return store_signature(resource)
 
 
 def _manifest(weights: tuple[str, str] | None) -> list[str]:
