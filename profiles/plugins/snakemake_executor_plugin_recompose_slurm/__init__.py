@@ -21,6 +21,7 @@ from snakemake_executor_plugin_recompose_slurm.leftovers import (
     find_leftovers,
     job_name_prefix,
     list_queue,
+    parse_end,
     run_slurm_command,
 )
 
@@ -133,8 +134,8 @@ class Executor(SlurmExecutor):
             if job:
                 return job.state
             command = ("sacct", "-Xn", "--parsable2", "--format=State", f"--jobs={number}")
-            said = await asyncio.to_thread(run_slurm_command, *command)
-            return said.split()[0] if said and said.split() else "unknown: SLURM has forgotten it"
+            answer = await asyncio.to_thread(run_slurm_command, *command)
+            return parse_end(answer or "") or "unknown: SLURM has forgotten it"
         self.missed.pop(number, None)
         reason = job.reason.strip("()").replace(" ", "_")
         if job.state == "PENDING" and reason in BLOCKING_REASONS:
