@@ -64,6 +64,10 @@ class Executor(SlurmExecutor):
         super().__init__(workflow, logger)
 
     def __post_init__(self, test_mode: bool = False) -> None:
+        # The upstream executor puts the path between double quotes into a command line of a shell.
+        if special := sorted(set(os.getcwd()) & set('"$`\\')):
+            reason = f"has {' '.join(special)}, which a job cannot have on SLURM; rename the folder"
+            raise WorkflowError(f"the path of this checkout {reason}: {os.getcwd()}")
         settings = self.workflow.executor_settings
         if settings.array_jobs:
             raise WorkflowError("job arrays are not supported, because the upstream executor confuses their ends")
