@@ -93,13 +93,3 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path):
     assert run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=no_folder).stdout == f"{tmp_path}/.snakemake/cache\n"
     writable = str(tmp_path / "cache")
     assert run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=writable).stdout == f"{writable}\n"
-
-
-def test_a_checkout_whose_path_has_a_brace_is_refused_in_one_line(tmp_path: Path):
-    project = copied(tmp_path / "brace{x}")
-    process = run(project.root, *CALL)
-    assert process.returncode == 1
-    assert process.stderr.splitlines() == [
-        f"error: the path of this checkout has a brace, which Snakemake takes for a wildcard: {project.root}; "
-        "rename the folder"
-    ]

@@ -5,6 +5,7 @@ Each method says what version 2.8.0 of the upstream executor does instead.
 
 import asyncio
 import os
+import re
 import time
 from collections import Counter
 
@@ -64,10 +65,6 @@ class Executor(SlurmExecutor):
         super().__init__(workflow, logger)
 
     def __post_init__(self, test_mode: bool = False) -> None:
-        # The upstream executor puts the path between double quotes into a command line of a shell.
-        if special := sorted(set(os.getcwd()) & set('"$`\\')):
-            reason = f"has {' '.join(special)}, which a job cannot have on SLURM; rename the folder"
-            raise WorkflowError(f"the path of this checkout {reason}: {os.getcwd()}")
         settings = self.workflow.executor_settings
         if settings.array_jobs:
             raise WorkflowError("job arrays are not supported, because the upstream executor confuses their ends")
@@ -101,6 +98,14 @@ class Executor(SlurmExecutor):
             self._report_job_submission_threadsafe(SubmittedJobInfo(job, external_jobid=new[0]))
         else:
             self._job_submission_executor.submit(self.run_job, job)
+
+    def format_job_exec(self, job) -> str:
+        """Escape what a shell reads between double quotes.
+
+        The upstream executor puts the command there and escapes `"` alone, so that the shell that submits a job expands
+        a `$` in the path of the checkout.
+        """
+        return re.sub(r"[\\$`]", r"\\\g<0>", super().format_job_exec(job))
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]):
         """Yield the jobs that have not ended.
