@@ -11,7 +11,7 @@ rule analyse:
     log:
         "results/{scale}/logs/analyse/{paper}/{analysis}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,

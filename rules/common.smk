@@ -40,6 +40,8 @@ read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake t
 CONFIG = load_config(typed(config))
 if workflow.is_main_process:
     check_files(Path(".snakemake/checked"))
+# Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
+ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
 WORKFLOW = Workflow(CONFIG, load_catalogue(), submits_jobs=lambda: not workflow.local_exec)
 REPORT = ReportJobs(WORKFLOW)
 TARGETS = Targets(CONFIG, WORKFLOW.catalogue)

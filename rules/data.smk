@@ -14,7 +14,7 @@ rule fetch:
     log:
         "results/downloads/logs/{source}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     resources:
         # No parameter: another mirror has the same files.
         mirror=f"--mirror={CONFIG.data.mirror}" if CONFIG.data.mirror else "",
@@ -36,7 +36,7 @@ rule fetch_model:
     log:
         "results/downloads/logs/models/{model}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     resources:
         # No parameter: another folder has the same files.
         models=f"--local={CONFIG.models.local}" if CONFIG.models.local else "",
@@ -58,7 +58,7 @@ rule prepare:
     log:
         "results/{scale}/logs/prepare/{task}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     params:
         fingerprint=WORKFLOW.fingerprint("prepare"),
     shell:

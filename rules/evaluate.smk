@@ -11,7 +11,7 @@ rule evaluate:
     log:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.

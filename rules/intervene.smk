@@ -10,7 +10,7 @@ rule candidates:
     log:
         "results/{scale}/logs/candidates/{task}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
@@ -38,7 +38,7 @@ rule intervene:
     log:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.

@@ -29,7 +29,7 @@ rule table:
     log:
         "results/{scale}/logs/table/{paper}/{display}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     params:
         fingerprint=WORKFLOW.fingerprint("table"),
         caption=REPORT.read_display_caption,
@@ -57,7 +57,7 @@ rule figure:
     log:
         "results/{scale}/logs/figure/{paper}/{display}.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     params:
         fingerprint=WORKFLOW.fingerprint("figure"),
         caption=REPORT.read_display_caption,
@@ -79,7 +79,7 @@ rule claims:
     log:
         "results/{scale}/logs/claims.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     params:
         fingerprint=WORKFLOW.fingerprint("claims"),
         papers=CONFIG.papers,
@@ -102,7 +102,7 @@ rule record_config:
     log:
         f"results/{CONFIG.scale}/logs/config.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     params:
         config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
     shell:
@@ -118,6 +118,6 @@ rule site:
     log:
         f"results/{CONFIG.scale}/logs/site.log",
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     shell:
         "python -m workflow_scripts site --results $(dirname {input:q}) --out {output:q} > {log:q} 2>&1"

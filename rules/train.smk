@@ -13,7 +13,7 @@ rule search:
     wildcard_constraints:
         variant=match_variants(WORKFLOW.catalogue),
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
@@ -54,7 +54,7 @@ rule train:
     wildcard_constraints:
         variant=match_variants(WORKFLOW.catalogue),
     conda:
-        "../envs/environment.yaml"
+        ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.

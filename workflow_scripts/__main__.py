@@ -8,6 +8,7 @@ import sys
 
 import workflow_scripts.provenance.record  # noqa: F401 - a command's clock starts with it
 from workflow_scripts.commands import COMMANDS, build_parser
+from workflow_scripts.common.environment import clean_environment
 from workflow_scripts.common.errors import UserError
 
 OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.IGNORECASE)
@@ -61,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    clean_environment()
     # SIGTERM becomes an exit, so that temporary files are removed and trainings save their state.
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     sys.exit(main())

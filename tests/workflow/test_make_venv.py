@@ -16,7 +16,8 @@ from tests.workflow.projects import ROOT
 def folder(tmp_path: Path) -> Path:
     """A project of make_venv, a lock of two packages, and torch."""
     (tmp_path / "envs").mkdir()
-    shutil.copy2(ROOT / "envs/make_venv", tmp_path / "envs/make_venv")
+    for name in ("make_venv", "check_venv.py", "clean_environment", "variables.txt"):
+        shutil.copy2(ROOT / "envs" / name, tmp_path / "envs" / name)
     (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==0.0.0"]\n')
     hashes = {name: make_wheel(tmp_path, name) for name in ("setuptools", "toy", "torch")}
     pins = [f"{name}==0.0.0 \\\n    --hash=sha256:{hashes[name]}\n" for name in ("setuptools", "toy")]
@@ -102,3 +103,38 @@ def test_another_process_at_work_is_said(folder):
     assert done.returncode == 1
     assert done.stderr == f"error: process {os.getpid()} is making .venv; wait until it is done\n"
     assert (folder / ".venv").is_dir()
+
+
+def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(folder):
+    """As a copy of .venv is, whose scripts name the original, or one whose Python was removed."""
+    assert make_venv(folder).returncode == 0
+    advice = "; delete it with `rm -rf .venv` and run the same command again\n"
+    information = next((folder / ".venv").rglob("toy-0.0.0.dist-info"))
+    information.rename(information.with_name("elsewhere"))
+    done = make_venv(folder)
+    assert (done.returncode, done.stderr) == (1, f"error: .venv does not work (toy==0.0.0 not installed){advice}")
+    information.with_name("elsewhere").rename(information)
+    assert make_venv(folder).returncode == 0
+    (folder / ".venv").rename(folder / "moved")
+    (folder / ".venv").symlink_to("moved")
+    assert make_venv(folder).returncode == 0
+    for python in (folder / "moved/bin").glob("python*"):
+        python.unlink()
+        python.symlink_to("/nowhere/python3.11")
+    done = make_venv(folder)
+    assert (done.returncode, done.stderr) == (1, f"error: .venv does not work (its Python is gone){advice}")
+
+
+@pytest.mark.parametrize("setting", ["PIP_USER=1", "PIP_CONSTRAINT", "PIP_TARGET", "user"])
+def test_settings_of_pip_that_are_not_of_the_index_install_nothing_else(folder, setting):
+    (folder / "constraint.txt").write_text("toy==1.0.0\n")
+    (folder / "pip.conf").write_text(f"[install]\nuser = true\n[global]\nno-index = true\nfind-links = {folder}\n")
+    variables = {
+        "PIP_USER=1": {"PIP_USER": "1"},
+        "PIP_CONSTRAINT": {"PIP_CONSTRAINT": str(folder / "constraint.txt")},
+        "PIP_TARGET": {"PIP_TARGET": str(folder / "target")},
+        "user": {"PIP_CONFIG_FILE": str(folder / "pip.conf"), "PIP_NO_INDEX": "", "PIP_FIND_LINKS": ""},
+    }[setting]
+    done = make_venv(folder, **variables)
+    assert done.returncode == 0, done.stderr
+    assert {"setuptools.py", "torch.py", "toy.py"} <= {file.name for file in (folder / ".venv").rglob("*.py")}

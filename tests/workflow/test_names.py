@@ -36,7 +36,7 @@ def test_no_code_of_a_file_is_run():
 
 def test_a_mirror_and_a_checkout_of_any_name_are_one_word(tmp_path, mirror):
     """Through Snakemake and its shell: what a shell would read otherwise is a name."""
-    project = copied(tmp_path / "$(touch x); 'é")
+    project = copied(tmp_path / "$(touch x); 'é {x} {{y}}")
     strange = tmp_path / "a  mirror; $(touch x) `touch x` 'é\" & \\"
     (strange / "scan").mkdir(parents=True)
     shutil.copy(mirror / "scan/LICENSE", strange / "scan")

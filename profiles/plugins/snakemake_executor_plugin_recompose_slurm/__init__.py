@@ -5,6 +5,7 @@ Each method says what version 2.8.0 of the upstream executor does instead.
 
 import asyncio
 import os
+import re
 import time
 from collections import Counter
 
@@ -21,6 +22,7 @@ from snakemake_executor_plugin_recompose_slurm.leftovers import (
     find_leftovers,
     job_name_prefix,
     list_queue,
+    parse_end,
     run_slurm_command,
 )
 
@@ -97,6 +99,14 @@ class Executor(SlurmExecutor):
         else:
             self._job_submission_executor.submit(self.run_job, job)
 
+    def format_job_exec(self, job) -> str:
+        """Escape what a shell reads between double quotes.
+
+        The upstream executor puts the command there and escapes `"` alone, so that the shell that submits a job expands
+        a `$` in the path of the checkout.
+        """
+        return re.sub(r"[\\$`]", r"\\\g<0>", super().format_job_exec(job))
+
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]):
         """Yield the jobs that have not ended.
 
@@ -133,8 +143,8 @@ class Executor(SlurmExecutor):
             if job:
                 return job.state
             command = ("sacct", "-Xn", "--parsable2", "--format=State", f"--jobs={number}")
-            said = await asyncio.to_thread(run_slurm_command, *command)
-            return said.split()[0] if said and said.split() else "unknown: SLURM has forgotten it"
+            answer = await asyncio.to_thread(run_slurm_command, *command)
+            return parse_end(answer or "") or "unknown: SLURM has forgotten it"
         self.missed.pop(number, None)
         reason = job.reason.strip("()").replace(" ", "_")
         if job.state == "PENDING" and reason in BLOCKING_REASONS:

@@ -1,0 +1,31 @@
+"""What commands take from the environment: the variables in envs/variables.txt, as ./reproduce does."""
+
+import os
+import sys
+from fnmatch import fnmatchcase
+
+from workflow_scripts.common.system import PROJECT
+
+# As envs/clean_environment sets them; PYTHONPATH has the plugins of Snakemake.
+SET = {"LC_ALL": "C", "MATPLOTLIBRC": os.devnull, "PYTHONUTF8": "1"}
+ALSO_KEPT = ("PYTHONPATH",)
+
+
+def read_kept_patterns() -> list[str]:
+    """Return the names of variables that are kept. `*` is any ending."""
+    lines = (PROJECT / "envs/variables.txt").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def clean_environment() -> None:
+    """Drop the other variables of this process; start it again if they have changed how Python runs."""
+    patterns = (*read_kept_patterns(), *SET, *ALSO_KEPT)
+    changed_python = os.environ.get("PYTHONUTF8") != "1"
+    for name in list(os.environ):
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            continue
+        del os.environ[name]
+        changed_python = changed_python or name.startswith("PYTHON")
+    os.environ.update(SET)
+    if changed_python:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
