@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
@@ -17,7 +17,7 @@ from workflow_scripts.config.display_schema import (
     TableCell,
     TableDisplay,
 )
-from workflow_scripts.config.schema import Condition, Experiment, list_names
+from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.tasks.packages import list_packages
 
@@ -108,7 +108,7 @@ def _check_likeness(paper: Paper, claim: Claim, line: str) -> Iterator[str]:
 
 
 def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
-    """Yield where the analysis plans and the claims do not agree on names, margins and measures."""
+    """Yield claims of analysis plans that do not exist, that two plans name, or that do not fit their threshold."""
     plan_of: dict[str, str] = {}
     for name, plan in paper.plans.items():
         yield from _check_plan(folder / name, plan, paper.claims_by_name)
@@ -126,21 +126,31 @@ def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Ite
         if entry.control.same_sign and entry.control.same_sign not in claims:
             yield describe_unknown(file, (*keys, "control", "same_sign"), entry.control.same_sign, claims)
         if entry.claim in claims:
-            where = f"{locate(file, keys)}: claim '{entry.claim}'"
-            yield from _check_primary_claim(entry, claims[entry.claim], where)
+            counts_seeds = claims[entry.claim].measure == "success_rate"
+            if counts_seeds != entry.counts_successes:
+                line = locate(file, keys)
+                yield f"{line}: claim '{entry.claim}': threshold goes with measure success_rate, and only with it"
     for number, name in enumerate(plan.secondary):
         if name not in claims:
             yield describe_unknown(file, ("secondary", number), name, claims)
 
 
-def _check_primary_claim(entry: PrimaryClaim, claim: Claim, where: str) -> Iterator[str]:
-    """Yield where an entry of a plan and its claim differ."""
-    if (claim.measure == "success_rate") != entry.counts_successes:
-        yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
-    if entry.measure and entry.measure != claim.measure:
-        yield f"{where}: measure is {entry.measure}, but {claim.measure} in claims.yaml; make them equal"
-    if claim.measure != "success_rate" and claim.margin != entry.margin:
-        yield f"{where}: margin is {entry.margin}, but {claim.margin:g} by at_least in claims.yaml; make them equal"
+def check_planned_seeds(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield experiments of `file` whose seeds are `planned`, where no plan says which these are."""
+    for scale in paper.experiments.list_planned_scales():
+        plans = paper.list_plans(scale)
+        planned_seeds = paper.list_planned_seeds(scale)
+        for keys, experiment in paper.experiments.map_at(scale).items():
+            if experiment.seeds[scale] != PLANNED:
+                continue
+            line = locate(file, keys)
+            if not plans:
+                yield f"{line}: its seeds at {scale} are `planned`, and no analysis plan is of that scale; name them"
+            if len(plans) > 1:
+                for variant in experiment.list_variants():
+                    if variant not in planned_seeds:
+                        unnamed = f"and {'/'.join(variant)} is in no claim of {' and '.join(plans)}"
+                        yield f"{line}: its seeds at {scale} are `planned`, {unnamed}; name them"
 
 
 def check_controls(folder: Path, paper: Paper) -> Iterator[str]:

@@ -19,7 +19,7 @@ from workflow_scripts.config.display_schema import (
     match_stars,
 )
 from workflow_scripts.config.entries import Method, Task
-from workflow_scripts.config.schema import Experiments, Scale
+from workflow_scripts.config.schema import PLANNED, Experiment, Experiments, Scale
 
 START = "start"  # in the place of a task whose weights are scored: those that a training begins with
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -146,13 +146,31 @@ class Paper:
     def list_planned_seeds(self, scale: str) -> dict[VariantKey, list[int]]:
         """Return the planned seeds of each variant that a claim of a plan of the scale compares."""
         seeds: dict[VariantKey, list[int]] = {}
-        for plan in self.plans.values():
-            if plan.scale == scale:
-                secondary = [cell for name in plan.secondary for cell in self.claims_by_name[name].list_cells()]
-                seeds |= dict.fromkeys(self._list_cell_variants(secondary), plan.seeds)
+        for plan in self.list_plans(scale).values():
+            for name in plan.secondary:
+                variants = self._list_cell_variants(self.claims_by_name[name].list_cells())
+                seeds |= dict.fromkeys(variants, plan.seeds)
         for planned in self.list_primary_claims(scale):
             seeds |= dict.fromkeys(self.list_primary_variants(planned.entry), planned.seeds)
         return seeds
+
+    def list_plans(self, scale: str) -> dict[str, AnalysisPlan]:
+        """Return file -> analysis plan of those of a scale."""
+        return {file: plan for file, plan in self.plans.items() if plan.scale == scale}
+
+    def find_seeds(self, experiment: Experiment, variant: VariantKey, scale: str) -> list[int]:
+        """Return the seeds that an experiment asks for, of one of its variants at a scale.
+
+        `planned` are those of the claims that compare the variant; if there is none, those of the only plan.
+        """
+        seeds = experiment.seeds[scale]
+        if seeds != PLANNED:
+            return seeds
+        planned_seeds = self.list_planned_seeds(scale)
+        if variant in planned_seeds:
+            return planned_seeds[variant]
+        (plan,) = self.list_plans(scale).values()
+        return plan.seeds
 
     def list_planned_runs(self, planned: PlannedClaim) -> list[Run]:
         """Return the runs that decide a primary claim: each of its variants with each planned seed."""

@@ -3,12 +3,20 @@
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
-from workflow_scripts.config.analysis_plan import FIRST_PLAN, LATER_PLANS, AnalysisPlan, FirstPlan, LaterPlan
+from workflow_scripts.config.analysis_plan import (
+    FIRST_PLAN,
+    LATER_PLANS,
+    AnalysisPlan,
+    FirstPlan,
+    LaterPlan,
+    PlannedClaim,
+)
 from workflow_scripts.config.axes import (
     Units,
     expand_claims,
@@ -92,15 +100,16 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
     """Read the files of a paper, each as far as possible, and check that they agree with each other."""
     file = folder / "experiments.yaml"
     experiments = Experiments.model_validate({"title": "", "citation": ""})
+    problems_before = len(problems.lines)
     with problems.collect():
         experiments = parse_as(Experiments, read_yaml_mapping(file), file)
-    known_problems = len(problems.lines)
+    problems_before_displays = len(problems.lines)
     displays, analyses = _read_displays(folder / "displays.yaml", units, problems)
-    displays_are_right = len(problems.lines) == known_problems
-    known_problems = len(problems.lines)
-    claims, lines = _read_claims(folder / "claims.yaml", displays, problems)
-    claims_are_right = len(problems.lines) == known_problems
+    displays_are_right = len(problems.lines) == problems_before_displays
     plans = _read_plans(folder, problems)
+    problems_before_claims = len(problems.lines)
+    claims, lines = _read_claims(folder, displays, plans, problems)
+    claims_are_right = len(problems.lines) == problems_before_claims
     paper = Paper(experiments, displays, analyses, claims, plans)
     if claims_are_right:
         problems.add(*agreement.check_plans(folder, paper))
@@ -108,6 +117,8 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
         problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(folder, paper))
         with problems.collect():
             problems.add(*agreement.check_published(folder, paper))
+    if len(problems.lines) == problems_before:  # which variants a plan names is known if all else is right
+        problems.add(*agreement.check_planned_seeds(file, paper))
     return paper
 
 
@@ -151,8 +162,12 @@ def _read_displays(
     return displays, analyses
 
 
-def _read_claims(file: Path, displays: dict[str, Display], problems: Problems) -> tuple[list[Claim], list[str]]:
+def _read_claims(
+    folder: Path, displays: dict[str, Display], plans: dict[str, AnalysisPlan], problems: Problems
+) -> tuple[list[Claim], list[str]]:
     """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
+    file = folder / "claims.yaml"
+    primary_claims = _index_primary_claims(plans)
     claims: list[Claim] = []
     lines: list[str] = []
     with problems.collect():
@@ -167,6 +182,45 @@ def _read_claims(file: Path, displays: dict[str, Display], problems: Problems) -
             with problems.collect():
                 parse_as(ClaimEntry, entry, file, keys)
                 for claim in expand_claims(axes, quotes, entry, find_cell, f"{line}: claim '{entry['claim']}'"):
-                    claims.append(parse_as(Claim, claim, file, str(claim["claim"]), at=keys))
+                    name = str(claim["claim"])
+                    if name in primary_claims:
+                        claim |= _take_planned_fields(claim, primary_claims[name], folder, keys)
+                    claims.append(parse_as(Claim, claim, file, name, at=keys))
                     lines.append(line)
     return claims, lines
+
+
+def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
+    """Return the primary claims by name."""
+    primary_claims: dict[str, PlannedClaim] = {}
+    for file, plan in plans.items():
+        for entry in plan.primary:
+            primary_claims[entry.claim] = PlannedClaim(file, plan, entry)
+    return primary_claims
+
+
+def _take_planned_fields(
+    claim: dict[str, Any], planned: PlannedClaim, folder: Path, keys: tuple[str, int]
+) -> dict[str, Any]:
+    """Return the fields of a primary claim that its plan has: the margin, and the measure if the plan names it.
+
+    `claim`: the fields that claims.yaml has at `keys`. Raises UserError if one of the plan's is among them, and if the
+    margin has the wrong sign.
+    """
+    entry = planned.entry
+    is_no_gain = claim.get("relation") == "no_gain"
+    at_least = 0.0 - entry.margin if is_no_gain else entry.margin
+    if at_least < 0:
+        place = ("primary", planned.plan.primary.index(entry), "margin")
+        line = locate(folder / planned.file, place)
+        limit = "not above 0 for a claim of no gain" if is_no_gain else "not below 0 but for a claim of no gain"
+        raise UserError(f"{line}: claim '{entry.claim}': margin is {entry.margin:g}; it is {limit}")
+    fields: dict[str, Any] = {"at_least": at_least}
+    if entry.measure is not None:
+        fields["measure"] = entry.measure
+    for key in fields:
+        if key in claim:
+            line = locate(folder / "claims.yaml", (*keys, key))
+            said = f"is primary: leave out {key}, which follows from {planned.file}"
+            raise UserError(f"{line}: claim '{entry.claim}' {said}")
+    return fields

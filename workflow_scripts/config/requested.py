@@ -1,12 +1,12 @@
 """Runs that papers request, and among them those that decide the primary claims of their analysis plans."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run
@@ -25,18 +25,25 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
 
 
 def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:
-    runs: dict[Run, list[str]] = {}
-    for paper in config.papers:
-        for experiment in catalogue.papers[paper].experiments.list_at(config.scale):
-            if experiment.extra and not extra:
-                continue
-            for variant in experiment.list_variants():
-                for seed in config.seeds or experiment.seeds[config.scale]:
-                    for run in list_lineage(catalogue, Run(*variant, seed), config):
-                        papers = runs.setdefault(run, [])
-                        if paper not in papers:
-                            papers.append(paper)
-    return runs
+    """Return the runs of the chosen papers, each with its papers; with those of experiments marked `extra` or not."""
+    papers_of_run: dict[Run, list[str]] = {}
+    for key in config.papers:
+        for requested_run in _list_paper_runs(catalogue.papers[key], config, extra):
+            for run in list_lineage(catalogue, requested_run, config):
+                papers = papers_of_run.setdefault(run, [])
+                if key not in papers:
+                    papers.append(key)
+    return papers_of_run
+
+
+def _list_paper_runs(paper: Paper, config: Config, extra: bool) -> Iterator[Run]:
+    """Yield the runs that experiments.yaml of a paper names, without those that they start from."""
+    for experiment in paper.experiments.list_at(config.scale):
+        if experiment.extra and not extra:
+            continue
+        for variant in experiment.list_variants():
+            for seed in config.seeds or paper.find_seeds(experiment, variant, config.scale):
+                yield Run(*variant, seed)
 
 
 def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
@@ -68,7 +75,7 @@ def check_requested(
                     where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
                     raise UserError(
                         f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {seeds}, "
-                        f"but claim {planned.name} is judged on {sorted(planned.seeds)}; ask for exactly those"
+                        f"but claim {planned.name} is judged on {sorted(planned.seeds)}; write `planned` for them"
                     )
 
 
