@@ -233,7 +233,7 @@ def test_planned_seeds_without_a_plan_are_one_line(copy: Path):
     read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         load_catalogue(copy)
-    told = "its seeds at small are `planned`, and no analysis plan is of that scale; name them"
+    told = "seeds at small are `planned`, and no analysis plan is of that scale; name them"
     line = 1 + (folder / "experiments.yaml").read_text().splitlines().index("experiments:") + 1
     assert str(caught.value) == f"{folder / 'experiments.yaml'}:{line}: {told}"
 

@@ -164,8 +164,12 @@ class AnalysisPlan(StrictModel):
         names = [entry.claim for entry in self.primary] + self.secondary
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
             raise ValueError(f"claim {twice[0]} is named twice")
-        if both := set(self.pilots.seeds) & {seed for entry in self.primary for seed in entry.seeds or self.seeds}:
-            raise ValueError(f"seed {min(both)} is a pilot; planned seeds are fresh")
+        planned_seeds: set[int] = set()
+        for entry in self.primary:
+            planned_seeds |= set(self.select_seeds(entry))
+        planned_pilots = planned_seeds.intersection(self.pilots.seeds)
+        if planned_pilots:
+            raise ValueError(f"seed {min(planned_pilots)} is a pilot; planned seeds are fresh")
         return self
 
     @model_validator(mode="after")
