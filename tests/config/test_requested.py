@@ -75,7 +75,7 @@ def plan(
 ) -> Path:
     """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for its seeds.
 
-    `names_measure`: the measure stands in the plan, not in the claim.
+    `names_measure`: the plan has the measure, not the claim.
     """
     folder = copy / "papers/sq_transformer"
     shutil.rmtree(folder / "plans", ignore_errors=True)

@@ -196,7 +196,7 @@ def _check_measures(evaluation: Evaluation, settings: str) -> None:
 
 
 def _check_splits(key: str, splits: Sequence[Any], module: str, settings: str) -> None:
-    """Raise UserError unless the data module names all splits that stand at a key."""
+    """Raise UserError unless the data module names all splits of a key."""
     names = _list_strings(module)
     for split in splits:
         if split not in names:
