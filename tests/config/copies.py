@@ -23,6 +23,14 @@ def edit(file: Path, change) -> None:
     file.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
+def name_planned_seeds(content: dict, seeds: list[int]) -> None:
+    """Write these seeds in experiments.yaml wherever it has `planned`."""
+    for entry in (content, *content.get("demo", []), *content["experiments"]):
+        for scale, requested in entry.get("seeds", {}).items():
+            if requested == "planned":
+                entry["seeds"][scale] = seeds
+
+
 def add_rule(copy: Path, file: str, entry: str, **rule: object) -> None:
     """Append a rule to an entry of the catalogue; it wins over all that the entry has."""
     edit(copy / "catalogue" / file, lambda entries: entries[entry].setdefault("when", []).append(rule))

@@ -78,6 +78,17 @@ def test_what_contradicts_itself_is_refused(given: dict, message: str):
         plan({"claim": "one", **MEAN}, {"claim": "two", **MEAN}, **given)
 
 
+def test_a_plan_leaves_out_the_quantile_which_follows():
+    """Plans of until 2026-11-23 may have it, rounded, and are judged by it as it is written."""
+    three = [{"claim": name, **MEAN} for name in ("one", "two", "three")]
+    assert plan(*three, quantile=None).limit_quantile == 1 - 0.05 / 3
+    assert plan(*three, quantile=0.98333).limit_quantile == 0.98333
+    assert plan(*three, quantile=0.98333, written=datetime.date(2026, 11, 23)).limit_quantile == 0.98333
+    assert plan(*three, quantile=None, written=datetime.date(2026, 11, 24)).limit_quantile == 1 - 0.05 / 3
+    with pytest.raises(ValidationError, match=r"quantile is 0\.98333; leave it out, it follows"):
+        plan(*three, quantile=0.98333, written=datetime.date(2026, 11, 24))
+
+
 ODDS = {"claim": "one", "measure": "log_odds", "base_rate": 30.0, "published": 0.8, "smallest": 0.4}
 ODDS["spread"] = {"sd": 0.1, "freedom": 6, "paired": False}
 CHANCE = {"claim": "two", "measure": "superiority", "margin": 0.5, "smallest": 0.7, "published": 0.9}

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import ROOT, SEQ2SEQ, edit
+from tests.config.copies import ROOT, SEQ2SEQ, edit, name_planned_seeds
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
@@ -149,6 +149,7 @@ def test_a_wrong_file_of_a_paper_is_one_line(copy: Path, file: str, content: str
 def test_a_paper_may_make_no_claims(copy: Path):
     (copy / "papers/lrf/claims.yaml").write_text("claims: []\n")
     (copy / "papers/lrf/analysis_plan.yaml").unlink()
+    edit(copy / "papers/lrf/experiments.yaml", lambda content: name_planned_seeds(content, [1]))
     assert load_catalogue(copy).papers["lrf"].claims == []
 
 

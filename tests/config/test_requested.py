@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.config.as_json import resolve_run
-from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit
+from tests.config.copies import ROOT, SEQ2SEQ, add_rule, edit, name_planned_seeds
 from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -66,13 +66,24 @@ SEEDS = [1, 2, 3, 4]
 
 
 def plan(
-    copy: Path, scale: str = "small", seeds: list[int] = SEEDS, measure: str = "difference", **entry: object
+    copy: Path,
+    scale: str = "small",
+    seeds: list[int] = SEEDS,
+    measure: str = "difference",
+    names_measure: bool = False,
+    **entry: object,
 ) -> Path:
-    """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for its seeds."""
+    """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for its seeds.
+
+    `names_measure`: the plan has the measure, not the claim.
+    """
     folder = copy / "papers/sq_transformer"
     shutil.rmtree(folder / "plans", ignore_errors=True)
     claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
-    claim["measure"] = measure
+    if names_measure:
+        entry["measure"] = measure
+    else:
+        claim["measure"] = measure
     edit(
         folder / "claims.yaml",
         lambda content: content["claims"].append(claim) if claim not in content["claims"] else None,
@@ -90,6 +101,7 @@ def plan(
     }
     file = folder / "analysis_plan.yaml"
     file.write_text(yaml.safe_dump(content).replace("'2026-01-31'", "2026-01-31"))
+    edit(folder / "experiments.yaml", lambda content: name_planned_seeds(content, [7]))
     for paper in ("sq_transformer", "recompose"):
         edit(copy / f"papers/{paper}/experiments.yaml", lambda content: ask(content, scale, seeds))
     read_catalogue.cache_clear()
@@ -122,7 +134,7 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"threshold": 50.0, "smallest": 0.6}, "threshold goes with measure success_rate in claims.yaml"),
+        ({"threshold": 50.0, "smallest": 0.6}, "threshold goes with measure success_rate, and only with it"),
         ({"threshold": 50.0, "smallest": 50.0}, "smallest is 50.0; with a threshold it is a share"),
         ({"threshold": 50.0, "smallest": 0.5}, "smallest of a-planned-one is 0.5; where none of 4"),
         ({"smallest": 3.0}, "key 'primary.0': smallest is 3.0; it must be margin + q x published"),
@@ -134,6 +146,96 @@ def test_a_plan_that_does_not_fit_its_claims_is_one_line(copy: Path, entry: dict
         load_catalogue(copy)
     assert "papers/sq_transformer/analysis_plan.yaml" in str(caught.value) and message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("margin", "relation", "message"),
+    [
+        (2.0, "no_gain", "margin is 2; it is not above 0 for a claim of no gain"),
+        (-2.0, "greater", "margin is -2; it is not below 0 but for a claim of no gain"),
+    ],
+)
+def test_a_margin_has_the_sign_of_its_claim(copy: Path, margin: float, relation: str, message: str):
+    file = plan(copy, margin=margin, smallest=margin, published=None)
+
+    def change(content: dict) -> None:
+        content["claims"][-1]["relation"] = relation
+
+    edit(copy / "papers/sq_transformer/claims.yaml", change)
+    read_catalogue.cache_clear()
+    line = 1 + [text.strip() for text in file.read_text().splitlines()].index(f"margin: {margin}")
+    with pytest.raises(UserError) as caught:
+        load_catalogue(copy)
+    assert str(caught.value) == f"{file}:{line}: claim 'a-planned-one': {message}"
+
+
+@pytest.mark.parametrize("key", ["at_least", "measure"])
+def test_a_primary_claim_leaves_to_its_plan_what_the_plan_says(copy: Path, key: str):
+    plan(copy, measure="superiority", names_measure=True, published=1.0, margin=0.5, smallest=0.75)
+    file = copy / "papers/sq_transformer/claims.yaml"
+    claim = load_catalogue(copy).papers["sq_transformer"].claims_by_name["a-planned-one"]
+    assert (claim.at_least, claim.margin, claim.measure) == (0.5, 0.5, "superiority")
+
+    value = {"at_least": 0.5, "measure": "superiority"}[key]
+    edit(file, lambda content: content["claims"][-1].update({key: value}))
+    read_catalogue.cache_clear()
+    line = len(file.read_text().splitlines())  # the last key of the last claim
+    with pytest.raises(UserError) as caught:
+        load_catalogue(copy)
+    said = f"claim 'a-planned-one' is primary: leave out {key}, which follows from analysis_plan.yaml"
+    assert str(caught.value) == f"{file}:{line}: {said}"
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "papers").glob("*/analysis_plan.yaml")), ids=lambda file: file.parent.name
+)
+def test_claims_of_all_plans_have_the_margins_of_these(file: Path):
+    """Read without the package. A plan writes the margin of a claim of no loss with its sign."""
+    claims = load_catalogue(ROOT).papers[file.parent.name].claims_by_name
+    for plan_file in (file, *sorted(file.parent.glob("plans/*.yaml"))):
+        for entry in yaml.safe_load(plan_file.read_text())["primary"]:
+            claim = claims[entry["claim"]]
+            assert claim.at_least == abs(entry["margin"]) and claim.margin == entry["margin"]
+            assert (claim.relation == "no_gain") == (entry["margin"] < 0)
+            assert claim.measure == entry.get("measure", claim.measure)
+
+
+def seeds_by_variant(paper: str) -> dict[tuple[str, str, str], list[int]]:
+    runs = list_requested_runs(
+        load_catalogue(ROOT), load_config({"scale": "small", "papers": [paper], "extra": True}, ROOT)
+    )
+    seeds: dict[tuple[str, str, str], list[int]] = {}
+    for run in runs:
+        seeds.setdefault(run.unseeded, []).append(run.seed)
+    return {variant: sorted(of_variant) for variant, of_variant in seeds.items()}
+
+
+def test_planned_seeds_are_those_of_the_claims_that_compare_a_variant():
+    """Of two plans, and of a claim with seeds of its own; numbers are copied from the plans by hand."""
+    seeds = seeds_by_variant("sq_transformer")
+    assert seeds["scan-jump-x2", "transformer", "default"] == [*range(101, 109)]
+    assert seeds["scan-jump-x2", "sq-transformer", "sal"] == [*range(101, 109)]  # of a secondary claim
+    assert seeds["scan-around-right", "sq-transformer", "sal-entropy-3"] == [*range(101, 106)]
+    assert seeds["scan-jump-x2", "sq-transformer", "sal-entropy-3-long"] == [*range(201, 213)]
+    assert seeds["scan-jump-x2", "sq-transformer", "sal-long"] == [*range(201, 213)]
+    assert seeds["cogs", "transformer", "default"] == [21, 22, 23]
+
+
+def test_a_variant_that_no_claim_compares_has_the_seeds_of_the_only_plan():
+    carma, cat = seeds_by_variant("carma"), seeds_by_variant("cat")
+    assert carma["idm", "gpt2-small", "lambda-0.1"] == carma["idm", "gpt2-small", "carma"] == [*range(101, 107)]
+    assert cat["paws", "cat", "cont"] == [*range(101, 110)]
+
+
+def test_planned_seeds_without_a_plan_are_one_line(copy: Path):
+    folder = copy / "papers/lrf"
+    (folder / "analysis_plan.yaml").unlink()
+    read_catalogue.cache_clear()
+    with pytest.raises(UserError) as caught:
+        load_catalogue(copy)
+    told = "seeds at small are `planned`, and no analysis plan is of that scale; name them"
+    line = 1 + (folder / "experiments.yaml").read_text().splitlines().index("experiments:") + 1
+    assert str(caught.value) == f"{folder / 'experiments.yaml'}:{line}: {told}"
 
 
 def test_a_gain_is_decided_by_both_of_its_variants():
@@ -189,7 +291,7 @@ def test_a_claim_may_be_decided_by_extra_runs_which_are_not_asked_for_without_ex
     plan(copy, seeds=[*SEEDS, 5])
     edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", SEEDS))
     read_catalogue.cache_clear()
-    with pytest.raises(UserError, match="ask for exactly those"):
+    with pytest.raises(UserError, match="write `planned` for them"):
         requested(copy, extra=False)
 
 

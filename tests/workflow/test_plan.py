@@ -14,18 +14,27 @@ def names(given: str | list[str]) -> list[str]:
     return [given] if isinstance(given, str) else given
 
 
+def planned_seeds(task: str, variant: str) -> range:
+    """Those of the two analysis plans of the paper at small."""
+    if variant.endswith("long"):
+        return range(201, 213)
+    return range(101, 106) if task == "scan-around-right" else range(101, 109)
+
+
 def requested(project: Project, scale: str, extra: bool) -> set[str]:
     """The runs of papers/sq_transformer/experiments.yaml, read without the package."""
     content = yaml.safe_load((project.root / "papers/sq_transformer/experiments.yaml").read_text())
-    return {
-        f"{task}/{method}/{variant}/seed-{seed}"
-        for experiment in content["demo" if scale == "demo" else "experiments"]
-        if scale in experiment.get("at", scale) and (extra or not experiment.get("extra"))
-        for task in names(experiment["task"])
-        for method, variants in experiment["methods"].items()
-        for variant in variants
-        for seed in (content["seeds"] | experiment.get("seeds", {}))[scale]
-    }
+    runs = set()
+    for experiment in content["demo" if scale == "demo" else "experiments"]:
+        if scale not in experiment.get("at", scale) or (experiment.get("extra") and not extra):
+            continue
+        written = (content["seeds"] | experiment.get("seeds", {}))[scale]
+        for task in names(experiment["task"]):
+            for method, variants in experiment["methods"].items():
+                for variant in variants:
+                    seeds = planned_seeds(task, variant) if written == "planned" else written
+                    runs |= {f"{task}/{method}/{variant}/seed-{seed}" for seed in seeds}
+    return runs
 
 
 ONE_PAPER = ("--config", "papers=[sq_transformer]")

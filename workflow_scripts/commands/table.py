@@ -9,7 +9,7 @@ from typing import Any
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display
-from workflow_scripts.config.displays import add_run_arguments, find_table, select_display_runs, select_paper_runs
+from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
 from workflow_scripts.reporting.evidence.evidence import write_record
@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_display_arguments(parser: argparse.ArgumentParser, kind: str, suffixes: str) -> None:
     """Add the arguments of the commands that write a table or figure."""
-    add_run_arguments(parser)
+    parser.add_argument("--paper", required=True, help="folder of papers/")
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
+    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="results/<scale>")
     parser.add_argument("--display", required=True, help=f"name of a {kind} in the paper's displays.yaml")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for <display>.{suffixes}")
 

@@ -1,4 +1,7 @@
-"""Check that the files of catalogue/ and papers/ agree with each other. Each function yields one line per problem."""
+"""Check that the files of catalogue/ and papers/ agree.
+
+Each function yields one line per problem.
+"""
 
 import re
 from collections.abc import Collection, Iterator
@@ -7,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
-from workflow_scripts.config.analysis_plan import AnalysisPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import AnalysisPlan
 from workflow_scripts.config.catalogue import START, Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
@@ -17,34 +20,42 @@ from workflow_scripts.config.display_schema import (
     TableCell,
     TableDisplay,
 )
-from workflow_scripts.config.schema import Condition, Experiment, list_names
+from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
 from workflow_scripts.evaluation.published import read_published
 from workflow_scripts.tasks.packages import list_packages
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+RULE_OF_NAMES = """needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', \
+and start with a letter or digit"""
 
 
 def check_published(folder: Path, paper: Paper) -> Iterator[str]:
-    """Yield displays without a metric, published numbers of unknown cells, and claims about cells without a number."""
+    """Yield displays without a metric, and where published numbers do not fit displays or claims.
+
+    These are numbers of cells that do not exist, and claims about cells without a number.
+    """
     yield from _check_metrics(folder / "displays.yaml", paper)
     published = read_published(folder / "published.csv")
-    printed = {"/".join(key) for key in published}
-    empty = {
-        key
-        for key, cell in paper.cells.items()
-        if cell.analysis is None and not cell.list_variants() and key not in printed
-    }
+    printed_cells = {"/".join(key) for key in published}
+    empty_cells = set()
+    for key, cell in paper.cells.items():
+        has_results = cell.analysis is not None or cell.list_variants()
+        if not has_results and key not in printed_cells:
+            empty_cells.add(key)
     for claim in paper.claims:
-        for cell in empty.intersection(claim.list_cells()):
-            where = f"{locate(folder / 'claims.yaml', ('claims',))}: claim '{claim.claim}'"
-            yield f"{where}: {cell} has neither a run nor a number in published.csv; name another cell"
-    for key, number in published.items():
-        display = paper.displays.get(key[0])
-        cell = "/".join(key)
+        for key in empty_cells.intersection(claim.list_cells()):
+            line = locate(folder / "claims.yaml", ("claims",))
+            lacking = f"{key} has neither a run nor a number in published.csv"
+            yield f"{line}: claim '{claim.claim}': {lacking}; name another cell"
+    for parts, number in published.items():
+        name, key = parts[0], "/".join(parts)
+        display = paper.displays.get(name)
         if display is None:
-            yield f"{number.where}: no display '{key[0]}' in displays.yaml; {suggest_name(key[0], paper.displays)}"
-        elif isinstance(display, TableDisplay) and cell not in paper.cells:
-            yield f"{number.where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
+            suggestion = suggest_name(name, paper.displays)
+            yield f"{number.where}: no display '{name}' in displays.yaml; {suggestion}"
+        elif isinstance(display, TableDisplay) and key not in paper.cells:
+            suggestion = suggest_name(key, paper.cells)
+            yield f"{number.where}: no cell '{key}' in displays.yaml; {suggestion}"
 
 
 def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
@@ -55,13 +66,13 @@ def _check_metrics(file: Path, paper: Paper) -> Iterator[str]:
         for key in ("metric", "unit"):
             lacking = [cell for cell in display.cells if getattr(cell, key) is None]
             if lacking:
-                where = f"{locate(file, ('displays', name))}: displays.{name}"
-                place = f"row '{lacking[0].row}' and column '{lacking[0].column}'"
-                yield f"{where}: {place} name no {key}; one of them must"
+                line = locate(file, ("displays", name))
+                parts = f"row '{lacking[0].row}' and column '{lacking[0].column}'"
+                yield f"{line}: displays.{name}: {parts} name no {key}; one of them must"
 
 
 def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the cells that claims and their plan compare; `lines`: file and line of each claim.
+    """Yield what is wrong with the cells that claims compare. `lines`: file and line of each claim.
 
     A misspelt name would otherwise be found after all trainings, or never.
     """
@@ -70,27 +81,35 @@ def check_claims(paper: Paper, lines: list[str]) -> Iterator[str]:
         if claim.claim in names:
             yield f"{line}: claim '{claim.claim}' is listed twice; give one of them another name"
         names.add(claim.claim)
-        for side, cell in claim.list_side_cells():
-            where = f"{line}: key '{claim.claim}.{side}'"
-            display = cell.split("/")[0]
-            if display not in paper.displays:
-                yield f"{where} names '{display}'; {suggest_name(display, paper.displays)}"
-            elif not paper.match_cells(cell):
-                yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
+        yield from _check_sides(paper, claim, line)
         printed = paper.cells.get(claim.published or "")
         if printed is not None and printed.unit is not None and printed.unit != claim.unit:
             units = f"{claim.unit}, its printed effect in {printed.unit}"
             yield f"{line}: claim '{claim.claim}' is in {units}; name another cell"
         if claim.left == claim.right:
-            yield f"{line}: claim '{claim.claim}' compares {claim.left} with itself; name two cells"
+            same = f"compares {claim.left} with itself"
+            yield f"{line}: claim '{claim.claim}' {same}; name two cells"
         if claim.relation != "falls_with":
             yield from _check_likeness(paper, claim, line)
+
+
+def _check_sides(paper: Paper, claim: Claim, line: str) -> Iterator[str]:
+    """Yield displays and cells of a claim that do not exist."""
+    for side, cell in claim.list_side_cells():
+        place = f"{line}: key '{claim.claim}.{side}'"
+        display = cell.split("/")[0]
+        if display not in paper.displays:
+            yield f"{place} names '{display}'; {suggest_name(display, paper.displays)}"
+        elif not paper.match_cells(cell):
+            suggestion = suggest_name(cell, paper.cells)
+            yield f"{place}: no cell '{cell}' in displays.yaml; {suggestion}"
 
 
 def _check_likeness(paper: Paper, claim: Claim, line: str) -> Iterator[str]:
     """Yield whether the cells of a claim differ in their unit or their metric.
 
-    An analysis may have several metrics of one kind, and the floor of a score is often that of another.
+    An analysis may have several metrics of one kind, and the floor of a score is often that of
+    another.
     """
     units: dict[str, str] = {}  # unit -> the first side that has it
     metrics: dict[str, str] = {}
@@ -101,46 +120,78 @@ def _check_likeness(paper: Paper, claim: Claim, line: str) -> Iterator[str]:
             units.setdefault(cell.unit or "", pattern)
             if cell.analysis is None and side != "floor":
                 metrics.setdefault(cell.metric or "", pattern)
-    for what, cells in (("units", units), ("metrics", metrics)):
-        if len(cells) > 1:
-            compared = " and ".join(f"{cell} in {name}" for name, cell in cells.items())
-            yield f"{line}: claim '{claim.claim}' compares unlike {what}, {compared}; name cells of one"
+    for quantity, sides in (("units", units), ("metrics", metrics)):
+        if len(sides) > 1:
+            sides_in_words = [f"{side} in {name}" for name, side in sides.items()]
+            unlike = f"compares unlike {quantity}, {' and '.join(sides_in_words)}"
+            yield f"{line}: claim '{claim.claim}' {unlike}; name cells of one"
 
 
 def check_plans(folder: Path, paper: Paper) -> Iterator[str]:
-    """Yield where the analysis plans and the claims do not agree on names, margins and measures."""
-    plan_of: dict[str, str] = {}
+    """Yield claims of plans that do not exist, that two plans name, or that lack a threshold."""
+    plan_of_claim: dict[str, str] = {}
     for name, plan in paper.plans.items():
         yield from _check_plan(folder / name, plan, paper.claims_by_name)
         for claim in (*(entry.claim for entry in plan.primary), *plan.secondary):
-            if claim in plan_of:
-                yield f"{folder / name}: claim '{claim}' is also in {plan_of[claim]}; a claim is judged by one plan"
-            plan_of[claim] = name
+            if claim in plan_of_claim:
+                other = f"is also in {plan_of_claim[claim]}"
+                yield f"{folder / name}: claim '{claim}' {other}; a claim is judged by one plan"
+            plan_of_claim[claim] = name
 
 
 def _check_plan(file: Path, plan: AnalysisPlan, claims: dict[str, Claim]) -> Iterator[str]:
+    """Yield claims of a plan that do not exist, and thresholds that do not fit the measure."""
     for number, entry in enumerate(plan.primary):
         keys = ("primary", number)
         if entry.claim not in claims:
             yield describe_unknown(file, (*keys, "claim"), entry.claim, claims)
-        if entry.control.same_sign and entry.control.same_sign not in claims:
-            yield describe_unknown(file, (*keys, "control", "same_sign"), entry.control.same_sign, claims)
+        same_sign = entry.control.same_sign
+        if same_sign and same_sign not in claims:
+            yield describe_unknown(file, (*keys, "control", "same_sign"), same_sign, claims)
         if entry.claim in claims:
-            where = f"{locate(file, keys)}: claim '{entry.claim}'"
-            yield from _check_primary_claim(entry, claims[entry.claim], where)
+            is_success_rate = claims[entry.claim].measure == "success_rate"
+            if is_success_rate != entry.counts_successes:
+                rule = "threshold goes with measure success_rate, and only with it"
+                yield f"{locate(file, keys)}: claim '{entry.claim}': {rule}"
     for number, name in enumerate(plan.secondary):
         if name not in claims:
             yield describe_unknown(file, ("secondary", number), name, claims)
 
 
-def _check_primary_claim(entry: PrimaryClaim, claim: Claim, where: str) -> Iterator[str]:
-    """Yield where an entry of a plan and its claim differ."""
-    if (claim.measure == "success_rate") != entry.counts_successes:
-        yield f"{where}: threshold goes with measure success_rate in claims.yaml, and only with it"
-    if entry.measure and entry.measure != claim.measure:
-        yield f"{where}: measure is {entry.measure}, but {claim.measure} in claims.yaml; make them equal"
-    if claim.measure != "success_rate" and claim.margin != entry.margin:
-        yield f"{where}: margin is {entry.margin}, but {claim.margin:g} by at_least in claims.yaml; make them equal"
+def check_planned_seeds(file: Path, paper: Paper) -> Iterator[str]:
+    """Yield `planned` seeds of experiments.yaml, where no plan says which these are."""
+    for scale in paper.experiments.list_planned_scales():
+        plans = paper.list_plans(scale)
+        if not plans:
+            line = locate(file, _find_planned_key(paper, scale))
+            missing = "and no analysis plan is of that scale"
+            yield f"{line}: seeds at {scale} are `planned`, {missing}; name them"
+        if len(plans) > 1:
+            yield from _check_unnamed_variants(file, paper, scale)
+
+
+def _find_planned_key(paper: Paper, scale: str) -> tuple[str | int, ...]:
+    """Return the keys of the first `planned` seeds at a scale."""
+    experiments = paper.experiments
+    if experiments.seeds.get(scale) != PLANNED:
+        for keys, experiment in experiments.map_at(scale).items():
+            if experiment.seeds[scale] == PLANNED:
+                return keys
+    return "seeds", scale
+
+
+def _check_unnamed_variants(file: Path, paper: Paper, scale: str) -> Iterator[str]:
+    """Yield experiments with `planned` seeds and a variant that none of several plans names."""
+    planned_seeds = paper.list_planned_seeds(scale)
+    plans = " and ".join(paper.list_plans(scale))
+    for keys, experiment in paper.experiments.map_at(scale).items():
+        if experiment.seeds[scale] != PLANNED:
+            continue
+        variants = experiment.list_variants()
+        unnamed = [variant for variant in variants if variant not in planned_seeds]
+        if unnamed:
+            problem = f"{'/'.join(unnamed[0])} is in no claim of {plans}"
+            yield f"{locate(file, keys)}: seeds at {scale} are `planned`, and {problem}; name them"
 
 
 def check_controls(folder: Path, paper: Paper) -> Iterator[str]:
@@ -150,39 +201,46 @@ def check_controls(folder: Path, paper: Paper) -> Iterator[str]:
             for cell in entry.control.cells:
                 if cell not in paper.cells:
                     line = locate(folder / name, ("primary", number, "control"))
-                    where = f"{line}: control of claim '{entry.claim}'"
-                    yield f"{where}: no cell '{cell}' in displays.yaml; {suggest_name(cell, paper.cells)}"
+                    missing = f"no cell '{cell}' in displays.yaml"
+                    suggestion = suggest_name(cell, paper.cells)
+                    yield f"{line}: control of claim '{entry.claim}': {missing}; {suggestion}"
 
 
 def check_characters(catalogue: Catalogue) -> Iterator[str]:
     """Yield names that could leave results/ as a path, or be more than a word for a shell."""
-    variants = [name for method in catalogue.methods.values() for name in method.variants]
+    names_of_methods = [*catalogue.methods]
+    for method in catalogue.methods.values():
+        names_of_methods += method.variants
     names_by_file = {
         "catalogue/scales.yaml": [*catalogue.scales],
         "catalogue/tasks": [*catalogue.tasks],
-        "catalogue/methods": [*catalogue.methods, *variants],
+        "catalogue/methods": names_of_methods,
         "papers": [*catalogue.papers],
     }
     for name, paper in catalogue.papers.items():
         names_by_file[f"papers/{name}/displays.yaml"] = [*paper.displays, *paper.analyses]
-    rule = "needs at most 100 letters a-z, A-Z, digits, '.', '_' and '-', and start with a letter or digit"
     for file, names in names_by_file.items():
         for name in names:
             if not NAME.fullmatch(name):
-                yield f"{catalogue.root / file}: the name {name[:100]!r} {rule}"
+                yield f"{catalogue.root / file}: the name {name[:100]!r} {RULE_OF_NAMES}"
 
 
 def check_conditions(catalogue: Catalogue) -> Iterator[str]:
     """Yield names in the condition of a rule that match nothing."""
-    known = {"task": catalogue.tasks, "kind": list_packages("tasks"), "scale": catalogue.scales}
+    names_by_key: dict[str, Collection[str]] = {
+        "task": catalogue.tasks,
+        "kind": list_packages("tasks"),
+        "scale": catalogue.scales,
+    }
     for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
         for block in entry.blocks:
             if not isinstance(block.content, Condition):
                 continue
-            for key, names in known.items():
+            for key, names in names_by_key.items():
                 for pattern in list_names(getattr(block.content, key) or []):
                     if not any(fnmatchcase(name, pattern) for name in names):
-                        yield f"{block.place / key}: no {key} '{pattern}'; {suggest_name(pattern, names)}"
+                        suggestion = suggest_name(pattern, names)
+                        yield f"{block.place / key}: no {key} '{pattern}'; {suggestion}"
 
 
 @dataclass(frozen=True)
@@ -192,10 +250,10 @@ class NameChecker:
     catalogue: Catalogue
     file: str
 
-    def check_name(self, name: str, known: Collection[str], *keys: str | int) -> Iterator[str]:
-        """Yield a name at `keys` of the file that is none of the known ones."""
-        if name not in known:
-            yield describe_unknown(self.catalogue.root / self.file, keys, name, known)
+    def check_name(self, name: str, names: Collection[str], *keys: str | int) -> Iterator[str]:
+        """Yield a name at `keys` of the file that is not among `names`."""
+        if name not in names:
+            yield describe_unknown(self.catalogue.root / self.file, keys, name, names)
 
     def check_task(self, task: str | None, *keys: str | int) -> Iterator[str]:
         """Yield a task that is not in the catalogue."""
@@ -208,9 +266,16 @@ class NameChecker:
             yield from self.check_name(weights, (START, *self.catalogue.tasks), *keys, "weights")
 
     def check_variants(
-        self, method: str | None, variants: Collection[str], weights: str | None, *keys: str | int
+        self,
+        method: str | None,
+        variants: Collection[str],
+        weights: str | None,
+        *keys: str | int,
     ) -> Iterator[str]:
-        """Yield a method that is not in the catalogue, variants that it does not have, and their given weights."""
+        """Yield a method that is not in the catalogue, and variants that it does not have.
+
+        `weights`: given weights of the variants; they are checked, too.
+        """
         if method is None:
             return
         methods = self.catalogue.methods
@@ -222,7 +287,7 @@ class NameChecker:
             yield from self.check_weights(own_weights or weights, *keys)
 
     def check_cell(self, cell: TableCell, *keys: str | int) -> Iterator[str]:
-        """Yield names of a cell. Scores of an analysis may have names that the catalogue does not have."""
+        """Yield names of a cell; scores of an analysis may have names of their own."""
         if cell.analysis is not None:
             return
         yield from self.check_task(cell.task, *keys)
@@ -246,10 +311,11 @@ class NameChecker:
             yield from self.check_task(task, *keys)
         yield from self.check_weights(experiment.weights, *keys)
         for method, variants in experiment.methods.items():
-            yield from self.check_name(method, methods, *keys, "methods", method)
+            place = (*keys, "methods", method)
+            yield from self.check_name(method, methods, *place)
             if method in methods:
                 for variant in variants:
-                    yield from self.check_name(variant, methods[method].variants, *keys, "methods", method)
+                    yield from self.check_name(variant, methods[method].variants, *place)
         for scale in (*experiment.seeds, *list_names(experiment.at or [])):
             yield from self.check_name(scale, self.catalogue.scales, *keys)
 
@@ -259,9 +325,11 @@ def check_names(catalogue: Catalogue) -> Iterator[str]:
     checker = NameChecker(catalogue, "catalogue/scales.yaml")
     for name, scale in catalogue.scales.items():
         for method in scale.jobs.memory_of:
-            yield from checker.check_name(method, catalogue.methods, name, "jobs", "memory_of", method)
+            keys = (name, "jobs", "memory_of", method)
+            yield from checker.check_name(method, catalogue.methods, *keys)
     for name, paper in catalogue.papers.items():
-        yield from _check_display_names(NameChecker(catalogue, f"papers/{name}/displays.yaml"), paper)
+        checker = NameChecker(catalogue, f"papers/{name}/displays.yaml")
+        yield from _check_display_names(checker, paper)
         for file, plan in paper.plans.items():
             checker = NameChecker(catalogue, f"papers/{name}/{file}")
             yield from checker.check_name(plan.scale, catalogue.scales, "scale")
@@ -289,4 +357,5 @@ def _check_display_names(checker: NameChecker, paper: Paper) -> Iterator[str]:
         for runs in analysis.runs:
             yield from checker.check_runs(runs, *keys)
         if analysis.published is not None:
-            yield from checker.check_name(analysis.published, checker.catalogue.papers, *keys, "published")
+            papers = checker.catalogue.papers
+            yield from checker.check_name(analysis.published, papers, *keys, "published")

@@ -21,6 +21,8 @@ FEWEST_SEEDS = 4
 SHARES = (0.25, 0.5, 1.0)  # of the published effect: what the smallest effect of interest may be above the margin
 NO_SUPERIORITY = 0.5  # the chance that a seed is above one of the other side, if both sides are alike
 UPPER_LIMIT = 0.8  # one-sided level of the limit of a spread by which later plans count their seeds
+# Plans written until this day may have their quantile: they are registered with it and are not changed.
+LAST_DAY_OF_WRITTEN_QUANTILES = datetime.date(2026, 11, 23)
 
 
 def _enough(seeds: list[int]) -> list[int]:
@@ -86,7 +88,10 @@ class PrimaryClaim(StrictModel):
     """A claim of the paper's abstract. Numbers are in the unit and direction of the claim."""
 
     claim: str
-    measure: Measure | None = Field(None, description="That of claims.yaml; only plans/ name it.")
+    measure: Measure | None = Field(
+        None,
+        description="How the sides are compared. Plans of plans/ name it; for an analysis_plan.yaml claims.yaml does.",
+    )
     seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
     base_rate: float | None = Field(
         None,
@@ -95,7 +100,10 @@ class PrimaryClaim(StrictModel):
         description="Percent that the pilots of the right side have; margin and smallest are for it.",
     )
     published: float | None = Field(None, gt=0, description="The paper's effect; none for a claim of no loss.")
-    margin: float = 0.0
+    margin: float = Field(
+        0.0,
+        description="What the effect must exceed; not above 0 for `no_gain`. In claims.yaml it is not repeated.",
+    )
     smallest: float = Field(description="Smallest effect of interest; equal to the margin for a claim of no loss.")
     threshold: float | None = Field(
         None,
@@ -156,8 +164,12 @@ class AnalysisPlan(StrictModel):
         names = [entry.claim for entry in self.primary] + self.secondary
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
             raise ValueError(f"claim {twice[0]} is named twice")
-        if both := set(self.pilots.seeds) & {seed for entry in self.primary for seed in entry.seeds or self.seeds}:
-            raise ValueError(f"seed {min(both)} is a pilot; planned seeds are fresh")
+        planned_seeds: set[int] = set()
+        for entry in self.primary:
+            planned_seeds |= set(self.select_seeds(entry))
+        planned_pilots = planned_seeds.intersection(self.pilots.seeds)
+        if planned_pilots:
+            raise ValueError(f"seed {min(planned_pilots)} is a pilot; planned seeds are fresh")
         return self
 
     @model_validator(mode="after")
@@ -182,7 +194,7 @@ class AnalysisPlan(StrictModel):
 
     @property
     def limit_quantile(self) -> float:
-        """1 - 0.05 / K: of Student's t, for both limits of an interval."""
+        """1 - 0.05 / K for K primary claims: the quantile of Student's t for both limits of an interval."""
         return 1 - ANY_WRONG / 2 / len(self.primary)
 
     def select_seeds(self, entry: PrimaryClaim) -> list[int]:
@@ -193,18 +205,30 @@ class AnalysisPlan(StrictModel):
 class FirstPlan(AnalysisPlan):
     """An analysis_plan.yaml."""
 
-    quantile: float = Field(description="1 - 0.05 / K: of Student's t, for both limits of the interval.")
+    quantile: float | None = Field(
+        None,
+        description=f"In plans written until {LAST_DAY_OF_WRITTEN_QUANTILES} alone: 1 - 0.05 / K for K primary claims, "
+        "which may be rounded. Later plans leave it out: it follows.",
+    )
 
     @property
     def limit_quantile(self) -> float:
-        """The quantile as it is written, which may be rounded."""
+        """The quantile as it is written, if it is, else as it follows."""
+        if self.quantile is None:
+            return super().limit_quantile
         return self.quantile
 
     @model_validator(mode="after")
-    def _quantile_follows(self) -> Self:
-        if abs(self.quantile - super().limit_quantile) > 1e-4:
-            told = f"with {len(self.primary)} primary claims it is {super().limit_quantile:.4f}"
-            raise ValueError(f"quantile is {self.quantile}; {told}")
+    def _written_quantile_is_old_and_right(self) -> Self:
+        if self.quantile is None:
+            return self
+        if self.written > LAST_DAY_OF_WRITTEN_QUANTILES:
+            follows = "it follows from the number of primary claims"
+            raise ValueError(f"quantile is {self.quantile}; leave it out, {follows}")
+        quantile = super().limit_quantile
+        if abs(self.quantile - quantile) > 1e-4:
+            follows = f"with {len(self.primary)} primary claims it is {quantile:.4f}"
+            raise ValueError(f"quantile is {self.quantile}; {follows}")
         return self
 
 

@@ -1,4 +1,7 @@
-"""The content of catalogue/ and papers/, and the names of runs. A run belongs to no paper; several may request it."""
+"""The content of catalogue/ and papers/, and the names of runs.
+
+A run belongs to no paper; several may request it.
+"""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
@@ -19,9 +22,10 @@ from workflow_scripts.config.display_schema import (
     match_stars,
 )
 from workflow_scripts.config.entries import Method, Task
-from workflow_scripts.config.schema import Experiments, Scale
+from workflow_scripts.config.schema import PLANNED, Experiment, Experiments, Scale
 
-START = "start"  # in the place of a task whose weights are scored: those that a training begins with
+# In the place of a task whose weights are scored: those that a training begins with.
+START = "start"
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -29,8 +33,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Run:
     """One training, the same for every paper that requests it.
 
-    The variant `<variant>@<task>` is no training: it scores the weights that the variant has after its training on that
-    task, `<variant>@start` those that it would begin with.
+    The variant `<variant>@<task>` is no training: it scores the weights that the variant has after
+    its training on that task, `<variant>@start` those that it would begin with.
     """
 
     task: str
@@ -74,8 +78,10 @@ class Paper:
         """The cells of all tables by `<display>/<row>/<column>/<metric>`."""
         cells: dict[str, TableCell] = {}
         for name, display in self.displays.items():
-            if isinstance(display, TableDisplay):
-                cells |= {cell.make_key(name): cell for cell in display.cells}
+            if not isinstance(display, TableDisplay):
+                continue
+            for cell in display.cells:
+                cells[cell.make_key(name)] = cell
         return cells
 
     def match_cells(self, pattern: str) -> list[TableCell]:
@@ -84,18 +90,28 @@ class Paper:
             return [self.cells[pattern]]
         if "*" not in pattern:
             return []
-        return [cell for key, cell in self.cells.items() if match_stars(pattern, key) is not None]
+        cells = self.cells.items()
+        return [cell for key, cell in cells if match_stars(pattern, key) is not None]
 
     @cached_property
     def intervened_variants(self) -> frozenset[VariantKey]:
         """The variants whose scores under an intervention a display or an analysis reads."""
-        entries = (*self.displays.values(), *self.analyses.values())
-        return frozenset().union(*(entry.intervened_variants for entry in entries))
+        variants: set[VariantKey] = set()
+        for entry in (*self.displays.values(), *self.analyses.values()):
+            variants |= entry.intervened_variants
+        return frozenset(variants)
 
     def select_shown_displays(self, runs: Iterable[Run]) -> dict[str, Display]:
-        """Select the displays that have something to show: one of `runs`, an analysis of one, or one of no run."""
+        """Select the displays that have something to show.
+
+        That is one of `runs`, an analysis of one, or an analysis of no run.
+        """
         variants = {run.unseeded for run in runs}
-        return {name: display for name, display in self.displays.items() if self._has_results(display, variants)}
+        displays: dict[str, Display] = {}
+        for name, display in self.displays.items():
+            if self._has_results(display, variants):
+                displays[name] = display
+        return displays
 
     def _has_results(self, display: Display, variants: set[VariantKey]) -> bool:
         if display.variants & variants:
@@ -107,9 +123,16 @@ class Paper:
         return False
 
     def select_claimed_displays(self, runs: Iterable[Run] | None = None) -> dict[str, Display]:
-        """Select the displays whose cells the claims compare; with `runs` those that have something to show."""
-        displays = self.displays if runs is None else self.select_shown_displays(runs)
-        names = dict.fromkeys(cell.split("/")[0] for claim in self.claims for cell in claim.list_cells())
+        """Select the displays whose cells the claims compare.
+
+        With `runs` only those that have something to show.
+        """
+        displays = self.displays
+        if runs is not None:
+            displays = self.select_shown_displays(runs)
+        names: dict[str, None] = {}
+        for claim in self.claims:
+            names |= dict.fromkeys(cell.split("/")[0] for cell in claim.list_cells())
         return {name: displays[name] for name in names if name in displays}
 
     # Claims and plans
@@ -119,24 +142,27 @@ class Paper:
         """The claims by name."""
         return {claim.claim: claim for claim in self.claims}
 
+    def list_plans(self, scale: str) -> dict[str, AnalysisPlan]:
+        """Return file -> analysis plan of those of a scale."""
+        return {file: plan for file, plan in self.plans.items() if plan.scale == scale}
+
     def list_primary_claims(self, scale: str | None = None) -> list[PlannedClaim]:
         """Return the primary claims of all plans, or of those of a scale."""
-        return [
-            PlannedClaim(file, plan, entry)
-            for file, plan in self.plans.items()
-            if scale in (None, plan.scale)
-            for entry in plan.primary
-        ]
+        plans = self.plans if scale is None else self.list_plans(scale)
+        claims: list[PlannedClaim] = []
+        for file, plan in plans.items():
+            claims += [PlannedClaim(file, plan, entry) for entry in plan.primary]
+        return claims
 
     def list_primary_variants(self, entry: PrimaryClaim) -> list[VariantKey]:
-        """Return the variants that decide a primary claim: those of its sides and of its controls."""
+        """Return the variants that decide a primary claim, of its sides and of its controls."""
         cells = [*self.claims_by_name[entry.claim].list_cells(), *entry.control.cells]
         if entry.control.same_sign:
             cells += self.claims_by_name[entry.control.same_sign].list_cells()
         return self._list_cell_variants(cells)
 
     def _list_cell_variants(self, patterns: Iterable[str]) -> list[VariantKey]:
-        """Return the variants whose scores the cells show that match these sides of claims."""
+        """Return the variants whose scores the cells show that these sides of claims name."""
         variants: dict[VariantKey, None] = {}
         for pattern in patterns:
             for cell in self.match_cells(pattern):
@@ -146,18 +172,35 @@ class Paper:
     def list_planned_seeds(self, scale: str) -> dict[VariantKey, list[int]]:
         """Return the planned seeds of each variant that a claim of a plan of the scale compares."""
         seeds: dict[VariantKey, list[int]] = {}
-        for plan in self.plans.values():
-            if plan.scale == scale:
-                secondary = [cell for name in plan.secondary for cell in self.claims_by_name[name].list_cells()]
-                seeds |= dict.fromkeys(self._list_cell_variants(secondary), plan.seeds)
+        for plan in self.list_plans(scale).values():
+            for name in plan.secondary:
+                variants = self._list_cell_variants(self.claims_by_name[name].list_cells())
+                seeds |= dict.fromkeys(variants, plan.seeds)
         for planned in self.list_primary_claims(scale):
             seeds |= dict.fromkeys(self.list_primary_variants(planned.entry), planned.seeds)
         return seeds
 
+    def find_seeds(self, experiment: Experiment, variant: VariantKey, scale: str) -> list[int]:
+        """Return the seeds that an experiment asks for, of one of its variants at a scale.
+
+        `planned` are those of the claims that compare the variant; if there is none, those of the
+        only plan.
+        """
+        seeds = experiment.seeds[scale]
+        if seeds != PLANNED:
+            return seeds
+        planned_seeds = self.list_planned_seeds(scale)
+        if variant in planned_seeds:
+            return planned_seeds[variant]
+        (plan,) = self.list_plans(scale).values()
+        return plan.seeds
+
     def list_planned_runs(self, planned: PlannedClaim) -> list[Run]:
-        """Return the runs that decide a primary claim: each of its variants with each planned seed."""
-        variants = self.list_primary_variants(planned.entry)
-        return [Run(*variant, seed) for variant in variants for seed in planned.seeds]
+        """Return the runs that decide a primary claim: its variants with each planned seed."""
+        runs: list[Run] = []
+        for variant in self.list_primary_variants(planned.entry):
+            runs += [Run(*variant, seed) for seed in planned.seeds]
+        return runs
 
 
 @dataclass(frozen=True)
@@ -174,7 +217,10 @@ class Catalogue:
 
 
 def store_with_catalogue(function: Function) -> Function:
-    """Call a function of a catalogue and of hashable positional arguments only once for the same arguments."""
+    """Call a function of a catalogue only once for the same further arguments.
+
+    These are positional and hashable.
+    """
 
     @wraps(function)
     def find_or_call(catalogue: Catalogue, *arguments: Hashable) -> Any:
@@ -187,25 +233,42 @@ def store_with_catalogue(function: Function) -> Function:
 
 
 def find_scale(catalogue: Catalogue, name: str) -> Scale:
-    """Return the scale called `name`. Raises UserError with the nearest known name."""
-    if name not in catalogue.scales:
-        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, catalogue.scales)}")
-    return catalogue.scales[name]
+    """Return the scale called `name`. Raises UserError with the nearest name of a scale."""
+    scales = catalogue.scales
+    if name not in scales:
+        raise UserError(f"no scale '{name}' in catalogue/scales.yaml; {suggest_name(name, scales)}")
+    return scales[name]
 
 
 def parse_run(catalogue: Catalogue, run_id: str) -> Run:
-    """Parse `<task>/<method>/<variant>[@<weights>]/seed-<n>`. Raises UserError with the nearest known name."""
+    """Parse `<task>/<method>/<variant>[@<weights>]/seed-<n>`.
+
+    Raises UserError with the nearest name of the catalogue.
+    """
     parts = run_id.strip("/").split("/")
-    if len(parts) != 4 or not parts[3].removeprefix("seed-").isdecimal() or not parts[3].startswith("seed-"):
-        raise UserError(f"run '{run_id}' is not of the form <task>/<method>/<variant>/seed-<n>")
+    if len(parts) != 4 or not _is_seed(parts[3]):
+        form = "<task>/<method>/<variant>/seed-<n>"
+        raise UserError(f"run '{run_id}' is not of the form {form}")
     task, method, variant, seed = parts
-    for name, among, what in ((task, catalogue.tasks, "task"), (method, catalogue.methods, "method")):
-        if name not in among:
-            raise UserError(f"run '{run_id}': no {what} '{name}' in catalogue/; {suggest_name(name, among)}")
+    tasks, methods = catalogue.tasks, catalogue.methods
+    if task not in tasks:
+        said = f"no task '{task}' in catalogue/; {suggest_name(task, tasks)}"
+        raise UserError(f"run '{run_id}': {said}")
+    if method not in methods:
+        said = f"no method '{method}' in catalogue/; {suggest_name(method, methods)}"
+        raise UserError(f"run '{run_id}': {said}")
     trained, at, weights = variant.partition("@")
-    if trained not in catalogue.methods[method].variants:
-        known = catalogue.methods[method].variants
-        raise UserError(f"run '{run_id}': {method} has no variant '{trained}'; {suggest_name(trained, known)}")
-    if at and weights not in (known := (START, *catalogue.tasks)):
-        raise UserError(f"run '{run_id}': no weights '{weights}'; {suggest_name(weights, known)}")
+    variants = methods[method].variants
+    if trained not in variants:
+        said = f"{method} has no variant '{trained}'; {suggest_name(trained, variants)}"
+        raise UserError(f"run '{run_id}': {said}")
+    sources_of_weights = (START, *tasks)
+    if at and weights not in sources_of_weights:
+        said = f"no weights '{weights}'; {suggest_name(weights, sources_of_weights)}"
+        raise UserError(f"run '{run_id}': {said}")
     return Run(task, method, variant, int(seed.removeprefix("seed-")))
+
+
+def _is_seed(part: str) -> bool:
+    """Whether a part of the name of a run is `seed-<n>`."""
+    return part.startswith("seed-") and part.removeprefix("seed-").isdecimal()

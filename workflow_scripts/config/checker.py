@@ -1,4 +1,7 @@
-"""Find every problem of config.yaml, catalogue/ and papers/ before anything runs, each with its file and line."""
+"""Find every problem of config.yaml, catalogue/ and papers/ before anything runs.
+
+Each has its file and line.
+"""
 
 import ast
 import os
@@ -32,8 +35,14 @@ from workflow_scripts.tasks.settings import Evaluation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
-OF_A_RUN = re.compile(r"settings of \S+: |options of task \S+ at scale \S+: |task \S+: |init: run \S+ \S+ ")
-OPTION_READERS = ("merge_options", "read_options")  # functions whose keyword arguments are a module's options
+OF_A_RUN = re.compile(
+    r"settings of \S+: "
+    r"|options of task \S+ at scale \S+: "
+    r"|task \S+: "
+    r"|init: run \S+ \S+ "
+)
+# Functions whose keyword arguments are a module's options.
+OPTION_READERS = ("merge_options", "read_options")
 
 
 def find_problems(root: str | Path = ".") -> list[str]:
@@ -51,26 +60,38 @@ def find_problems(root: str | Path = ".") -> list[str]:
     for key, paper in catalogue.papers.items():
         file = catalogue.root / "papers" / key / "displays.yaml"
         with problems.collect():
-            problems.add(*_check_modules(file, paper), *_check_scores(file, catalogue, paper))
+            problems.add(*_check_modules(file, paper))
+            problems.add(*_check_scores(file, catalogue, paper))
     # One mistake may show in many runs.
-    return list({OF_A_RUN.sub("", line): line for line in problems.lines}.values())
+    lines_without_run = {OF_A_RUN.sub("", line): line for line in problems.lines}
+    return list(lines_without_run.values())
 
 
 def check_files(stamp: Path) -> None:
     """Raise UserError with all problems of the files of this project.
 
-    If there are none, `stamp` stores the sizes and times of the files, so that the next call has nothing to check.
+    If there are none, `stamp` stores the sizes and times of the files, so that the next call has
+    nothing to check.
     """
-    files = [Path("config.yaml")]
-    for folder in (Path("catalogue"), Path("papers"), PACKAGE):
-        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
-    found = digest([[str(file), (stat := file.stat()).st_size, stat.st_mtime_ns] for file in sorted(files)])
-    if stamp.exists() and stamp.read_text() == found:
+    state = _digest_files()
+    if stamp.exists() and stamp.read_text() == state:
         return
     if problems := find_problems():
         raise UserError("\n".join(problems))
     stamp.parent.mkdir(exist_ok=True)
-    stamp.write_text(found)
+    stamp.write_text(state)
+
+
+def _digest_files() -> str:
+    """Return the digest of the sizes and times of all files that decide on problems."""
+    files = [Path("config.yaml")]
+    for folder in (Path("catalogue"), Path("papers"), PACKAGE):
+        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
+    states = []
+    for file in sorted(files):
+        status = file.stat()
+        states.append([str(file), status.st_size, status.st_mtime_ns])
+    return digest(states)
 
 
 def _check_tasks(catalogue: Catalogue, problems: Problems) -> None:
@@ -85,183 +106,273 @@ def _check_tasks(catalogue: Catalogue, problems: Problems) -> None:
 
 
 def _check_runs(catalogue: Catalogue, problems: Problems) -> None:
-    """Find problems of the specs of all runs that papers ask for, and of variants that none asks for."""
-    asked = set()
+    """Find problems of the specs of the runs that papers ask for, and of all other variants."""
+    requested: set[tuple[str, str]] = set()  # method, variant
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
-            named = [each for experiment in paper.experiments.list_at(scale) for each in experiment.list_variants()]
-            for variant in (each for each in named if is_known(catalogue, each)):
-                asked.add(variant[1:])
+            for variant in _list_defined_variants(catalogue, paper, scale):
+                requested.add(variant[1:])
+                is_intervened = variant in paper.intervened_variants
                 with problems.collect():
-                    _resolve(catalogue, Run(*variant, seed=0), scale, variant in paper.intervened_variants)
+                    _resolve(catalogue, Run(*variant, seed=0), scale, is_intervened)
             if not catalogue.problems.lines:
                 config = Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                 with problems.collect():
                     list_requested_runs(catalogue, config)
     for name, method in catalogue.methods.items():
-        for variant in (each for each in method.variants if (name, each) not in asked):
-            problems.add(*_check_unasked(catalogue, name, variant))
+        for variant_name in method.variants:
+            if (name, variant_name) not in requested:
+                problems.add(*_check_unrequested(catalogue, name, variant_name))
 
 
-def _check_unasked(catalogue: Catalogue, method: str, variant: str) -> list[str]:
-    """Return the problems of a variant on a task of the first of its kinds, none if it is right on one of any kind."""
-    found: dict[str, list[str]] = {}
-    for scale in list(catalogue.scales)[:1]:
-        for name, task in catalogue.tasks.items():
-            if task.kind in catalogue.methods[method].kinds and task.kind not in found:
-                problems = Problems()
-                with problems.collect():
-                    _resolve(catalogue, Run(name, method, variant, seed=0), scale, False)
-                found[task.kind] = list(problems.lines)
-    return next(iter(found.values()), []) if all(found.values()) else []
+def _list_defined_variants(catalogue: Catalogue, paper: Paper, scale: str) -> list[VariantKey]:
+    """Return the variants that a paper asks for at a scale and that the catalogue defines."""
+    variants: list[VariantKey] = []
+    for experiment in paper.experiments.list_at(scale):
+        variants += experiment.list_variants()
+    return [variant for variant in variants if is_defined(catalogue, variant)]
 
 
-def is_known(catalogue: Catalogue, variant: VariantKey) -> bool:
+def _check_unrequested(catalogue: Catalogue, method: str, variant: str) -> list[str]:
+    """Return the problems of a variant that no paper asks for, on a task of the first of its kinds.
+
+    There are none if it is right on a task of any kind.
+    """
+    problems_by_kind: dict[str, list[str]] = {}
+    scale = next(iter(catalogue.scales), None)
+    if scale is None:
+        return []
+    for name, task in catalogue.tasks.items():
+        if task.kind in problems_by_kind or task.kind not in catalogue.methods[method].kinds:
+            continue
+        problems = Problems()
+        with problems.collect():
+            _resolve(catalogue, Run(name, method, variant, seed=0), scale, is_intervened=False)
+        if not problems.lines:
+            return []
+        problems_by_kind[task.kind] = list(problems.lines)
+    return next(iter(problems_by_kind.values()), [])
+
+
+def is_defined(catalogue: Catalogue, variant: VariantKey) -> bool:
     """Whether a task, method and variant are in the catalogue."""
     task, method, name = variant
     name, _, weights = name.partition("@")
-    known = task in catalogue.tasks and method in catalogue.methods and name in catalogue.methods[method].variants
-    return known and weights in ("", START, *catalogue.tasks)
+    if task not in catalogue.tasks or method not in catalogue.methods:
+        return False
+    if name not in catalogue.methods[method].variants:
+        return False
+    return weights in ("", START, *catalogue.tasks)
 
 
-def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> None:
-    """Resolve everything that a run is given, and check names in it that only other modules know."""
-    spec, evaluation = resolve_run(catalogue, run, scale), resolve_evaluation(catalogue, run, scale)
-    if intervened:
+def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) -> None:
+    """Resolve everything that a run is given, and check names that only other modules define."""
+    spec = resolve_run(catalogue, run, scale)
+    evaluation = resolve_evaluation(catalogue, run, scale)
+    if is_intervened:
         resolve_intervention(catalogue, run, scale)
-    where = f"settings of {'/'.join(run.unseeded)}"
-    prepare = resolve_data(catalogue, run.task, scale).prepare
-    named_splits: dict[str, Sequence[Any]] = {"evaluation.splits": evaluation.splits}
-    if isinstance(spec, RunSpec):
-        named_splits["training.validation"] = [spec.training.selection.get("split")] if spec.training.selection else []
-        named_splits["training.also_keep"] = spec.training.kept_splits
+    settings = f"settings of {'/'.join(run.unseeded)}"
+    module = resolve_data(catalogue, run.task, scale).prepare
     with locate_errors(merge_settings(catalogue, run, scale)):
-        for name in evaluation.measures:
-            if not (PACKAGE / f"evaluation/{name}.py").exists():
-                modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
-                raise UserError(f"{where}: key 'evaluation.measures' names '{name}'; {suggest_name(name, modules)}")
-        known_splits = _list_strings(prepare)
-        for key, splits in named_splits.items():
-            for split in splits:
-                if split not in known_splits:
-                    what = f"{where}: key '{key}' names the split '{split}', which is not in the code of {prepare}"
-                    raise UserError(f"{what}; {suggest_name(str(split), known_splits)}")
-        if isinstance(spec, RunSpec) and spec.training.selection:
-            _check_metric(spec, where)
+        _check_measures(evaluation, settings)
+        _check_splits("evaluation.splits", evaluation.splits, module, settings)
+        if not isinstance(spec, RunSpec):
+            return
+        selection = spec.training.selection
+        if selection:
+            _check_splits("training.validation", [selection.get("split")], module, settings)
+        _check_splits("training.also_keep", spec.training.kept_splits, module, settings)
+        if selection:
+            _check_metric(spec, settings)
 
 
-def _check_metric(spec: RunSpec, where: str) -> None:
-    """Raise UserError unless the metric that chooses the best weights is one of the validation's."""
+def _check_measures(evaluation: Evaluation, settings: str) -> None:
+    """Raise UserError unless the measures of an evaluation are modules of evaluation/."""
+    for name in evaluation.measures:
+        if not (PACKAGE / f"evaluation/{name}.py").exists():
+            modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
+            suggestion = suggest_name(name, modules)
+            raise UserError(f"{settings}: key 'evaluation.measures' names '{name}'; {suggestion}")
+
+
+def _check_splits(key: str, splits: Sequence[Any], module: str, settings: str) -> None:
+    """Raise UserError unless the data module names all splits of a key."""
+    names = _list_strings(module)
+    for split in splits:
+        if split not in names:
+            problem = f"names the split '{split}', which is not in the code of {module}"
+            suggestion = suggest_name(str(split), names)
+            raise UserError(f"{settings}: key '{key}' {problem}; {suggestion}")
+
+
+def _check_metric(spec: RunSpec, settings: str) -> None:
+    """Raise UserError unless the metric that chooses the best weights is of the validation."""
     traits, selection = load_traits(spec.kind), spec.training.selection
-    known = list(traits.validation_metrics)
+    metrics = list(traits.validation_metrics)
     if traits.decoding and "decoding" in selection:
-        known += [*traits.metrics, *_list_metrics(selection["decoding"].get("measures", {}))]
+        measures = selection["decoding"].get("measures", {})
+        metrics += [*traits.metrics, *_list_metrics(measures)]
     metric = selection.get("metric")
-    if metric not in known:
-        what = f"{where}: key 'training.validation' has the metric '{metric}'"
-        raise UserError(f"{what}; {suggest_name(str(metric), known)}")
+    if metric not in metrics:
+        problem = f"key 'training.validation' has the metric '{metric}'"
+        raise UserError(f"{settings}: {problem}; {suggest_name(str(metric), metrics)}")
 
 
 @cache
 def _list_strings(module: str) -> frozenset[str]:
-    """Return the words in the code of a data module, and of what it imports from data/, that may name its splits."""
-    file = PACKAGE.parent / f"{module.replace('.', '/')}.py"
-    nodes = list(ast.walk(ast.parse(file.read_text() if file.exists() else "")))
-    found = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    found += [node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg]
-    imported = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
-    data = (name for name in imported if name.startswith("workflow_scripts.data."))
-    return frozenset(filter(str.isidentifier, found)).union(*map(_list_strings, data))
+    """Return the words in the code of a data module that may name its splits.
+
+    They include those of what it imports from data/.
+    """
+    strings: set[str] = set()
+    imported_modules: list[str] = []
+    for node in ast.walk(_parse_module(PACKAGE.parent / f"{module.replace('.', '/')}.py")):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+        elif isinstance(node, ast.keyword) and node.arg:
+            strings.add(node.arg)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported_modules.append(node.module)
+    words = {string for string in strings if string.isidentifier()}
+    for imported_module in imported_modules:
+        if imported_module.startswith("workflow_scripts.data."):
+            words |= _list_strings(imported_module)
+    return frozenset(words)
+
+
+def _parse_module(file: Path) -> ast.Module:
+    """Parse the code of a module; one that does not exist has none."""
+    return ast.parse(file.read_text() if file.exists() else "")
 
 
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
     """Yield unknown modules of analyses and figures, and options that these do not read."""
     for name, analysis in paper.analyses.items():
         yield from _check_module(file, ("analyses", name), analysis, PACKAGE / "analyses")
+    folder = PACKAGE / "reporting/figures"
     for name, display in paper.displays.items():
         if isinstance(display, FigureDisplay):
-            yield from _check_module(file, ("displays", name), display, PACKAGE / "reporting/figures")
+            yield from _check_module(file, ("displays", name), display, folder)
 
 
-def _check_module(file: Path, keys: tuple[str, str], entry: Analysis | FigureDisplay, folder: Path) -> Iterator[str]:
+def _check_module(
+    file: Path,
+    keys: tuple[str, str],
+    entry: Analysis | FigureDisplay,
+    folder: Path,
+) -> Iterator[str]:
+    """Yield the module of an entry if it is not in its folder, and options it does not read."""
     modules = {path.stem: path for path in folder.glob("*.py")}
+    name = ".".join(keys)
     if entry.module not in modules:
-        where = f"{locate(file, (*keys, 'module'))}: key '{'.'.join(keys)}.module'"
-        yield f"{where} names '{entry.module}'; {suggest_name(entry.module, modules)}"
+        line = locate(file, (*keys, "module"))
+        suggestion = suggest_name(entry.module, modules)
+        yield f"{line}: key '{name}.module' names '{entry.module}'; {suggestion}"
         return
     if not entry.options:
         return
     defaults = _read_default_options(modules[entry.module])
     for option, value in entry.options.items():
-        where = f"{locate(file, (*keys, 'options', option))}: {'.'.join(keys)}"
+        place = f"{locate(file, (*keys, 'options', option))}: {name}"
         if option not in defaults:
-            yield f"{where}: unknown option '{option}'; {suggest_name(option, defaults)}"
+            yield f"{place}: unknown option '{option}'; {suggest_name(option, defaults)}"
         elif not _has_type_of(value, defaults[option]):
-            yield f"{where}: option '{option}' is {str(value)[:100]}; give a value such as {defaults[option]!r}"
+            problem = f"option '{option}' is {str(value)[:100]}"
+            yield f"{place}: {problem}; give a value such as {defaults[option]!r}"
 
 
 def _read_default_options(module: Path) -> dict[str, object]:
-    """Read the options of an analysis or figure with their defaults from its code, because its imports are slow."""
-    calls = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Call)]
-    reading = [call for call in calls if getattr(call.func, "attr", getattr(call.func, "id", "")) in OPTION_READERS]
-    return {word.arg: _read_value(word.value, module) for call in reading for word in call.keywords if word.arg}
+    """Read the options of an analysis or figure with their defaults from its code.
+
+    Its imports are slow.
+    """
+    options: dict[str, object] = {}
+    for node in ast.walk(ast.parse(module.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if function not in OPTION_READERS:
+            continue
+        for keyword in node.keywords:
+            if keyword.arg:
+                options[keyword.arg] = _read_value(keyword.value, module)
+    return options
 
 
 def _read_value(node: ast.expr, file: Path) -> Any:
-    """Return the literal value of an expression, without importing its module. Raises UserError if it is computed."""
+    """Return the literal value of an expression, without importing its module.
+
+    Raises UserError if it is computed.
+    """
     try:
         return ast.literal_eval(node)
     except ValueError:
-        raise UserError(f"{file}:{node.lineno}: {ast.unparse(node)} is computed; write the value itself") from None
+        problem = f"{ast.unparse(node)} is computed; write the value itself"
+        raise UserError(f"{file}:{node.lineno}: {problem}") from None
 
 
 def _has_type_of(value: object, default: object) -> bool:
-    """Whether a value has the type of the default; whole numbers are numbers, and None says nothing."""
-    if default is None or isinstance(default, bool):
-        return default is None or isinstance(value, bool)
+    """Whether a value has the type of the default.
+
+    Whole numbers are numbers, and None says nothing.
+    """
+    if default is None:
+        return True
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
     if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, type(default)) and not isinstance(value, bool)
+        return isinstance(value, int | float)
+    return isinstance(value, type(default))
 
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
-    """Yield tables with a metric, split or subset that the runs of a cell have at no scale: the first such cell."""
-    reported = set()
-    names_of: dict[tuple[VariantKey, bool], dict[str, Collection[str]]] = {}
+    """Yield tables with a metric, split or subset that the runs of a cell have at no scale.
+
+    Of each name it is the first such cell.
+    """
+    names_of_scores: dict[tuple[VariantKey, bool], dict[str, Collection[str]]] = {}
     for name, display in paper.displays.items():
         if not isinstance(display, TableDisplay):
             continue
+        reported = set()
         for variant, cell in display.list_run_cells():
-            if not is_known(catalogue, variant):
+            if not is_defined(catalogue, variant):
                 continue
             case = (variant, cell.intervention is not None)
-            if case not in names_of:
-                names_of[case] = _list_score_names(catalogue, variant, cell)
-            for key, names in names_of[case].items():
+            if case not in names_of_scores:
+                names_of_scores[case] = _list_score_names(catalogue, variant, cell)
+            for key, names in names_of_scores[case].items():
                 value = getattr(cell, key)
-                if not names or value in names or (name, key, value) in reported:
+                if not names or value in names or (key, value) in reported:
                     continue
-                reported.add((name, key, value))
-                where = f"{locate(file, ('displays', name))}: displays.{name}"
-                what = f"row '{cell.row}' and column '{cell.column}': {variant[0]} has no {key} '{value}'"
-                yield f"{where}: {what}; {suggest_name(str(value), names)}"
+                reported.add((key, value))
+                line = locate(file, ("displays", name))
+                parts = f"row '{cell.row}' and column '{cell.column}'"
+                problem = f"{variant[0]} has no {key} '{value}'"
+                suggestion = suggest_name(str(value), names)
+                yield f"{line}: displays.{name}: {parts}: {problem}; {suggestion}"
 
 
-def _list_score_names(catalogue: Catalogue, variant: VariantKey, cell: TableCell) -> dict[str, Collection[str]]:
-    """Return the metrics, splits and subsets of the scores of a variant, of those under an intervention if the cell is.
+def _list_score_names(
+    catalogue: Catalogue,
+    variant: VariantKey,
+    cell: TableCell,
+) -> dict[str, Collection[str]]:
+    """Return the metrics, splits and subsets of the scores of a variant.
 
-    An empty list says nothing.
+    They are those under an intervention if the cell is. An empty list says nothing.
     """
     if cell.intervention is not None:
         return {"metric": METRICS}
     task = catalogue.tasks[variant[0]]
-    evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
     measures: dict[str, dict] = {}
-    for evaluation in evaluations:
+    splits: list[str] = []
+    for evaluation in _list_evaluations(catalogue, Run(*variant, seed=0)):
         measures |= evaluation.measures
+        splits += evaluation.splits
     return {
         "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
-        "split": tuple(split for evaluation in evaluations for split in evaluation.splits),
+        "split": splits,
         "subset": ("all", *task.subsets),
     }
 
@@ -274,7 +385,10 @@ def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[Evaluation]:
 
 
 def _list_metrics(measures: dict[str, dict]) -> Iterator[str]:
-    """Yield the metrics of modules of evaluation/: METRICS in their code, or the names of their options."""
+    """Yield the metrics of modules of evaluation/.
+
+    These are METRICS in their code, or the names of their options.
+    """
     for name, options in measures.items():
         yield from options
         yield from _read_metrics(name)
@@ -284,7 +398,7 @@ def _list_metrics(measures: dict[str, dict]) -> Iterator[str]:
 def _read_metrics(measure: str) -> tuple[str, ...]:
     """Return METRICS of a module of evaluation/."""
     file = PACKAGE / "evaluation" / f"{measure}.py"
-    for node in ast.parse(file.read_text() if file.exists() else "").body:
+    for node in _parse_module(file).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
             return tuple(_read_value(node.value, file))
     return ()

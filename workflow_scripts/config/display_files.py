@@ -1,7 +1,7 @@
 """Models of displays.yaml and claims.yaml as they are written, before their axes are written out.
 
-Axes, `cells` and `extends` may give any key of an entry, so that each key may be missing here. What is missing in the
-end is found when the entry is read as one of the models of `display_schema`.
+Axes, `cells` and `extends` may give any key of an entry, so that each key may be missing here. What
+is missing in the end is found when the entry is read as one of the models of `display_schema`.
 """
 
 from typing import Annotated, Any
@@ -24,8 +24,14 @@ from workflow_scripts.data.sources.declared import SourceName
 Members = list[str] | dict[str, dict[str, Any]]  # of an axis
 Combined = list[str | dict[str, Members]]
 Each = Annotated[Combined | None, Field(description="Axes whose members this entry combines.")]
-Extends = Annotated[str | None, Field(description="Entry of the same list that this one copies; its own keys win.")]
-AXES = Field({}, description="Lists of members that `each` of an entry combines: label -> values, or labels alone.")
+Extends = Annotated[
+    str | None,
+    Field(description="Entry of the same list that this one copies; its own keys win."),
+]
+AXES = Field(
+    {},
+    description="Lists of members that `each` of an entry combines: label -> values, or a label.",
+)
 
 
 class MemberEntry(Selection):
@@ -57,7 +63,10 @@ class TableEntry(StrictModel):
     title: str | None = None
     group: Group | None = None
     note: str | None = None
-    baseline: Label | None = Field(None, description="Row that the others are tested against, over examples.")
+    baseline: Label | None = Field(
+        None,
+        description="Row that the others are tested against, over examples.",
+    )
     transposed: bool = Field(False, description="Print columns downwards.")
     rows: RowEntry | list[RowEntry] = []
     columns: ColumnEntry | list[ColumnEntry] = []
@@ -65,7 +74,7 @@ class TableEntry(StrictModel):
 
 
 class RunsEntry(ShownRuns):
-    """Every requested seed of a variant on one or several tasks, or of a variant for each member of axes."""
+    """Every requested seed of a variant on its tasks, or of one for each member of axes."""
 
     each: Each = None
     method: str | None = None
@@ -89,13 +98,19 @@ class FigureEntry(StrictModel):
 
 
 class AnalysisEntry(StrictModel):
-    """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
+    """An analysis that `module` computes from checkpoints of `runs`, or from published numbers."""
 
     extends: Extends = None
     module: str | None = Field(None, description="Module of workflow_scripts/analyses.")
     runs: RunsEntry | list[RunsEntry] = []
-    published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
-    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")
+    published: str | None = Field(
+        None,
+        description="Folder of papers/ whose published.csv is analysed.",
+    )
+    sources: list[SourceName] = Field(
+        [],
+        description="<dataset>/<file> that the module reads in addition to the runs.",
+    )
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
     options: dict[str, Any] = {}
 
@@ -113,7 +128,8 @@ class ClaimEntry(ClaimOptions):
     claim: str
     each: Each = None
     when: list[dict[str, Any]] = Field(
-        [], description="Fields for some members: `{axis: labels, field: value}`; the lower line wins."
+        [],
+        description="Fields for some members: `{axis: labels, field: value}`; the lower line wins.",
     )
     statement: str | None = None
     source: str | None = None
@@ -129,12 +145,16 @@ def _choose_display(entry: Any) -> str:
 
 
 DisplayEntry = Annotated[
-    Annotated[TableEntry, Tag("table")] | Annotated[FigureEntry, Tag("figure")], Discriminator(_choose_display)
+    Annotated[TableEntry, Tag("table")] | Annotated[FigureEntry, Tag("figure")],
+    Discriminator(_choose_display),
 ]
 
 
 class DisplayFile(StrictModel):
-    """displays.yaml of a paper. Its entries are read one by one, so that a mistake in one costs no other."""
+    """displays.yaml of a paper.
+
+    Its entries are read one by one, so that a mistake in one costs no other.
+    """
 
     axes: dict[str, list[str] | dict[str, MemberEntry]] = AXES
     analyses: dict[str, dict[str, Any]] = {}
@@ -142,7 +162,10 @@ class DisplayFile(StrictModel):
 
 
 class ClaimFile(StrictModel):
-    """claims.yaml of a paper. Its entries are read one by one, so that a mistake in one costs no other."""
+    """claims.yaml of a paper.
+
+    Its entries are read one by one, so that a mistake in one costs no other.
+    """
 
     axes: dict[str, Members] = AXES
     quotes: dict[str, str] = Field({}, description="Texts that several claims name as `{name}`.")

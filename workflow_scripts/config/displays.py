@@ -1,14 +1,18 @@
 """Entries of displays.yaml (tables, figures, analyses) and the runs that they read."""
 
-import argparse
 from collections.abc import Container, Iterable
-from pathlib import Path
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, find_scale, parse_run
-from workflow_scripts.config.display_schema import Analysis, Display, FigureDisplay, TableDisplay, VariantKey
+from workflow_scripts.config.display_schema import (
+    Analysis,
+    Display,
+    FigureDisplay,
+    TableDisplay,
+    VariantKey,
+)
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
@@ -16,14 +20,6 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_data
 
 Model = TypeVar("Model")
-
-
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of commands that read the runs of a paper. `select_paper_runs` evaluates them."""
-    parser.add_argument("--paper", required=True, help="folder of papers/")
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="results/<scale>")
 
 
 def find_table(catalogue: Catalogue, paper: str, name: str) -> TableDisplay:
@@ -47,7 +43,8 @@ def find_analysis(catalogue: Catalogue, paper: str, name: str) -> Analysis:
 
 def _find_entry(entries: dict[str, Model], paper: str, kind: str, name: str) -> Model:
     if name not in entries:
-        raise UserError(f"papers/{paper}/displays.yaml: no {kind} '{name}'; {suggest_name(name, entries)}")
+        suggestion = suggest_name(name, entries)
+        raise UserError(f"papers/{paper}/displays.yaml: no {kind} '{name}'; {suggestion}")
     return entries[name]
 
 
@@ -59,23 +56,33 @@ def find_paper(catalogue: Catalogue, name: str) -> Paper:
 
 
 def select_paper_runs(
-    catalogue: Catalogue, paper: str, scale: str, run_ids: list[str] | None, config: Config | None = None
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    run_ids: list[str] | None,
+    config: Config | None = None,
 ) -> dict[Run, list[str]]:
-    """Return the runs of `run_ids`; if None, those that the paper requests at a scale with `config` or config.yaml.
+    """Return the runs of `run_ids`; if None, those that the paper requests at a scale.
 
-    Raises UserError for a paper, a scale or a run that is not there.
+    `config`: if None, that of config.yaml. Raises UserError for a paper, a scale or a run that is
+    not there.
     """
     find_paper(catalogue, paper)
     find_scale(catalogue, scale)
     if run_ids is not None:
         return {parse_run(catalogue, run_id): [paper] for run_id in run_ids}
-    config = (config or load_config(root=catalogue.root)).model_copy(update={"scale": scale, "papers": [paper]})
-    return list_requested_runs(catalogue, config)
+    if config is None:
+        config = load_config(root=catalogue.root)
+    config_of_paper = config.model_copy(update={"scale": scale, "papers": [paper]})
+    return list_requested_runs(catalogue, config_of_paper)
 
 
 def find_intervened_variants(entries: Iterable[Display | Analysis]) -> set[VariantKey]:
     """Return the variants whose scores under an intervention displays or analyses read."""
-    return {variant for entry in entries for variant in entry.intervened_variants}
+    variants: set[VariantKey] = set()
+    for entry in entries:
+        variants |= entry.intervened_variants
+    return variants
 
 
 def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
@@ -89,13 +96,24 @@ def select_display_runs(entry: Display | Analysis, runs: Iterable[Run]) -> list[
     return [run for run in runs if run.unseeded in entry.variants]
 
 
-def list_analysis_sources(catalogue: Catalogue, analysis: Analysis, runs: Iterable[Run], scale: str) -> list[str]:
+def list_analysis_sources(
+    catalogue: Catalogue,
+    analysis: Analysis,
+    runs: Iterable[Run],
+    scale: str,
+) -> list[str]:
     """Return the source files that an analysis of `runs` reads; none if all data are stand-ins."""
-    real = any(resolve_data(catalogue, run.task, scale).sources for run in runs)
-    return list(analysis.sources) if real else []
+    if any(resolve_data(catalogue, run.task, scale).sources for run in runs):
+        return list(analysis.sources)
+    return []
 
 
 def score_files(run: Run, intervened: Container[VariantKey]) -> list[str]:
-    """Return the score files of a run: of its evaluation, and of interventions if its variant is in `intervened`."""
+    """Return the score files of a run: of its evaluation, and of interventions.
+
+    `intervened`: the variants whose scores under an intervention are read.
+    """
     files = [f"{evaluation_folder(run)}/scores.csv"]
-    return files + [f"{intervention_folder(run)}/scores.csv"] * (run.unseeded in intervened)
+    if run.unseeded in intervened:
+        files.append(f"{intervention_folder(run)}/scores.csv")
+    return files

@@ -3,13 +3,23 @@
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
-from workflow_scripts.config.analysis_plan import FIRST_PLAN, LATER_PLANS, AnalysisPlan, FirstPlan, LaterPlan
+from workflow_scripts.config.analysis_plan import (
+    FIRST_PLAN,
+    LATER_PLANS,
+    AnalysisPlan,
+    FirstPlan,
+    LaterPlan,
+    PlannedClaim,
+)
 from workflow_scripts.config.axes import (
+    Axes,
+    Entry,
     Units,
     expand_claims,
     expand_display,
@@ -27,32 +37,59 @@ from workflow_scripts.config.display_files import (
     FigureEntry,
     TableEntry,
 )
-from workflow_scripts.config.display_schema import Analysis, Claim, Display, FigureDisplay, TableDisplay
+from workflow_scripts.config.display_schema import (
+    Analysis,
+    Claim,
+    Display,
+    FigureDisplay,
+    TableDisplay,
+)
 from workflow_scripts.config.entries import read_methods, read_tasks
 from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
-    """Validate the configuration: config.yaml in `root`, or `content`, into which Snakemake has merged --config."""
-    # A value of --config has no line.
-    file: str | Path = "config.yaml" if content else Path(root) / "config.yaml"
-    content = read_yaml_mapping(Path(root) / "config.yaml") if content is None else content
-    problems, scale, named = Problems(), content.get("scale"), content.get("papers")
-    scales = read_yaml_mapping(Path(root) / "catalogue/scales.yaml")
-    papers = [path.parent.name for path in Path(root).glob("papers/*/experiments.yaml")]
-    if isinstance(scale, str) and scale not in scales:
-        problems.add(describe_unknown(file, ("scale",), scale, scales))
-    for paper in named if isinstance(named, list) else ():
-        if isinstance(paper, str) and paper not in papers:
-            problems.add(describe_unknown(file, ("papers",), paper, papers))
+    """Validate the configuration: config.yaml in `root`, or `content`.
+
+    `content` is what Snakemake has merged with --config; a value of --config has no line.
+    """
+    file: str | Path = "config.yaml"
+    if not content:
+        file = Path(root) / "config.yaml"
+    if content is None:
+        content = read_yaml_mapping(Path(root) / "config.yaml")
+    problems = Problems()
+    _check_scale(content.get("scale"), file, Path(root), problems)
+    _check_papers(content.get("papers"), file, Path(root), problems)
+    settings = {key: value for key, value in content.items() if key != "pathvars"}
     with problems.collect():
-        config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
+        config = parse_as(Config, settings, file)
     problems.check_empty()
     return config
 
 
+def _check_scale(scale: Any, file: str | Path, root: Path, problems: Problems) -> None:
+    """Add the scale of a configuration if it is not in the catalogue."""
+    scales = read_yaml_mapping(root / "catalogue/scales.yaml")
+    if isinstance(scale, str) and scale not in scales:
+        problems.add(describe_unknown(file, ("scale",), scale, scales))
+
+
+def _check_papers(names: Any, file: str | Path, root: Path, problems: Problems) -> None:
+    """Add each paper of a configuration that has no folder."""
+    papers = [path.parent.name for path in root.glob("papers/*/experiments.yaml")]
+    if not isinstance(names, list):
+        return
+    for name in names:
+        if isinstance(name, str) and name not in papers:
+            problems.add(describe_unknown(file, ("papers",), name, papers))
+
+
 def load_catalogue(root: str | Path = ".") -> Catalogue:
-    """Read and cross-check catalogue/ and papers/. Raises UserError with every problem, each with file and line."""
+    """Read and cross-check catalogue/ and papers/.
+
+    Raises UserError with every problem, each with file and line.
+    """
     catalogue = read_catalogue(str(root), os.getcwd())
     catalogue.problems.check_empty()
     return catalogue
@@ -63,20 +100,27 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
     """Read what is right of catalogue/ and papers/, once for all calls from one current folder."""
     root, problems = Path(folder), Problems()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
-    scales, units = {}, None
-    file = root / "catalogue/scales.yaml"
+    scales: dict[str, Scale] = {}
+    units: Units | None = None
     with problems.collect():
-        scales = {name: parse_as(Scale, entry, file, name) for name, entry in read_yaml_mapping(file).items()}
+        scales = _read_scales(root / "catalogue/scales.yaml")
     with problems.collect():
         units = _read_units(root / "catalogue/metrics.yaml")
-    known = not problems.lines  # names of a broken entry are not reported wherever they are used
+    catalogue_is_right = not problems.lines
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
     for file in sorted(root.glob("papers/*/experiments.yaml")):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
     problems.add(*agreement.check_characters(catalogue))
-    if known:
-        problems.add(*agreement.check_conditions(catalogue), *agreement.check_names(catalogue))
+    if catalogue_is_right:  # names of a broken entry are not reported wherever they are used
+        problems.add(*agreement.check_conditions(catalogue))
+        problems.add(*agreement.check_names(catalogue))
     return catalogue
+
+
+def _read_scales(file: Path) -> dict[str, Scale]:
+    """Return the scales by name."""
+    entries = read_yaml_mapping(file)
+    return {name: parse_as(Scale, entry, file, name) for name, entry in entries.items()}
 
 
 def _read_units(file: Path) -> Units:
@@ -84,30 +128,38 @@ def _read_units(file: Path) -> Units:
     content = read_yaml(file)
     if not isinstance(content, list):
         raise UserError(f"{file}: must be a list of units with their metrics")
-    entries = [parse_as(Metrics, entry, file, (number,)) for number, entry in enumerate(content)]
-    return {metric: (entry.unit, entry.decimals) for entry in entries for metric in entry.metrics}
+    units: Units = {}
+    for number, written in enumerate(content):
+        entry = parse_as(Metrics, written, file, (number,))
+        units |= dict.fromkeys(entry.metrics, (entry.unit, entry.decimals))
+    return units
 
 
 def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
-    """Read the files of a paper, each as far as possible, and check that they agree with each other."""
+    """Read the files of a paper, each as far as possible, and check that they agree."""
     file = folder / "experiments.yaml"
     experiments = Experiments.model_validate({"title": "", "citation": ""})
+    problems_before = len(problems.lines)
     with problems.collect():
         experiments = parse_as(Experiments, read_yaml_mapping(file), file)
-    known_problems = len(problems.lines)
+    problems_before_displays = len(problems.lines)
     displays, analyses = _read_displays(folder / "displays.yaml", units, problems)
-    displays_are_right = len(problems.lines) == known_problems
-    known_problems = len(problems.lines)
-    claims, lines = _read_claims(folder / "claims.yaml", displays, problems)
-    claims_are_right = len(problems.lines) == known_problems
+    displays_are_right = len(problems.lines) == problems_before_displays
     plans = _read_plans(folder, problems)
+    problems_before_claims = len(problems.lines)
+    claims, lines = _read_claims(folder, displays, plans, problems)
+    claims_are_right = len(problems.lines) == problems_before_claims
     paper = Paper(experiments, displays, analyses, claims, plans)
     if claims_are_right:
         problems.add(*agreement.check_plans(folder, paper))
     if displays_are_right:  # cells of a broken display are not reported wherever they are used
-        problems.add(*agreement.check_claims(paper, lines), *agreement.check_controls(folder, paper))
+        problems.add(*agreement.check_claims(paper, lines))
+        problems.add(*agreement.check_controls(folder, paper))
         with problems.collect():
             problems.add(*agreement.check_published(folder, paper))
+    if len(problems.lines) == problems_before:
+        # Which variants a plan names is known if all else is right.
+        problems.add(*agreement.check_planned_seeds(file, paper))
     return paper
 
 
@@ -115,10 +167,13 @@ def _read_plans(folder: Path, problems: Problems) -> dict[str, AnalysisPlan]:
     """Read the analysis plans of a paper, the oldest first."""
     plans: dict[str, AnalysisPlan] = {}
     first = folder / FIRST_PLAN
-    for file in [first] * first.exists() + sorted(folder.glob(f"{LATER_PLANS}/*.yaml")):
-        kind = FirstPlan if file == first else LaterPlan
+    if first.exists():
         with problems.collect():
-            plans[file.relative_to(folder).as_posix()] = parse_as(kind, read_yaml_mapping(file), file)
+            plans[FIRST_PLAN] = parse_as(FirstPlan, read_yaml_mapping(first), first)
+    for file in sorted(folder.glob(f"{LATER_PLANS}/*.yaml")):
+        with problems.collect():
+            name = file.relative_to(folder).as_posix()
+            plans[name] = parse_as(LaterPlan, read_yaml_mapping(file), file)
     return plans
 
 
@@ -132,27 +187,52 @@ def _read_displays(
         content = read_yaml_mapping(file)
         parse_as(DisplayFile, content, file)
         axes = read_axes(content.get("axes", {}))
-        for name, written in content.get("analyses", {}).items():
-            keys = ("analyses", name)
-            where = f"{locate(file, keys)}: {'.'.join(keys)}"
+        entries = content.get("analyses", {})
+        for name in entries:
             with problems.collect():
-                parse_as(AnalysisEntry, written, file, keys)
-                entry = merge_extended(content["analyses"], name, locate(file, (*keys, "extends")))
-                analyses[name] = parse_as(Analysis, expand_runs(axes, entry, where), file, keys, at=keys)
-        for name, written in content["displays"].items():
-            keys = ("displays", name)
-            where = f"{locate(file, keys)}: {'.'.join(keys)}"
+                analyses[name] = _read_analysis(file, axes, entries, name)
+        entries = content["displays"]
+        for name in entries:
             with problems.collect():
-                entry = merge_extended(content["displays"], name, locate(file, (*keys, "extends")))
-                is_figure = "module" in entry
-                parse_as(FigureEntry if is_figure else TableEntry, written, file, keys)
-                display = expand_display(axes, units, entry, where)
-                displays[name] = parse_as(FigureDisplay if is_figure else TableDisplay, display, file, keys, at=keys)
+                displays[name] = _read_display(file, axes, units, entries, name)
     return displays, analyses
 
 
-def _read_claims(file: Path, displays: dict[str, Display], problems: Problems) -> tuple[list[Claim], list[str]]:
+def _read_analysis(file: Path, axes: Axes, entries: dict[str, Entry], name: str) -> Analysis:
+    """Read the analysis `name` of the entries that displays.yaml has under `analyses`."""
+    keys = ("analyses", name)
+    place = f"{locate(file, keys)}: analyses.{name}"
+    parse_as(AnalysisEntry, entries[name], file, keys)
+    entry = merge_extended(entries, name, locate(file, (*keys, "extends")))
+    return parse_as(Analysis, expand_runs(axes, entry, place), file, keys, at=keys)
+
+
+def _read_display(
+    file: Path,
+    axes: Axes,
+    units: Units | None,
+    entries: dict[str, Entry],
+    name: str,
+) -> Display:
+    """Read the display `name` of the entries that displays.yaml has under `displays`."""
+    keys = ("displays", name)
+    place = f"{locate(file, keys)}: displays.{name}"
+    entry = merge_extended(entries, name, locate(file, (*keys, "extends")))
+    is_figure = "module" in entry
+    parse_as(FigureEntry if is_figure else TableEntry, entries[name], file, keys)
+    display = expand_display(axes, units, entry, place)
+    return parse_as(FigureDisplay if is_figure else TableDisplay, display, file, keys, at=keys)
+
+
+def _read_claims(
+    folder: Path,
+    displays: dict[str, Display],
+    plans: dict[str, AnalysisPlan],
+    problems: Problems,
+) -> tuple[list[Claim], list[str]]:
     """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
+    file = folder / "claims.yaml"
+    primary_claims = _index_primary_claims(plans)
     claims: list[Claim] = []
     lines: list[str] = []
     with problems.collect():
@@ -166,7 +246,59 @@ def _read_claims(file: Path, displays: dict[str, Display], problems: Problems) -
             line = locate(file, keys)
             with problems.collect():
                 parse_as(ClaimEntry, entry, file, keys)
-                for claim in expand_claims(axes, quotes, entry, find_cell, f"{line}: claim '{entry['claim']}'"):
-                    claims.append(parse_as(Claim, claim, file, str(claim["claim"]), at=keys))
+                place = f"{line}: claim '{entry['claim']}'"
+                for claim in expand_claims(axes, quotes, entry, find_cell, place):
+                    name = str(claim["claim"])
+                    if name in primary_claims:
+                        claim |= _take_planned_fields(claim, primary_claims[name], folder, keys)
+                    claims.append(parse_as(Claim, claim, file, name, at=keys))
                     lines.append(line)
     return claims, lines
+
+
+def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
+    """Return the primary claims by name."""
+    primary_claims: dict[str, PlannedClaim] = {}
+    for file, plan in plans.items():
+        for entry in plan.primary:
+            primary_claims[entry.claim] = PlannedClaim(file, plan, entry)
+    return primary_claims
+
+
+def _take_planned_fields(
+    claim: Entry,
+    planned: PlannedClaim,
+    folder: Path,
+    keys: tuple[str, int],
+) -> Entry:
+    """Return the fields of a primary claim that its plan has.
+
+    These are the margin, and the measure if the plan names it. `claim`: the fields that
+    claims.yaml has at `keys`. Raises UserError if one of the plan's is among them, and if the
+    margin has the wrong sign.
+    """
+    fields: Entry = {"at_least": _read_margin(claim, planned, folder)}
+    if planned.entry.measure is not None:
+        fields["measure"] = planned.entry.measure
+    for key in fields:
+        if key in claim:
+            line = locate(folder / "claims.yaml", (*keys, key))
+            advice = f"leave out {key}, which follows from {planned.file}"
+            raise UserError(f"{line}: claim '{planned.name}' is primary: {advice}")
+    return fields
+
+
+def _read_margin(claim: Entry, planned: PlannedClaim, folder: Path) -> float:
+    """Return `at_least` of a primary claim: the margin, of a claim of no gain without its sign."""
+    margin = planned.entry.margin
+    if claim.get("relation") == "no_gain":
+        at_least = 0.0 - margin  # never -0
+        limit = "not above 0 for a claim of no gain"
+    else:
+        at_least = margin
+        limit = "not below 0 but for a claim of no gain"
+    if at_least < 0:
+        number = planned.plan.primary.index(planned.entry)
+        line = locate(folder / planned.file, ("primary", number, "margin"))
+        raise UserError(f"{line}: claim '{planned.name}': margin is {margin:g}; it is {limit}")
+    return at_least

@@ -1,101 +1,127 @@
-"""Runs that papers request, and among them those that decide the primary claims of their analysis plans."""
+"""Runs that papers request, and those that decide the primary claims of their analysis plans."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.common.validation import locate
 from workflow_scripts.config.analysis_plan import PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, Paper, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run
 
+PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
+SeedsByVariant = dict[VariantKey, list[int]]
+DecidedClaims = list[tuple[str, PlannedClaim]]  # paper, claim
+
 
 def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[str]]:
-    """Return the runs of the chosen papers at the chosen scale, in the order of the files, each with its papers.
+    """Return the runs of the papers of a configuration at its scale, each with its papers.
 
-    A run that others start from comes before the first of them. Raises UserError where a paper does not ask for the
-    seeds of its analysis plan.
+    They are in the order of the files; a run that others start from comes before the first of
+    them. Raises UserError where a paper does not ask for the seeds of its analysis plan.
     """
     extra = config.extra or catalogue.scales[config.scale].extra
     runs = _list_runs(catalogue, config, extra)
-    check_requested(catalogue, config, runs, runs if extra else _list_runs(catalogue, config, extra=True))
+    runs_with_extra = runs if extra else _list_runs(catalogue, config, extra=True)
+    check_requested(catalogue, config, runs, runs_with_extra)
     return runs
 
 
 def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:
-    runs: dict[Run, list[str]] = {}
-    for paper in config.papers:
-        for experiment in catalogue.papers[paper].experiments.list_at(config.scale):
-            if experiment.extra and not extra:
-                continue
-            for variant in experiment.list_variants():
-                for seed in config.seeds or experiment.seeds[config.scale]:
-                    for run in list_lineage(catalogue, Run(*variant, seed), config):
-                        papers = runs.setdefault(run, [])
-                        if paper not in papers:
-                            papers.append(paper)
-    return runs
+    """Return the runs of the papers, each with its papers; `extra`: with experiments marked so."""
+    papers_by_run: dict[Run, list[str]] = {}
+    for key in config.papers:
+        for requested_run in _list_paper_runs(catalogue.papers[key], config, extra):
+            for run in list_lineage(catalogue, requested_run, config):
+                papers = papers_by_run.setdefault(run, [])
+                if key not in papers:
+                    papers.append(key)
+    return papers_by_run
+
+
+def _list_paper_runs(paper: Paper, config: Config, extra: bool) -> Iterator[Run]:
+    """Yield the runs that experiments.yaml names, without those that they start from."""
+    for experiment in paper.experiments.list_at(config.scale):
+        if experiment.extra and not extra:
+            continue
+        for variant in experiment.list_variants():
+            for seed in config.seeds or paper.find_seeds(experiment, variant, config.scale):
+                yield Run(*variant, seed)
 
 
 def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:
     """Return the run after the runs that it starts from."""
-    before = find_parent_run(catalogue, run, config.scale, config.precision)
-    return [*(list_lineage(catalogue, before, config) if before else ()), run]
+    parent = find_parent_run(catalogue, run, config.scale, config.precision)
+    if parent is None:
+        return [run]
+    return [*list_lineage(catalogue, parent, config), run]
 
 
 def check_requested(
-    catalogue: Catalogue, config: Config, runs: Mapping[Run, Collection[str]], with_extra: Mapping[Run, Collection[str]]
+    catalogue: Catalogue,
+    config: Config,
+    runs: PapersByRun,
+    runs_with_extra: PapersByRun,
 ) -> None:
-    """Raise UserError unless the papers request exactly the planned seeds of the variants that decide primary claims.
+    """Raise UserError unless papers request the planned seeds of what decides primary claims.
 
-    `runs` are the requested ones, each with the papers that ask for it, `with_extra` those and the extra ones. A claim
-    may be decided by extra runs alone. Where config.yaml names the seeds there is nothing to check.
+    No seed may be missing, and none may be added. `runs` are the requested ones,
+    `runs_with_extra` those and the extra ones: a claim may be decided by extra runs alone. Where
+    config.yaml names the seeds there is nothing to check.
     """
     if config.seeds:
         return
     for key in config.papers:
         paper = catalogue.papers[key]
-        seeds_of = _list_seeds(key, runs)
-        seeds_with_extra = _list_seeds(key, with_extra)
+        seeds = _list_seeds(key, runs)
+        seeds_with_extra = _list_seeds(key, runs_with_extra)
+        file = catalogue.root / "papers" / key / "experiments.yaml"
         for planned in paper.list_primary_claims(config.scale):
             variants = paper.list_primary_variants(planned.entry)
-            by_extra_runs = not any(variant in seeds_of for variant in variants)
+            by_extra_runs = not any(variant in seeds for variant in variants)
+            requested = seeds_with_extra if by_extra_runs else seeds
             for variant in variants:
-                seeds = (seeds_with_extra if by_extra_runs else seeds_of).get(variant, [])
-                if seeds != sorted(planned.seeds):
-                    where = locate(catalogue.root / "papers" / key / "experiments.yaml", ("experiments",))
+                seeds_of_variant = requested.get(variant, [])
+                if seeds_of_variant != sorted(planned.seeds):
                     raise UserError(
-                        f"{where}: {'/'.join(variant)} at {config.scale} has the seeds {seeds}, "
-                        f"but claim {planned.name} is judged on {sorted(planned.seeds)}; ask for exactly those"
+                        f"{locate(file, ('experiments',))}: {'/'.join(variant)} at {config.scale} "
+                        f"has the seeds {seeds_of_variant}, but claim {planned.name} is judged on "
+                        f"{sorted(planned.seeds)}; write `planned` for them"
                     )
 
 
-def _list_seeds(paper: str, runs: Mapping[Run, Collection[str]]) -> dict[VariantKey, list[int]]:
+def _list_seeds(paper: str, runs: PapersByRun) -> SeedsByVariant:
     """Return the seeds of each variant that a paper asks for, in order."""
-    seeds: dict[VariantKey, list[int]] = {}
+    seeds: SeedsByVariant = {}
     for run, papers in runs.items():
         if paper in papers:
             seeds.setdefault(run.unseeded, []).append(run.seed)
-    return {variant: sorted(of_variant) for variant, of_variant in seeds.items()}
+    for seeds_of_variant in seeds.values():
+        seeds_of_variant.sort()
+    return seeds
 
 
 def hash_plans(catalogue: Catalogue, run: Run, scale: str) -> dict[str, str]:
-    """Return file in papers/ -> sha256 of each analysis plan with a primary claim that `run` decides."""
-    files = dict.fromkeys(f"{paper}/{planned.file}" for paper, planned in list_decided_claims(catalogue, run, scale))
-    return {file: hash_file(catalogue.root / "papers" / file) for file in files}
+    """Return file in papers/ -> sha256 of each plan with a primary claim that `run` decides."""
+    hashes: dict[str, str] = {}
+    for paper, planned in list_decided_claims(catalogue, run, scale):
+        file = f"{paper}/{planned.file}"
+        if file not in hashes:
+            hashes[file] = hash_file(catalogue.root / "papers" / file)
+    return hashes
 
 
-def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> list[tuple[str, PlannedClaim]]:
-    """Return (paper, claim) for each primary claim that is judged on the scores of `run`, among others."""
+def list_decided_claims(catalogue: Catalogue, run: Run, scale: str) -> DecidedClaims:
+    """Return (paper, claim) for each primary claim that is judged on `run`, among others."""
     return map_decided_claims(catalogue, scale).get(run, [])
 
 
 @store_with_catalogue
-def map_decided_claims(catalogue: Catalogue, scale: str) -> dict[Run, list[tuple[str, PlannedClaim]]]:
-    """Return (paper, claim) of each primary claim of a scale, by the runs that it is judged on."""
-    claims: dict[Run, list[tuple[str, PlannedClaim]]] = {}
+def map_decided_claims(catalogue: Catalogue, scale: str) -> dict[Run, DecidedClaims]:
+    """Return (paper, claim) of each primary claim of a scale, by the runs that decide it."""
+    claims: dict[Run, DecidedClaims] = {}
     for key, paper in catalogue.papers.items():
         for planned in paper.list_primary_claims(scale):
             for run in dict.fromkeys(paper.list_planned_runs(planned)):

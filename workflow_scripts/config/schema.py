@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 else:
     Kind = Literal[tuple(list_packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+PLANNED = "planned"  # in the place of seeds: those of the paper's analysis plans
+RequestedSeeds = Seeds | Literal["planned"]
 
 
 class DataSources(StrictModel):
@@ -195,14 +197,17 @@ class Experiment(StrictModel):
         "task, or `start`, those that it would begin with.",
     )
     at: Names | None = Field(None, description="Scales; none: all but the demo, which has a list of its own.")
-    seeds: dict[str, Seeds] = Field({}, description="By scale, where they differ from the file's.")
+    seeds: dict[str, RequestedSeeds] = Field({}, description="By scale, where they differ from the file's.")
     extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
 
     def list_variants(self) -> list[tuple[str, str, str]]:
         """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
-        given = f"@{self.weights}" if self.weights else ""
-        names = [(method, variant) for method, variants in self.methods.items() for variant in variants]
-        return [(task, method, variant + given) for task in list_names(self.task) for method, variant in names]
+        suffix = f"@{self.weights}" if self.weights else ""
+        variants = []
+        for task in list_names(self.task):
+            for method, names in self.methods.items():
+                variants += [(task, method, name + suffix) for name in names]
+        return variants
 
 
 class Experiments(StrictModel):
@@ -210,27 +215,49 @@ class Experiments(StrictModel):
 
     title: str
     citation: str
-    seeds: dict[str, Seeds] = Field({}, description="By scale.")
+    seeds: dict[str, RequestedSeeds] = Field(
+        {}, description="By scale; `planned` are those of the paper's analysis plans of that scale."
+    )
     demo: list[Experiment] = Field([], description="Runs at the scale demo.")
     experiments: list[Experiment] = Field([], description="Runs at all other scales.")
 
     @model_validator(mode="after")
     def _has_seeds(self) -> Self:
-        for part, scales in (("demo", ["demo"]), ("experiments", [])):
-            for number, one in enumerate(getattr(self, part)):
-                for scale in scales or list_names(one.at or []):
-                    if not (self.seeds | one.seeds).get(scale):
-                        raise ValueError(f"{part}.{number} has no seeds at {scale}; name them in `seeds`")
+        for number, experiment in enumerate(self.demo):
+            self._require_seeds("demo", f"demo.{number}", experiment)
+        for number, experiment in enumerate(self.experiments):
+            for scale in list_names(experiment.at or []):
+                self._require_seeds(scale, f"experiments.{number}", experiment)
         return self
+
+    def _require_seeds(self, scale: str, keys: str, experiment: Experiment) -> None:
+        """Raise ValueError if an experiment has no seeds at a scale. `keys`: those of the experiment in the file."""
+        seeds = self.seeds | experiment.seeds
+        if not seeds.get(scale):
+            raise ValueError(f"{keys} has no seeds at {scale}; name them in `seeds`")
 
     def list_at(self, scale: str) -> list[Experiment]:
         """List the experiments of a scale, each with its seeds there."""
-        if scale == "demo":
-            chosen = self.demo
-        else:
-            chosen = [one for one in self.experiments if one.at is None or scale in list_names(one.at)]
+        return list(self.map_at(scale).values())
+
+    def map_at(self, scale: str) -> dict[tuple[str, int], Experiment]:
+        """Return the experiments of a scale, each with its seeds there, by their keys in the file."""
+        part = "demo" if scale == "demo" else "experiments"
         seeds = {scale: self.seeds.get(scale, [])}
-        return [one.model_copy(update={"seeds": seeds | one.seeds}) for one in chosen]
+        experiments: dict[tuple[str, int], Experiment] = {}
+        for number, experiment in enumerate(getattr(self, part)):
+            is_at_scale = experiment.at is None or scale in list_names(experiment.at)
+            if part == "demo" or is_at_scale:
+                completed = experiment.model_copy(update={"seeds": seeds | experiment.seeds})
+                experiments[part, number] = completed
+        return experiments
+
+    def list_planned_scales(self) -> list[str]:
+        """List the scales at which some seeds are `planned`."""
+        scales: dict[str, None] = {}
+        for entry in (self, *self.demo, *self.experiments):
+            scales |= dict.fromkeys(scale for scale, seeds in entry.seeds.items() if seeds == PLANNED)
+        return list(scales)
 
 
 class Metrics(StrictModel):

@@ -1,4 +1,4 @@
-"""Resolve specs: everything but the code that can change the data of a task, a run, its scores or interventions."""
+"""Resolve specs: everything but the code that can change a task's data, a run or its scores."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -40,59 +40,84 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> DataSpec:
     values = drop_places(entries)
     with locate_errors({"options": options, "prepare": {"prepare": entries["prepare"]}}):
         options_class = load_options(values["prepare"], task)
-        parsed = parse_as(options_class, drop_places(options), f"options of task {task} at scale {scale}")
+        name = f"options of task {task} at scale {scale}"
+        parsed = parse_as(options_class, drop_places(options), name)
     return DataSpec(task, values["prepare"], parsed, values["sources"], values["protocol"])
 
 
 def merge_data(catalogue: Catalogue, task: str, scale: str) -> tuple[Entries, Entries]:
-    """Return the keys of a data spec but `task` and `options`, and its options, with the places where they are set."""
-    found: Entries = {"sources": ([], "default"), "protocol": ("paper", "default")}
+    """Return the keys of a data spec, and its options, with the places where they are set.
+
+    The keys are all but `task` and `options`.
+    """
+    entries: Entries = {"sources": ([], "default"), "protocol": ("paper", "default")}
     options: Entries = {}
     for block in list_task_blocks(catalogue, task, scale):
         content = block.content
         if not isinstance(content, DataLayer):
             continue
         if content.prepare is not None:
-            found["prepare"] = (f"{DATASETS}.{content.prepare}", block.place / "prepare")
+            entries["prepare"] = (f"{DATASETS}.{content.prepare}", block.place / "prepare")
         if content.sources is not None:
-            found["sources"] = (content.sources, block.place / "sources")
-        if content.protocol and find_worst_protocol(found["protocol"][0], content.protocol) != found["protocol"][0]:
-            found["protocol"] = (content.protocol, block.place / "protocol")
+            entries["sources"] = (content.sources, block.place / "sources")
+        if content.protocol:
+            protocol = entries["protocol"][0]
+            if find_worst_protocol(protocol, content.protocol) != protocol:
+                entries["protocol"] = (content.protocol, block.place / "protocol")
         options |= merge_section([block], "options")
-    return found, options
+    return entries, options
 
 
 def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> CandidateSpec:
     """Return what the synonym candidates of a task are made from."""
     entries = merge_section(list_task_blocks(catalogue, task, scale), "intervention")
-    where = f"settings of task {task}"
+    name = f"settings of task {task}"
     with locate_errors({"intervention": entries}):
-        settings = parse_as(Intervention, drop_places(entries), f"{where} at scale {scale}", "intervention")
-        options = parse_as(Options, settings.candidates, where, "intervention.candidates")
+        settings = parse_as(
+            Intervention,
+            drop_places(entries),
+            f"{name} at scale {scale}",
+            "intervention",
+        )
+        options = parse_as(Options, settings.candidates, name, "intervention.candidates")
     return CandidateSpec(settings.split, options)
 
 
 def resolve_run(
-    catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto"
+    catalogue: Catalogue,
+    run: Run | str,
+    scale: str,
+    precision: str = "auto",
 ) -> RunSpec | GivenWeightsSpec:
     """Return the spec of a run.
 
-    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps their own.
+    `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps
+    their own.
     """
-    run = parse_run(catalogue, run) if isinstance(run, str) else run
+    if isinstance(run, str):
+        run = parse_run(catalogue, run)
     if run.weights is None:
         return resolve_training(catalogue, run, scale, precision)
     return _resolve_given_weights(catalogue, run, run.weights, scale, precision)
 
 
-def resolve_training(catalogue: Catalogue, run: Run | str, scale: str, precision: str = "auto") -> RunSpec:
-    """Return the spec of a training; for a run that scores given weights, of the variant's training on its task."""
-    run = parse_run(catalogue, run) if isinstance(run, str) else run
+def resolve_training(
+    catalogue: Catalogue,
+    run: Run | str,
+    scale: str,
+    precision: str = "auto",
+) -> RunSpec:
+    """Return the spec of a training.
+
+    For a run that scores given weights it is that of the variant's training on its task.
+    """
+    if isinstance(run, str):
+        run = parse_run(catalogue, run)
     run = run.training
-    # Resolved once for all seeds of a variant.
-    spec = _resolve_variant(catalogue, replace(run, seed=0), scale, precision)
+    first = replace(run, seed=0)
+    spec = _resolve_variant(catalogue, first, scale, precision)  # once for all seeds
     origin = spec.origin
-    if isinstance(origin, ParentRun) and _read_init(catalogue, replace(run, seed=0), scale).seed == "own":
+    if isinstance(origin, ParentRun) and _read_init(catalogue, first, scale).seed == "own":
         parent = replace(parse_run(catalogue, origin.run), seed=run.seed)
         spec = replace(spec, origin=_describe_parent(catalogue, parent, scale, precision))
     return replace(spec, seed=run.seed)
@@ -101,7 +126,7 @@ def resolve_training(catalogue: Catalogue, run: Run | str, scale: str, precision
 def _resolve_given_weights(
     catalogue: Catalogue, run: Run, weights: str, scale: str, precision: str
 ) -> GivenWeightsSpec:
-    """Return the spec of scoring weights that are not trained on the task: only what scoring reads."""
+    """Return the spec of scoring weights not trained on the task: only what scoring reads."""
     training = resolve_training(catalogue, run, scale, precision)
     origin = training.origin
     if weights != START:
@@ -125,10 +150,16 @@ def _resolve_given_weights(
 
 
 def _describe_parent(catalogue: Catalogue, parent: Run, scale: str, precision: str) -> ParentRun:
-    return ParentRun(run=str(parent), spec=resolve_training(catalogue, parent, scale, precision).digest)
+    spec = resolve_training(catalogue, parent, scale, precision)
+    return ParentRun(run=str(parent), spec=spec.digest)
 
 
-def find_search_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+def find_search_run(
+    catalogue: Catalogue,
+    run: Run,
+    scale: str,
+    precision: str = "auto",
+) -> Run | None:
     """Return the run of the hyperparameter search before `run`; None if there is no search."""
     if run.weights:
         return None
@@ -141,10 +172,17 @@ def read_precision(spec: dict[str, Any]) -> str:
     return spec["training"].get("precision", Training.model_fields["precision"].default)
 
 
-def find_parent_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> Run | None:
+def find_parent_run(
+    catalogue: Catalogue,
+    run: Run,
+    scale: str,
+    precision: str = "auto",
+) -> Run | None:
     """Return the run whose weights `run` starts from; None if there is none."""
     origin = resolve_run(catalogue, run, scale, precision).origin
-    return parse_run(catalogue, origin.run) if isinstance(origin, ParentRun) else None
+    if not isinstance(origin, ParentRun):
+        return None
+    return parse_run(catalogue, origin.run)
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
@@ -158,50 +196,74 @@ def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> Interven
 
 
 @store_with_catalogue
-def _resolve_section(catalogue: Catalogue, run: Run, scale: str, kind: type[Section]) -> Section:
-    name, where = kind.__name__.lower(), _where(run)
+def _resolve_section(
+    catalogue: Catalogue,
+    run: Run,
+    scale: str,
+    kind: type[Section],
+) -> Section:
+    title, name = kind.__name__.lower(), _name_settings(run)
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
-        sections = {section: drop_places(found) for section, found in entries.items()}
-        settings = parse_as(kind, sections[name], where, name)
+        values = {key: drop_places(section) for key, section in entries.items()}
+        settings = parse_as(kind, values[title], name, title)
         if isinstance(settings, Intervention):
-            _check_intervention(settings, sections, where)
+            _check_intervention(settings, values, name)
         return settings
 
 
-def _check_intervention(settings: Intervention, sections: dict[str, dict], where: str) -> None:
-    """Check that the model has the blocks and that the task has the split."""
-    layers = sections["model"].get("layers")
-    if layers and isinstance(settings.blocks, list) and max(settings.blocks) >= layers:
-        what = f"key 'intervention.blocks' is {settings.blocks}, but the model has {layers} blocks"
-        raise UserError(f"{where}: {what}; name some of 0 to {layers - 1}")
-    validation = sections["training"].get("validation")
-    validated = validation.get("split") if isinstance(validation, dict) else None
-    splits = dict.fromkeys(filter(None, ["train", validated, *sections["evaluation"].get("splits", [])]))
+def _check_intervention(settings: Intervention, values: dict[str, dict], name: str) -> None:
+    """Check that the model has the blocks and that the task has the split.
+
+    `values`: section -> key -> value.
+    """
+    layers = values["model"].get("layers")
+    blocks = settings.blocks
+    if layers and isinstance(blocks, list) and max(blocks) >= layers:
+        problem = f"key 'intervention.blocks' is {blocks}, but the model has {layers} blocks"
+        raise UserError(f"{name}: {problem}; name some of 0 to {layers - 1}")
+    splits = {"train": None}
+    validation = values["training"].get("validation")
+    if isinstance(validation, dict) and validation.get("split"):
+        splits[validation["split"]] = None
+    splits |= dict.fromkeys(filter(None, values["evaluation"].get("splits", [])))
     if settings.split not in splits:
-        what = f"key 'intervention.split' is {settings.split!r}, no split of the task"
-        raise UserError(f"{where}: {what}; {suggest_name(settings.split, splits)}")
+        problem = f"key 'intervention.split' is {settings.split!r}, no split of the task"
+        raise UserError(f"{name}: {problem}; {suggest_name(settings.split, splits)}")
 
 
 @store_with_catalogue
 def _resolve_variant(catalogue: Catalogue, run: Run, scale: str, precision: str) -> RunSpec:
-    """Return the spec of a training, the same for all seeds but for `seed` and the seed of a parent."""
+    """Return the spec of a training.
+
+    It is the same for all seeds but for `seed` and the seed of a parent.
+    """
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
-        values = {section: drop_places(found) for section, found in entries.items()}
+        values = {key: drop_places(section) for key, section in entries.items()}
         if precision != "auto":
             values["training"]["precision"] = precision
         return _make_spec(catalogue, run, scale, precision, values)
 
 
-def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, values: dict[str, dict]) -> RunSpec:
-    """Check the settings of a training, and return its spec. `values`: section -> key -> value."""
-    where = _where(run)
+def _make_spec(
+    catalogue: Catalogue,
+    run: Run,
+    scale: str,
+    precision: str,
+    values: dict[str, dict],
+) -> RunSpec:
+    """Check the settings of a training, and return its spec.
+
+    `values`: section -> key -> value.
+    """
+    name = _name_settings(run)
     kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
     if kind not in kinds:
-        raise UserError(f"{where}: {run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}")
-    sections = parse_sections(values, kind, where)
-    _check_blocks(sections, where)
+        problem = f"{run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}"
+        raise UserError(f"{name}: {problem}")
+    sections = parse_sections(values, kind, name)
+    _check_blocks(sections, name)
     data = resolve_data(catalogue, run.task, scale)
     return RunSpec(
         run.task,
@@ -216,23 +278,31 @@ def _make_spec(catalogue: Catalogue, run: Run, scale: str, precision: str, value
         _find_origin(catalogue, run, scale, precision),
         sections.objective,
         sections.training,
-        _find_search(sections, values["search"], where),
-        _find_phrases(catalogue, run, kind, sections, where),
+        _find_search(sections, values["search"], name),
+        _find_phrases(catalogue, run, kind, sections, name),
     )
 
 
-def _check_blocks(sections: Sections, where: str) -> None:
+def _check_blocks(sections: Sections, name: str) -> None:
     """Raise UserError if the objective reads blocks that the model does not have."""
+    if sections.objective is None:
+        return
     layers = getattr(sections.model.settings, "layers", 0)
-    check_blocks = getattr(sections.objective.settings, "check_blocks", None) if sections.objective else None
+    check_blocks = getattr(sections.objective.settings, "check_blocks", None)
     if layers and check_blocks:
         try:  # the training checks it again on the real model
             check_blocks(layers)
         except ValueError as error:
-            raise UserError(f"{where}: objective: {error}") from None
+            raise UserError(f"{name}: objective: {error}") from None
 
 
-def _find_phrases(catalogue: Catalogue, run: Run, kind: str, sections: Sections, where: str) -> str | None:
+def _find_phrases(
+    catalogue: Catalogue,
+    run: Run,
+    kind: str,
+    sections: Sections,
+    name: str,
+) -> str | None:
     """Return the task's phrases if the objective reads them: no other run depends on them."""
     objective = sections.objective.settings if sections.objective else None
     weight, mi = getattr(objective, "weight", 0), getattr(objective, "mi", 0)
@@ -240,64 +310,82 @@ def _find_phrases(catalogue: Catalogue, run: Run, kind: str, sections: Sections,
         return None
     phrases = catalogue.tasks[run.task].phrases
     if phrases is None:
-        what = f"objective.mi is {mi}, but catalogue/tasks gives {run.task} no phrases"
-        raise UserError(f"{where}: {what}; add them, or set mi to 0")
+        problem = f"objective.mi is {mi}, but catalogue/tasks gives {run.task} no phrases"
+        raise UserError(f"{name}: {problem}; add them, or set mi to 0")
     return phrases
 
 
-def _find_search(sections: Sections, values: dict[str, Any], where: str) -> Search | None:
+def _find_search(sections: Sections, values: dict[str, Any], name: str) -> Search | None:
     """Return the hyperparameter search before a training; None if there is none."""
-    search = parse_as(Search, values, where, "search")
+    search = parse_as(Search, values, name, "search")
     if not search.learning_rate:
         return None
     training = sections.training
     if not training.selection:
-        raise UserError(f"{where}: a search needs a validation, and training.validation is none")
+        raise UserError(f"{name}: a search needs a validation, and training.validation is none")
     if training.epochs or training.validate_every == "epoch":
-        what = "a search compares trainings of other batches, and scales their warm-up with training.max_steps"
-        raise UserError(f"{where}: {what}; give that and validate_every in steps, and passes as search.epochs")
+        problem = "a search compares trainings of other batches, whose warm-up goes by max_steps"
+        advice = "give that and validate_every in steps, and passes as search.epochs"
+        raise UserError(f"{name}: {problem}; {advice}")
     return search
 
 
-def _where(run: Run) -> str:
+def _name_settings(run: Run) -> str:
+    """Return what messages call the settings of a run."""
     return f"settings of {'/'.join(run.unseeded)}"
 
 
 @store_with_catalogue
 def _read_init(catalogue: Catalogue, run: Run, scale: str) -> Init:
     """Return the settings of the initial weights of a run."""
-    return parse_as(Init, drop_places(merge_settings(catalogue, run, scale)["init"]), _where(run), "init")
+    entries = merge_settings(catalogue, run, scale)["init"]
+    return parse_as(Init, drop_places(entries), _name_settings(run), "init")
 
 
 def _find_origin(catalogue: Catalogue, run: Run, scale: str, precision: str) -> Origin:
-    """Return the source of the initial weights: None (random), a model of the hub, or a parent run with its digest."""
-    where = f"{_where(run)}: init"
+    """Return the source of the initial weights.
+
+    That is None (random), a model of the hub, or a parent run with its digest.
+    """
     init = _read_init(catalogue, run, scale)
     if init.hub:
-        return _find_hub_model(init.hub, init.revision, where)
+        return _find_hub_model(init.hub, init.revision, f"{_name_settings(run)}: init")
     parent = _parse_parent(catalogue, run, init)
     if parent is None:
         return None
-    chain, ancestor = [run.unseeded], parent
-    while ancestor and ancestor.unseeded not in chain:
-        chain.append(ancestor.unseeded)
-        init_of_ancestor = _read_init(catalogue, replace(ancestor, seed=0), scale)
-        ancestor = _parse_parent(catalogue, ancestor, init_of_ancestor)
-    if ancestor:
-        names = ", which starts from ".join("/".join(each) for each in (*chain, ancestor.unseeded))
-        raise UserError(f"{where} goes in a circle: {names}; name another run")
+    _check_ancestors(catalogue, run, parent, scale)
     return _describe_parent(catalogue, parent, scale, precision)
 
 
-def _find_hub_model(hub: str, revision: str | None, where: str) -> HubModel:
-    """Return a declared model of the hub. Raises UserError unless it is declared with this revision."""
+def _check_ancestors(catalogue: Catalogue, run: Run, parent: Run, scale: str) -> None:
+    """Raise UserError if a run starts, over its parent, from itself."""
+    chain = [run.unseeded]
+    ancestor: Run | None = parent
+    while ancestor and ancestor.unseeded not in chain:
+        chain.append(ancestor.unseeded)
+        init = _read_init(catalogue, replace(ancestor, seed=0), scale)
+        ancestor = _parse_parent(catalogue, ancestor, init)
+    if ancestor:
+        names = ["/".join(variant) for variant in (*chain, ancestor.unseeded)]
+        circle = ", which starts from ".join(names)
+        raise UserError(f"{_name_settings(run)}: init goes in a circle: {circle}; name another run")
+
+
+def _find_hub_model(hub: str, revision: str | None, name: str) -> HubModel:
+    """Return a declared model of the hub.
+
+    Raises UserError unless it is declared with this revision.
+    """
     if not revision:
-        raise UserError(f"{where}.hub is {hub}; init.revision must name its commit, or version of the package")
-    models = {name: entry.revision for name, entry in load_repositories().items() if entry.kind == "model"}
+        advice = "init.revision must name its commit, or version of the package"
+        raise UserError(f"{name}.hub is {hub}; {advice}")
+    repositories = load_repositories()
+    models = {key: entry.revision for key, entry in repositories.items() if entry.kind == "model"}
     if hub not in models:
-        raise UserError(f"{where}.hub is {hub}, not a model of sources.yaml; {suggest_name(hub, models)}")
+        suggestion = suggest_name(hub, models)
+        raise UserError(f"{name}.hub is {hub}, not a model of sources.yaml; {suggestion}")
     if revision != models[hub]:
-        raise UserError(f"{where}.revision is {revision}, in sources.yaml it is {models[hub]}")
+        raise UserError(f"{name}.revision is {revision}, in sources.yaml it is {models[hub]}")
     return HubModel(hub=hub, revision=revision)
 
 
@@ -305,11 +393,13 @@ def _parse_parent(catalogue: Catalogue, run: Run, init: Init) -> Run | None:
     """Return the run that `init` names; None for random weights and for a model of the hub."""
     if init.hub or init.task is None:
         return None
-    where = f"{_where(run)}: init"
+    name = f"{_name_settings(run)}: init"
     if init.variant is None or init.seed is None:
-        raise UserError(f"{where}.task is {init.task}; init.variant and init.seed must name the run, too")
+        advice = "init.variant and init.seed must name the run, too"
+        raise UserError(f"{name}.task is {init.task}; {advice}")
     seed = run.seed if init.seed == "own" else init.seed
+    method = init.method or run.method
     try:
-        return parse_run(catalogue, f"{init.task}/{init.method or run.method}/{init.variant}/seed-{seed}")
+        return parse_run(catalogue, f"{init.task}/{method}/{init.variant}/seed-{seed}")
     except UserError as error:
-        raise UserError(f"{where}: {error}") from error
+        raise UserError(f"{name}: {error}") from error
