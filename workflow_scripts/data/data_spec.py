@@ -18,8 +18,8 @@ DATASETS = "workflow_scripts.data.datasets"
 class DataSpec:
     """What a folder of prepared data is made from, as under `spec` in its dataset.json.
 
-    prepare: name of the module of `datasets/`. options: of its class Options. sources: <dataset>/<file> of
-    sources.yaml.
+    prepare: name of the module of `datasets/`. options: of its class Options. sources:
+    <dataset>/<file> of sources.yaml.
     """
 
     task: str
@@ -50,19 +50,31 @@ class _Content(StrictModel):
 
 
 def read_data_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = ()) -> DataSpec:
-    """Read a data spec, the value of `key` in the file `where`. Raises UserError for wrong keys and values."""
+    """Read a data spec, the value of `key` in the file `where`.
+
+    Raises UserError for wrong keys and values.
+    """
     parsed = parse_as(_Content, content, where, key)
     keys = (key,) if isinstance(key, str) else key
-    options = parse_as(load_options(parsed.prepare, parsed.task), parsed.options, where, (*keys, "options"))
+    options = parse_as(
+        load_options(parsed.prepare, parsed.task), parsed.options, where, (*keys, "options")
+    )
     return DataSpec(parsed.task, parsed.prepare, options, parsed.sources, parsed.protocol)
 
 
 def load_options(prepare: str, task: str) -> type[BaseModel]:
-    """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
+    """Return the class of a data module's options.
+
+    Raises UserError if the module or a part of it is missing.
+    """
     try:
         module = importlib.import_module(prepare)
     except Exception as error:  # the module may be a user's
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{prepare}.".startswith(f"{error.name}."):
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and f"{prepare}.".startswith(f"{error.name}.")
+        ):
             what = f"`prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
         else:
             what = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"

@@ -1,7 +1,7 @@
 """Write and read a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
 
-Every `prepare` of `datasets/` returns one of the three dataset classes here. pyarrow is imported in functions: it takes
-half a second, and reading the catalogue imports this module.
+Every `prepare` of `datasets/` returns one of the three dataset classes here. pyarrow is imported in
+functions: it takes half a second, and reading the catalogue imports this module.
 """
 
 import hashlib
@@ -56,14 +56,22 @@ class Seq2SeqDataset:
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write one Parquet file per split, `vocabulary.json` and `files`. Return the content of dataset.json."""
+        """Write one Parquet file per split, `vocabulary.json` and `files`.
+
+        Return the content of dataset.json.
+        """
         train = self.splits["train"]
-        words = {side: build_vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
+        words = {
+            side: build_vocabulary([getattr(example, side) for example in train])
+            for side in ("source", "target")
+        }
         ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
         summary = {}
         for name, columns in collect_columns(self.splits, Example._fields).items():
             for side in ("source", "target"):
-                columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
+                columns[f"{side}_ids"] = [
+                    [ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]
+                ]
             if name in self.whole_targets:
                 columns["target_ids"] = [[] for _ in columns["target"]]
             write_split(folder, name, columns | self.columns.get(name, {}))
@@ -98,9 +106,10 @@ class PromptItem(NamedTuple):
 class TableDataset:
     """Tables for all kinds of tasks except seq2seq.
 
-    tables: split -> column -> values. prompt tasks have the fields of PromptItem; language_modelling has `source` and
-        `ids` (tokens of one document, without start and end tokens); sentence_prediction has the fields of
-        `datasets.sentences.Sentence`. `ids` are lists of 32-bit integers; all other values are texts or floats.
+    tables: split -> column -> values. prompt tasks have the fields of PromptItem;
+        language_modelling has `source` and `ids` (tokens of one document, without start and end
+        tokens); sentence_prediction has the fields of `datasets.sentences.Sentence`. `ids` are
+        lists of 32-bit integers; all other values are texts or floats.
     extra_files: name -> text. described: further content of dataset.json.
     """
 
@@ -111,12 +120,19 @@ class TableDataset:
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write one Parquet file per split and `extra_files`. Return the content of dataset.json."""
+        """Write one Parquet file per split and `extra_files`.
+
+        Return the content of dataset.json.
+        """
         summary = {}
         for name, columns in self.tables.items():
             write_split(folder, name, columns)
             # `item` is unique for each row, so distinct rows are counted without it.
-            values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
+            values = [
+                map(tuple, v) if column == "ids" else v
+                for column, v in columns.items()
+                if column != "item"
+            ]
             rows = list(zip(*values, strict=True))
             summary[name] = {"rows": len(rows), "distinct": len(set(rows))}
         for name, content in self.extra_files.items():
@@ -144,14 +160,26 @@ Dataset = Seq2SeqDataset | TableDataset | StreamedDataset
 
 
 def prepare_data(module: ModuleType, options: BaseModel, sources: dict[str, Path]) -> Dataset:
-    """Prepare the data of a module of `datasets/` by its Options. Raises UserError for missing or malformed sources."""
+    """Prepare the data of a module of `datasets/` by its Options.
+
+    Raises UserError for missing or malformed sources.
+    """
     made = module.prepare(options, sources)
-    return replace(made, protocol="stand_in") if getattr(options, "origin", None) == "stand_in" else made
+    return (
+        replace(made, protocol="stand_in")
+        if getattr(options, "origin", None) == "stand_in"
+        else made
+    )
 
 
-def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> dict[str, dict[str, list]]:
+def collect_columns(
+    splits: Mapping[str, Sequence], fields: Sequence[str]
+) -> dict[str, dict[str, list]]:
     """Turn rows with these fields into columns: split -> field -> values."""
-    return {split: {name: [getattr(row, name) for row in rows] for name in fields} for split, rows in splits.items()}
+    return {
+        split: {name: [getattr(row, name) for row in rows] for name in fields}
+        for split, rows in splits.items()
+    }
 
 
 def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
@@ -160,7 +188,11 @@ def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
 
     numbers, text, score = pyarrow.list_(pyarrow.int32()), pyarrow.string(), pyarrow.float64()
     types = {
-        name: numbers if name.endswith(LISTS) else score if values and isinstance(values[0], float) else text
+        name: numbers
+        if name.endswith(LISTS)
+        else score
+        if values and isinstance(values[0], float)
+        else text
         for name, values in columns.items()
     }
     table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
@@ -174,38 +206,64 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
 
 
 def write_data(made: Dataset, spec: DataSpec, out: Path) -> None:
-    """Write the data folder of a task atomically, with the worse protocol of spec and data. Equal input: equal bytes.
+    """Write the data folder of a task atomically, with the worse protocol of spec and data.
 
-    Raises UserError for an empty split, or for stand-in data if the spec's protocol is not `stand_in`.
+    Equal input: equal bytes.
+
+    Raises UserError for an empty split, or for stand-in data if the spec's protocol is not
+    `stand_in`.
     """
     task = spec.task
     if made.protocol == "stand_in" and spec.protocol != "stand_in":
-        raise UserError(f"task {task}: stand-in data, but the protocol is {spec.protocol}; set it to stand_in")
-    notes = ["stand-in data: generated, in the format of the real data"] if made.protocol == "stand_in" else []
+        raise UserError(
+            f"task {task}: stand-in data, but the protocol is {spec.protocol}; set it to stand_in"
+        )
+    notes = (
+        ["stand-in data: generated, in the format of the real data"]
+        if made.protocol == "stand_in"
+        else []
+    )
     with write_atomically(out) as folder:
         folder.mkdir()
         content = made.write(folder)
         for name, counts in content["splits"].items():
             if not counts["rows"]:
-                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
+                raise UserError(
+                    f"task {task}: split {name} is empty; its sources or options leave too little"
+                )
         protocol = find_worst_protocol(spec.protocol, made.protocol)
         content |= {"task": task, "protocol": protocol, "notes": notes + made.notes}
-        write_json(folder / "dataset.json", {**content, "spec": spec.to_json(), "files": hash_files(folder)})
+        write_json(
+            folder / "dataset.json",
+            {**content, "spec": spec.to_json(), "files": hash_files(folder)},
+        )
 
 
 def read_vocabularies(folder: Path) -> dict[str, list[str]]:
-    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError if invalid."""
+    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id.
+
+    Raises UserError if invalid.
+    """
     content = read_json(folder / "vocabulary.json")
     if not isinstance(content, dict) or content.keys() != {"source", "target"}:
-        raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
+        raise UserError(
+            f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again"
+        )
     for side, tokens in content.items():
-        if not (isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)):
-            raise UserError(f"{folder / 'vocabulary.json'}: key '{side}' is no list of texts; make {folder} again")
+        if not (
+            isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)
+        ):
+            raise UserError(
+                f"{folder / 'vocabulary.json'}: key '{side}' is no list of texts; make {folder} again"
+            )
     return content
 
 
 def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "pyarrow.Table":
-    """Read columns of a split (default: all). Raises UserError if its file is missing, broken, empty or lacks one."""
+    """Read columns of a split (default: all).
+
+    Raises UserError if its file is missing, broken, empty or lacks one.
+    """
     import pyarrow
     import pyarrow.parquet as pq
 
@@ -220,21 +278,32 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
         raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
+        raise UserError(
+            f"{path} cannot be read ({reason}); delete {folder} and prepare it again"
+        ) from error
     absent = sorted(set(columns or ()) - set(table.column_names))
     if absent:
         raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
     if not table.num_rows:
         raise UserError(f"{path} has no rows; delete {folder} and prepare it again")
     for name, column in zip(table.column_names, table.columns, strict=True):
-        kind, inner = column.type, column.type.value_type if pyarrow.types.is_list(column.type) else None
+        kind, inner = (
+            column.type,
+            column.type.value_type if pyarrow.types.is_list(column.type) else None,
+        )
         known = pyarrow.types.is_integer(inner) if inner else str(kind) in ("string", "double")
         if name.endswith(LISTS) != bool(inner) or not known:
-            raise UserError(f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again")
+            raise UserError(
+                f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again"
+            )
         if name == "second" and column.null_count == len(column):  # single sentences
             continue
-        if column.null_count or (inner and any(chunk.flatten().null_count for chunk in column.chunks)):
-            raise UserError(f"{path}: column {name} lacks values; delete {folder} and prepare it again")
+        if column.null_count or (
+            inner and any(chunk.flatten().null_count for chunk in column.chunks)
+        ):
+            raise UserError(
+                f"{path}: column {name} lacks values; delete {folder} and prepare it again"
+            )
     return table
 
 
@@ -250,6 +319,10 @@ def digest_data(folder: Path) -> str:
     manifest = folder / "dataset.json"
     if not manifest.exists():
         raise MissingFileError(manifest)
-    files = [path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path.name != "record.json"]
+    files = [
+        path
+        for path in folder.iterdir()
+        if path.suffix in (".parquet", ".json") and path.name != "record.json"
+    ]
     lines = "".join(f"{hash_file(path)}  {path.name}\n" for path in sorted(files))
     return hashlib.sha256(lines.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Amazon reviews (He and McAuley 2016) with one to five stars: trained on music, tested on films.
 
-Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews, as in the files of
-the 5-core set, `in_distribution` gets the remaining ones.
+Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews,
+as in the files of the 5-core set, `in_distribution` gets the remaining ones.
 """
 
 import json
@@ -10,11 +10,19 @@ from pathlib import Path
 from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    UpstreamOptions,
+    build_table,
+    shuffle_rows,
+)
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
-MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
+MUSIC, VIDEO = (
+    "amazon/reviews_Digital_Music_5.json.gz",
+    "amazon/reviews_Amazon_Instant_Video_5.json.gz",
+)
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 
@@ -34,7 +42,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     )
     held_out = settings.train + settings.valid
     if len(music) <= held_out:
-        raise settings.make_error(f"keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}")
+        raise settings.make_error(
+            f"keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}"
+        )
     splits = {
         "train": music[: settings.train],
         "valid": music[settings.train : held_out],
@@ -51,7 +61,10 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:
-    """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
+    """Read the non-empty reviews of a gzipped JSON Lines file.
+
+    Raises UserError with the line that is not a review.
+    """
     found = []
     for line, text in read_lines(path):
         try:
@@ -60,7 +73,11 @@ def read_amazon_reviews(path: Path) -> list[Sentence]:
             if stars not in (1, 2, 3, 4, 5):
                 raise ValueError(f"overall is {stars:g}")
             if review["reviewText"].strip():
-                found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
+                found.append(
+                    Sentence(
+                        f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1
+                    )
+                )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"not a review with reviewText and overall ({error})"
             raise UserError(f"{path}:{line}: {what}; fetch it again") from error

@@ -1,8 +1,9 @@
 """CoGnition (Li et al. 2021): English to Chinese, with a test set of 2,160 new compounds in five contexts each.
 
-`test` is of the training distribution. In `cg_test`, the new compounds in upstream's order, `subset` is the phrase type
-(NP, VP or PP), the column `compound` is the compound, and targets are whole texts, because upstream does not split them
-into words. Other targets are subwords of upstream's byte-pair encoding (`@@` joins a subword to the next one).
+`test` is of the training distribution. In `cg_test`, the new compounds in upstream's order,
+`subset` is the phrase type (NP, VP or PP), the column `compound` is the compound, and targets are
+whole texts, because upstream does not split them into words. Other targets are subwords of
+upstream's byte-pair encoding (`@@` joins a subword to the next one).
 """
 
 import random
@@ -39,7 +40,9 @@ class Options(DataOptions):
 def read_cognition_lexicon(path: Path) -> Lexicon:
     """Read lines `word TAB translation/translation/...`; `/` means that a word needs no translation and gets []."""
     lines = (line.split("\t") for line in read_text_lines(path))
-    return {word: [] if translations == "/" else translations.split("/") for word, translations in lines}
+    return {
+        word: [] if translations == "/" else translations.split("/") for word, translations in lines
+    }
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
@@ -50,14 +53,23 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
 def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Build the data set from upstream's files."""
-    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
+    from subword_nmt.apply_bpe import (
+        BPE,
+    )  # not at the top, because reading the catalogue imports this module
 
     reduced = settings.training == "valid_and_test"
     splits = ["valid", "test"] if reduced else ["train", "valid", "test"]
-    names = [f"{split}.{side}" for split in splits for side in ("en", "zh")] + [*NEW_COMPOUNDS, LEXICON, CODE]
+    names = [f"{split}.{side}" for split in splits for side in ("en", "zh")] + [
+        *NEW_COMPOUNDS,
+        LEXICON,
+        CODE,
+    ]
     files = {name: settings.find_source(sources, f"cognition/{name}") for name in names}
     lexicon = read_cognition_lexicon(files[LEXICON])
-    new = [tuple(map(reduce_spaces, line)) for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])]
+    new = [
+        tuple(map(reduce_spaces, line))
+        for line in read_aligned_lines([files[name] for name in NEW_COMPOUNDS])
+    ]
     compounds = [compound for *_, compound in new]
     pairs: dict[str, list[Pair]] = {
         split: [
@@ -71,11 +83,19 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
     with open(files[CODE], encoding="utf-8") as stream:
         divide = BPE(stream).process_line  # splits words into subwords: `幼@@ 儿@@ 园`
-    made = {split: [Example(source, divide(target)) for source, target in pairs[split]] for split in pairs}
-    made["cg_test"] = [Example(text, target.replace(" ", ""), find_phrase_type(found)) for text, target, found in new]
+    made = {
+        split: [Example(source, divide(target)) for source, target in pairs[split]]
+        for split in pairs
+    }
+    made["cg_test"] = [
+        Example(text, target.replace(" ", ""), find_phrase_type(found))
+        for text, target, found in new
+    ]
     columns, extra = {"cg_test": {"compound": compounds}}, {"lexicon.json": lexicon}
     protocol = "reduced" if reduced else "paper"
-    return Seq2SeqDataset(made, notes, protocol, columns=columns, files=extra, whole_targets=["cg_test"])
+    return Seq2SeqDataset(
+        made, notes, protocol, columns=columns, files=extra, whole_targets=["cg_test"]
+    )
 
 
 def reduce_spaces(line: str) -> str:
@@ -86,14 +106,26 @@ def reduce_spaces(line: str) -> str:
 def sample_splits(
     pairs: list[Pair], compounds: list[str], settings: Options
 ) -> tuple[dict[str, list[Pair]], list[str]]:
-    """Sample train, valid and test from the pairs whose source has none of `compounds`. Returns (splits, notes)."""
+    """Sample train, valid and test from the pairs whose source has none of `compounds`.
+
+    Returns (splits, notes).
+    """
     new = {tuple(compound.split(" ")) for compound in compounds}
     lengths = {len(words) for words in new}
-    kept = [pair for pair in pairs if new.isdisjoint(iterate_ngrams(tuple(pair[0].split(" ")), lengths))]
+    kept = [
+        pair for pair in pairs if new.isdisjoint(iterate_ngrams(tuple(pair[0].split(" ")), lengths))
+    ]
     if len(kept) <= 2 * settings.held_out:
-        raise settings.make_error(f"key 'held_out' is {settings.held_out}; it must be below half of {len(kept)} pairs")
-    drawn = random.Random(f"{settings.seed}/held_out").sample(range(len(kept)), 2 * settings.held_out)
-    places = {"valid": sorted(drawn[: settings.held_out]), "test": sorted(drawn[settings.held_out :])}
+        raise settings.make_error(
+            f"key 'held_out' is {settings.held_out}; it must be below half of {len(kept)} pairs"
+        )
+    drawn = random.Random(f"{settings.seed}/held_out").sample(
+        range(len(kept)), 2 * settings.held_out
+    )
+    places = {
+        "valid": sorted(drawn[: settings.held_out]),
+        "test": sorted(drawn[settings.held_out :]),
+    }
     splits = {"train": [kept[i] for i in sorted(set(range(len(kept))) - set(drawn))]}
     splits |= {split: [kept[i] for i in rows] for split, rows in places.items()}
     return splits, [

@@ -1,7 +1,8 @@
 """COGS (Kim and Linzen 2020): English sentences to logical forms, with a test set of 21 kinds of generalisation.
 
-Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the training distribution); `test`
-(upstream's gen, the paper's test set) and `valid`, sampled from it. `subset` is the kind of generalisation.
+Splits: `train`; `dev` and `in_distribution` (upstream's dev and test, from the training
+distribution); `test` (upstream's gen, the paper's test set) and `valid`, sampled from it. `subset`
+is the kind of generalisation.
 """
 
 from pathlib import Path
@@ -11,7 +12,12 @@ from workflow_scripts.data.sources.archives import read_numbered_lines
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits
 from workflow_scripts.data.stand_ins import cogs as stand_in
 
-SPLITS = {"train": "train", "dev": "dev", "in_distribution": "test", "test": "gen"}  # our name -> upstream's file
+SPLITS = {
+    "train": "train",
+    "dev": "dev",
+    "in_distribution": "test",
+    "test": "gen",
+}  # our name -> upstream's file
 STRUCTURAL = ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
 
 
@@ -22,7 +28,10 @@ class Options(SplitOptions):
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for missing sources."""
     with settings.open_sources(sources, stand_in.write_cogs, settings.seed) as files:
-        made = {split: read_cogs(settings.find_source(files, f"cogs/{file}.tsv")) for split, file in SPLITS.items()}
+        made = {
+            split: read_cogs(settings.find_source(files, f"cogs/{file}.tsv"))
+            for split, file in SPLITS.items()
+        }
     train, test = made.pop("train"), made.pop("test")
     splits, notes = make_splits(train, test, made, settings)
     found = sorted({example.subset for example in splits["test"]})

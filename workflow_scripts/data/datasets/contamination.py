@@ -9,7 +9,10 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import read_tsv
 
-SHORT, RUN = 6, 8  # words; a shorter text, such as `a small town`, may occur inside others by chance
+SHORT, RUN = (
+    6,
+    8,
+)  # words; a shorter text, such as `a small town`, may occur inside others by chance
 MARKS = re.compile(r"[^\w\s]|_")
 
 
@@ -32,7 +35,9 @@ def normalise_words(text: str) -> tuple[str, ...]:
     """Normalise a text to lower-case words without accents, split at punctuation like BERT's tokenizer."""
     text = text.lower()
     if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+        text = "".join(
+            c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c)
+        )
     return tuple(MARKS.sub(" ", text).split())
 
 
@@ -64,19 +69,25 @@ class EvaluationTexts:
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {normalise_words(sentence) for sentence in sentences}
-        self.parts = NgramIndex(part for words in self.whole for part in iterate_ngrams(words, [min(len(words), RUN)]))
+        self.parts = NgramIndex(
+            part for words in self.whole for part in iterate_ngrams(words, [min(len(words), RUN)])
+        )
         self.partners: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for pair in pairs:
             first, second = map(normalise_words, pair)
             self.partners.setdefault(first, set()).add(second)
-        phrases = {*self.partners, *(second for seconds in self.partners.values() for second in seconds)}
+        phrases = {
+            *self.partners,
+            *(second for seconds in self.partners.values() for second in seconds),
+        }
         self.lengths = {len(phrase) for phrase in phrases}
 
     def is_leaked_by(self, *texts: str) -> bool:
         """Return whether the texts contain a held-out sentence or pair.
 
-        A text or their concatenation is a held-out sentence, or the concatenation contains one of at least SHORT words,
-        shares RUN consecutive words with one, or contains both phrases of a pair.
+        A text or their concatenation is a held-out sentence, or the concatenation contains one of
+        at least SHORT words, shares RUN consecutive words with one, or contains both phrases of a
+        pair.
         """
         parts = [normalise_words(text) for text in texts]
         words = tuple(chain.from_iterable(parts))
@@ -85,13 +96,18 @@ class EvaluationTexts:
         if self.parts.is_part_of(words):
             return True
         phrases = set(iterate_ngrams(words, self.lengths))
-        return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
+        return any(
+            not phrases.isdisjoint(self.partners[phrase])
+            for phrase in phrases & self.partners.keys()
+        )
 
 
 def read_evaluation_texts(sources: dict[str, Path]) -> EvaluationTexts:
     """Read all items of SOURCES. Raises UserError if a source is missing or malformed."""
     if missing := [name for name in SOURCES if name not in sources]:
-        raise UserError(f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources")
+        raise UserError(
+            f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources"
+        )
     sentences = [
         row[column]
         for name, (texts, columns) in SENTENCES.items()

@@ -1,6 +1,7 @@
 """GLUE (Wang et al. 2019): the tasks of CAT's table 4 except STS-B, in the layouts of their public archives.
 
-Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of genres that are not in the training set.
+Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of genres that are not in
+the training set.
 """
 
 from collections.abc import Sequence
@@ -48,12 +49,18 @@ QQP_COLUMNS = ("question1", "question2", "is_duplicate")
 SST2_SOURCES, SST2_FILES = ("sst2/SST-2.zip", "sst2/{}"), {"train": "train.tsv", "dev": "dev.tsv"}
 LAYOUTS = {
     "cola": Layout(["glue/CoLA.zip"], ("sentence", "label"), COLA_LABELS, DIGITS, COLA_HEADER),
-    "mnli": Layout(["glue/MNLI.zip"], ("sentence1", "sentence2", "gold_label"), MNLI_LABELS, files=MNLI_FILES),
-    "mrpc": Layout(["glue/{}"], MRPC_COLUMNS, ("different", "paraphrase"), DIGITS, files=MRPC_FILES),
+    "mnli": Layout(
+        ["glue/MNLI.zip"], ("sentence1", "sentence2", "gold_label"), MNLI_LABELS, files=MNLI_FILES
+    ),
+    "mrpc": Layout(
+        ["glue/{}"], MRPC_COLUMNS, ("different", "paraphrase"), DIGITS, files=MRPC_FILES
+    ),
     "qnli": Layout(["glue/QNLIv2.zip"], ("question", "sentence", "label"), ENTAILMENT),
     "qqp": Layout(["glue/QQP-clean.zip"], QQP_COLUMNS, ("different", "duplicate"), DIGITS),
     "rte": Layout(["glue/RTE.zip"], ("sentence1", "sentence2", "label"), ENTAILMENT),
-    "sst2": Layout(SST2_SOURCES, ("sentence", "label"), ("negative", "positive"), DIGITS, files=SST2_FILES),
+    "sst2": Layout(
+        SST2_SOURCES, ("sentence", "label"), ("negative", "positive"), DIGITS, files=SST2_FILES
+    ),
 }
 
 
@@ -73,20 +80,34 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     found = {split: read_glue(settings, sources, settings.task, split) for split in layout.files}
     if settings.task == "mrpc":
         # Two ids per line.
-        wanted = {text.replace("\t", "/") for _, text in read_numbered_lines(settings.find_source(sources, DEV_IDS))}
+        wanted = {
+            text.replace("\t", "/")
+            for _, text in read_numbered_lines(settings.find_source(sources, DEV_IDS))
+        }
         train = [row for row in found["train"] if row.item not in wanted]
         valid = [row for row in found["train"] if row.item in wanted]
         notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
     else:
         train, valid = split_off(found["train"], settings.validation, settings.seed, "validation")
-        notes = [f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; test: GLUE's dev set"]
-    return build_table({**found, "train": train, "valid": valid}, list(layout.labels), settings, notes)
+        notes = [
+            f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; test: GLUE's dev set"
+        ]
+    return build_table(
+        {**found, "train": train, "valid": valid}, list(layout.labels), settings, notes
+    )
 
 
 def read_glue(
-    settings: SentenceOptions, sources: dict[str, Path], task: str, split: str, genre: str | None = None
+    settings: SentenceOptions,
+    sources: dict[str, Path],
+    task: str,
+    split: str,
+    genre: str | None = None,
 ) -> list[Sentence]:
-    """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
+    """Read the examples of one file of a task, or, for MNLI, only those of `genre`.
+
+    Raises UserError if malformed.
+    """
     layout = LAYOUTS[task]
     file = layout.files[split]
     path = settings.find_source(sources, *(name.format(file) for name in layout.sources))
@@ -98,6 +119,8 @@ def read_glue(
         if genre is None or row.get("genre") == genre:
             item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
             first, second = [row[name].strip() for name in texts] + [None] * (2 - len(texts))
-            kind = parse_class(row[label], layout.written or layout.labels, f"{path}: {file}:{line}")
+            kind = parse_class(
+                row[label], layout.written or layout.labels, f"{path}: {file}:{line}"
+            )
             found.append(Sentence(item, first, second, kind))
     return found

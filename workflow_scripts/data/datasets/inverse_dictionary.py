@@ -1,7 +1,8 @@
 """Inverse dictionary: predict a word from its definition in WordNet.
 
-Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the paper's code.
-Words that are not one token of a model's tokenizer are dropped when that model is trained, not here.
+Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the
+paper's code. Words that are not one token of a model's tokenizer are dropped when that model is
+trained, not here.
 """
 
 import random
@@ -12,7 +13,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import PositiveInt
 
-from workflow_scripts.data.formats.wordnet import Lexicon, WordNet, read_lexicon, read_wordnet, split_gloss
+from workflow_scripts.data.formats.wordnet import (
+    Lexicon,
+    WordNet,
+    read_lexicon,
+    read_wordnet,
+    split_gloss,
+)
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wordnet as stand_in
@@ -39,8 +46,10 @@ class DictionaryOptions(DataOptions):
 class Options(DictionaryOptions):
     """How items are split, and which are left out of all splits.
 
-    split_by: `word` puts all items that share the word or the definition into one split; the paper splits by `item`.
-    leave_out: `word_in_definition` are items whose definition holds their own word, or another form of it.
+    split_by: `word` puts all items that share the word or the definition into one split; the paper
+        splits by `item`.
+    leave_out: `word_in_definition` are items whose definition holds their own word, or another form
+        of it.
     """
 
     split_by: Literal["item", "word"] = "item"
@@ -59,7 +68,8 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing dictionary."""
     items = find_items(load_dictionary(settings, sources), settings.definienda)
     splits = {
-        split: [items[i] for i in positions] for split, positions in split_items(items, settings.split_by).items()
+        split: [items[i] for i in positions]
+        for split, positions in split_items(items, settings.split_by).items()
     }
     named = sum(item.label in item.content.split() for item in items)
     notes = [
@@ -73,12 +83,18 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         splits, counts = drop_own_words(splits, load_lexicon(settings, sources))
         described["left_out"] = {settings.leave_out: counts}
         of_splits = ", ".join(f"{count} of {split}" for split, count in counts.items())
-        notes.append(f"left out after the split, since the definition holds a form of the word: {of_splits}")
+        notes.append(
+            f"left out after the split, since the definition holds a form of the word: {of_splits}"
+        )
     rows = {
-        split: [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in found]
+        split: [
+            PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in found
+        ]
         for split, found in splits.items()
     }
-    return TableDataset(collect_columns(rows, PromptItem._fields), notes, "reduced", described=described)
+    return TableDataset(
+        collect_columns(rows, PromptItem._fields), notes, "reduced", described=described
+    )
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
@@ -93,9 +109,14 @@ def load_lexicon(settings: DictionaryOptions, sources: dict[str, Path]) -> Lexic
         return read_lexicon(settings.find_source(files, SOURCE))
 
 
-def drop_own_words(splits: dict[str, list[Item]], lexicon: Lexicon) -> tuple[dict[str, list[Item]], dict[str, int]]:
+def drop_own_words(
+    splits: dict[str, list[Item]], lexicon: Lexicon
+) -> tuple[dict[str, list[Item]], dict[str, int]]:
     """Return the splits without items whose definition holds a form of their word, and how many those are by split."""
-    kept = {split: [item for item in items if not has_own_word(item, lexicon)] for split, items in splits.items()}
+    kept = {
+        split: [item for item in items if not has_own_word(item, lexicon)]
+        for split, items in splits.items()
+    }
     return kept, {split: len(items) - len(kept[split]) for split, items in splits.items()}
 
 
@@ -105,14 +126,17 @@ def has_own_word(item: Item, lexicon: Lexicon) -> bool:
     words = set(item.content.lower().split())
     # Possessives have lost their apostrophe.
     words |= {word.removesuffix("s") for word in words}
-    return own in words or any(own in lexicon.find_base_forms(word, pos) for word in words for pos in "nvar")
+    return own in words or any(
+        own in lexicon.find_base_forms(word, pos) for word in words for pos in "nvar"
+    )
 
 
 def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
     """Return one item for each synset with a frequent word and a definition of two or more words, in WordNet's order.
 
-    Frequent are the `definienda` one-word lemmas with the most occurrences, ties alphabetically. The item's word is the
-    one used most often in this sense in the tagged texts; on a tie, WordNet's first.
+    Frequent are the `definienda` one-word lemmas with the most occurrences, ties alphabetically.
+    The item's word is the one used most often in this sense in the tagged texts; on a tie,
+    WordNet's first.
     """
     totals: Counter[str] = Counter()
     for (lemma, _), times in wordnet.counts.items():
@@ -122,7 +146,11 @@ def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
     topics = collect_topic_words(wordnet)
     items = []
     for synset in wordnet.synsets.values():
-        words = [lemma for lemma in synset.lemmas if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent]
+        words = [
+            lemma
+            for lemma in synset.lemmas
+            if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent
+        ]
         if not words:
             continue
         content = clean_definition(synset.gloss, topics)
@@ -144,14 +172,18 @@ def collect_topic_words(wordnet: WordNet) -> set[str]:
 
 
 def clean_definition(gloss: str, topics: set[str]) -> str:
-    """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
+    """Return the definition as plain words, e.g. `in law a formal claim and a demand`.
 
-    Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its start) come first.
-    What else is in parentheses is omitted, as are usage remarks and parts that start with a dash. Punctuation is
-    deleted (`cold-blooded`: `coldblooded`).
+    May be empty.
+
+    Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its
+    start) come first. What else is in parentheses is omitted, as are usage remarks and parts that
+    start with a dash. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
     fields, parts = [], []
-    for part in (part.strip() for part in remove_parentheses(split_gloss(gloss)[0], topics).split(";")):
+    for part in (
+        part.strip() for part in remove_parentheses(split_gloss(gloss)[0], topics).split(";")
+    ):
         if part.startswith("-") or "followed by" in part:
             continue
         head = TOPIC.match(part)
@@ -202,9 +234,13 @@ def group_connected_items(items: list[Item]) -> list[list[int]]:
 
     first: dict[tuple[str, str], int] = {}
     words = [first.setdefault(("word", item.label.lower()), i) for i, item in enumerate(items)]
-    definitions = [first.setdefault(("definition", item.content.lower()), i) for i, item in enumerate(items)]
+    definitions = [
+        first.setdefault(("definition", item.content.lower()), i) for i, item in enumerate(items)
+    ]
     ends = np.array([[*range(len(items))] * 2, words + definitions])
-    _, components = connected_components(coo_array((np.ones(ends.shape[1]), ends), shape=(len(items), len(items))))
+    _, components = connected_components(
+        coo_array((np.ones(ends.shape[1]), ends), shape=(len(items), len(items)))
+    )
     groups: dict[int, list[int]] = {}
     for i, component in enumerate(components.tolist()):
         groups.setdefault(component, []).append(i)
@@ -213,5 +249,10 @@ def group_connected_items(items: list[Item]) -> list[list[int]]:
 
 def select_held_out_items(items: list[Item]) -> list[Item]:
     """Return the items that are in `valid` or `test` of the split by item or of the split by word."""
-    positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_items(items, by)[split]}
+    positions = {
+        i
+        for by in ("item", "word")
+        for split in ("valid", "test")
+        for i in split_items(items, by)[split]
+    }
     return [items[i] for i in sorted(positions)]

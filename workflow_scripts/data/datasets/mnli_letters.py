@@ -1,6 +1,7 @@
 """MNLI (Williams et al. 2018), trained on telephone calls and tested on letters.
 
-Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `test` (letters, mismatched dev set).
+Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `test` (letters,
+mismatched dev set).
 """
 
 from pathlib import Path
@@ -22,7 +23,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""
     found = read_glue(settings, sources, "mnli", "train", "telephone")
     if settings.train >= len(found):
-        raise settings.make_error(f"key 'train' is {settings.train}; the training set has {len(found)} pairs")
+        raise settings.make_error(
+            f"key 'train' is {settings.train}; the training set has {len(found)} pairs"
+        )
     valid, train = split_off(found, settings.train, settings.seed, "train")
     splits = {"train": train, "valid": valid}
     splits["in_distribution"] = read_glue(settings, sources, "mnli", "test", "telephone")

@@ -1,7 +1,8 @@
 """Sentence pairs for pre-training with masked words and next sentences, as pieces of a WordPiece tokenizer.
 
-The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their definition; a definition and
-its first usage example. Pairs that contain an item of `contamination.SOURCES` are excluded. Rare words that WikiText-2
+The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their
+definition; a definition and its first usage example. Pairs that contain an item of
+`contamination.SOURCES` are excluded. Rare words that WikiText-2
 has replaced become [UNK]. Other files: `tokenizer.json`; `sememes.parquet` and `sememe_names.json`.
 """
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 class Options(DataOptions):
     """Size of the tokenizer, trained on the training pairs, and share of each kind of pairs in the split `valid`.
 
-    A definition with its words and examples is in one split, and so is a paragraph of WikiText-2. A few examples that
-    belong to several definitions are in both splits.
+    A definition with its words and examples is in one split, and so is a paragraph of WikiText-2. A
+    few examples that belong to several definitions are in both splits.
     """
 
     vocabulary_size: Annotated[int, Field(gt=100)]
@@ -40,7 +41,10 @@ class Options(DataOptions):
 
 
 class TextPair(NamedTuple):
-    """A pair of texts. Pairs with equal `key`, e.g. the same definition, must be in the same split."""
+    """A pair of texts.
+
+    Pairs with equal `key`, e.g. the same definition, must be in the same split.
+    """
 
     source: str
     key: str
@@ -51,7 +55,11 @@ class TextPair(NamedTuple):
 def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for missing or malformed sources."""
     with settings.open_sources(sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
-        pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, inverse_dictionary.SOURCE))))
+        pairs = list(
+            iterate_dictionary_pairs(
+                read_wordnet(settings.find_source(files, inverse_dictionary.SOURCE))
+            )
+        )
         folder, _ = (settings.find_source(files, name).parent for name in hownet.SOURCES)
         known, names = hownet.read_sememes(folder)
     notes = []
@@ -62,13 +70,20 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
         pairs = [pair for pair in found if not held.is_leaked_by(pair.first, pair.second)]
         left_out = Counter(pair.source for pair in found) - Counter(pair.source for pair in pairs)
         listed = ", ".join(f"{count} {source}" for source, count in left_out.items())
-        notes = [f"left out, since they contain items that models are evaluated on: {listed or 'none'}"]
+        notes = [
+            f"left out, since they contain items that models are evaluated on: {listed or 'none'}"
+        ]
     splits = split_by_key(pairs, settings.valid_fraction, shared_keys=True)
     tokenizer = train_wordpiece(
-        settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
+        settings.vocabulary_size,
+        (text for pair in splits["train"] for text in (pair.first, pair.second)),
     )
-    notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
-    return StreamedDataset(lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, "reduced")
+    notes.append(
+        f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes"
+    )
+    return StreamedDataset(
+        lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, "reduced"
+    )
 
 
 def write_pair_splits(
@@ -83,7 +98,9 @@ def write_pair_splits(
     for split, pairs in splits.items():
         columns: dict[str, list] = {"source": [pair.source for pair in pairs]}
         for side in ("first", "second"):
-            encoded = tokenizer.encode_batch_fast([getattr(pair, side) for pair in pairs], add_special_tokens=False)
+            encoded = tokenizer.encode_batch_fast(
+                [getattr(pair, side) for pair in pairs], add_special_tokens=False
+            )
             columns[f"{side}_ids"] = [row.ids for row in encoded]
         write_split(folder, split, columns)
         summary[split] = {
@@ -113,6 +130,8 @@ def iterate_dictionary_pairs(wordnet: WordNet) -> Iterator[TextPair]:
 def iterate_wikitext_pairs(path: Path) -> Iterator[TextPair]:
     """Yield pairs of consecutive sentences in a paragraph, detokenised and with [UNK] for `<unk>`."""
     for number, tokenised in wikitext.read_paragraphs(path):
-        sentences = [wikitext.detokenise_wikitext(s).replace("<unk>", "[UNK]").strip() for s in tokenised]
+        sentences = [
+            wikitext.detokenise_wikitext(s).replace("<unk>", "[UNK]").strip() for s in tokenised
+        ]
         for first, second in pairwise(filter(None, sentences)):
             yield TextPair("wikitext", f"{path.name}:{number}", first, second)

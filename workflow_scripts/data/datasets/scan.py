@@ -34,16 +34,19 @@ class Renaming(NamedTuple):
 
 
 class Options(SplitOptions):
-    """The set and its sizes. None means not set, so an option that has no meaning for the set can be refused.
+    """The set and its sizes.
 
-    set: `add_jump` trains on all commands without `jump`, and on `jump` alone, repeated until it is a tenth of the
-        training set, and tests on all other commands with `jump`. `around_right` (Loula et al. 2018) trains on all
-        commands without `around right` and tests on those that have it with a primitive other than `turn`.
-        `add_jump_2x` (Jiang et al. 2022) has two more copies of each primitive: `walk1`, ... `complexity` (Zhou et al.
-        2023) has `multiple` more copies: all commands of SCAN, the others sampled; 1 is add_jump itself.
+    None means not set, so an option that has no meaning for the set can be refused.
+
+    set: `add_jump` trains on all commands without `jump`, and on `jump` alone, repeated until it is
+        a tenth of the training set, and tests on all other commands with `jump`. `around_right`
+        (Loula et al. 2018) trains on all commands without `around right` and tests on those that
+        have it with a primitive other than `turn`. `add_jump_2x` (Jiang et al. 2022) has two more
+        copies of each primitive: `walk1`, ... `complexity` (Zhou et al. 2023) has `multiple` more
+        copies: all commands of SCAN, the others sampled; 1 is add_jump itself.
     from: `upstream` reads upstream's files (for add_jump_2x and complexity, its test file).
-    atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps the total of these
-        lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
+    atomic_copies: for more primitives. Number of copies of each lone primitive. The default keeps
+        the total of these lines near 12,000: 1000 copies at 2x, 142 at 20x, 14 at 200x.
     in_distribution: number of distinct training commands in the split `in_distribution`.
     """
 
@@ -55,23 +58,36 @@ class Options(SplitOptions):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Prepare train, valid, in_distribution and test. Raises UserError for wrong options or a missing source."""
+    """Prepare train, valid, in_distribution and test.
+
+    Raises UserError for wrong options or a missing source.
+    """
     renaming = resolve_renaming(settings)
     held_out = "around right" if settings.set == "around_right" else "jump"
     if settings.origin == "upstream":
         name = "template_around_right" if settings.set == "around_right" else "addprim_jump"
         test = read_scan(settings.find_source(sources, f"scan/tasks_test_{name}.txt"))
-        train = [] if renaming else read_scan(settings.find_source(sources, f"scan/tasks_train_{name}.txt"))
+        train = (
+            []
+            if renaming
+            else read_scan(settings.find_source(sources, f"scan/tasks_train_{name}.txt"))
+        )
     else:
         train, test = split_commands(held_out)
     notes, protocol = [], "reduced" if settings.limit else "paper"
     if renaming:
         train, complete, notes = make_renamed_training_set(renaming, settings.seed)
-        # The number and choice of sentences in the paper's 20x and 200x sets are unknown, so they are `reduced`.
+        # The number and choice of sentences in the paper's 20x and 200x sets are unknown, so they
+        # are `reduced`.
         protocol = protocol if complete else "reduced"
     splits, drawn = make_splits(train, test, {}, settings)
     distinct = sorted(set(splits["train"]))
-    fit = [distinct[i] for i in sample_indices(distinct, settings.in_distribution, settings.seed, "in_distribution")]
+    fit = [
+        distinct[i]
+        for i in sample_indices(
+            distinct, settings.in_distribution, settings.seed, "in_distribution"
+        )
+    ]
     drawn.append(
         f"in_distribution: {len(fit)} of {len(distinct)} distinct training commands, drawn with seed {settings.seed}; "
         "they stay in the training set, so this split shows the fit"
@@ -80,18 +96,32 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
 
 def resolve_renaming(settings: Options) -> Renaming | None:
-    """Return the sizes for a set with more primitives, else None. Raises UserError for options without meaning."""
-    renamed = settings.set == "add_jump_2x" or (settings.set == "complexity" and settings.multiple != 1)
-    for option, allowed in {"multiple": settings.set == "complexity", "atomic_copies": renamed}.items():
+    """Return the sizes for a set with more primitives, else None.
+
+    Raises UserError for options without meaning.
+    """
+    renamed = settings.set == "add_jump_2x" or (
+        settings.set == "complexity" and settings.multiple != 1
+    )
+    for option, allowed in {
+        "multiple": settings.set == "complexity",
+        "atomic_copies": renamed,
+    }.items():
         if getattr(settings, option) is not None and not allowed:
             alone = " with multiple 1" if settings.set == "complexity" else ""
-            raise settings.make_error(f"key '{option}' means nothing for set {settings.set}{alone}; leave it out")
+            raise settings.make_error(
+                f"key '{option}' means nothing for set {settings.set}{alone}; leave it out"
+            )
     if not renamed:
         return None
     multiple = 2 if settings.set == "add_jump_2x" else settings.multiple
     if multiple is None:
-        raise settings.make_error("set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper")
-    return Renaming(multiple, settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1))))
+        raise settings.make_error(
+            "set complexity needs the key 'multiple': 1, 2, 20 or 200 in the paper"
+        )
+    return Renaming(
+        multiple, settings.atomic_copies or max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1)))
+    )
 
 
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
@@ -108,12 +138,16 @@ def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
     return train + lone * (len(train) // 9), test
 
 
-def make_renamed_training_set(renaming: Renaming, seed: int) -> tuple[list[Example], bool, list[str]]:
-    """Build the add_jump training set over more primitives. Returns (train, whether it has all contexts, notes).
+def make_renamed_training_set(
+    renaming: Renaming, seed: int
+) -> tuple[list[Example], bool, list[str]]:
+    """Build the add_jump training set over more primitives.
 
-    Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), never `jump`, `jump1`, ...
-    With 2 copies of each primitive, alone 1000 times, this gives the 97,906 lines of Jiang et al. 2022, whose generator
-    is not published.
+    Returns (train, whether it has all contexts, notes).
+
+    Context sentences use walk, look, run and their renamed copies (`walk2` -> `I_WALK2`), never
+    `jump`, `jump1`, ... With 2 copies of each primitive, alone 1000 times, this gives the 97,906
+    lines of Jiang et al. 2022, whose generator is not published.
     """
     numbers = ["", *map(str, range(1, renaming.multiple + 1))]
     parts = list_phrases([word + number for word in CONTEXT_PRIMITIVES for number in numbers])
@@ -137,7 +171,8 @@ def sample_contexts(parts: Sequence[tuple[str, str]], seed: int) -> list[Example
         return [Example(*get_command(parts, index)) for index in range(total)]
     context = [Example(*pair) for pair in list_commands(CONTEXT_PRIMITIVES)]
     known = set(context)
-    # A sample of this size is enough: at most len(context) of it can be commands of SCAN, which are skipped.
+    # A sample of this size is enough: at most len(context) of it can be commands of SCAN, which are
+    # skipped.
     for index in random.Random(f"{seed}/sentences").sample(range(total), CONTEXT_SENTENCES):
         example = Example(*get_command(parts, index))
         if len(context) < CONTEXT_SENTENCES and example not in known:
@@ -147,7 +182,9 @@ def sample_contexts(parts: Sequence[tuple[str, str]], seed: int) -> list[Example
 
 def read_scan(path: Path) -> list[Example]:
     """Read lines `IN: command OUT: actions`, with repeated ones."""
-    return [Example(*line.removeprefix("IN: ").split(" OUT: ")) for _, line in read_numbered_lines(path)]
+    return [
+        Example(*line.removeprefix("IN: ").split(" OUT: ")) for _, line in read_numbered_lines(path)
+    ]
 
 
 def iterate_verb_phrases(primitives: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

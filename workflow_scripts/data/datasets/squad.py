@@ -1,7 +1,7 @@
 """SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph.
 
-Splits: `train`, `valid`, `test` (upstream's dev set); `add_sent` and `add_one_sent` (Jia and Liang 2017) add a
-misleading sentence to paragraphs.
+Splits: `train`, `valid`, `test` (upstream's dev set); `add_sent` and `add_one_sent` (Jia and Liang
+2017) add a misleading sentence to paragraphs.
 """
 
 import json
@@ -39,24 +39,34 @@ class Question(NamedTuple):
 class Options(DataOptions):
     """Options of the validation set."""
 
-    validation: PositiveInt = 5000  # minimum number of training questions, sampled as whole paragraphs
+    validation: PositiveInt = (
+        5000  # minimum number of training questions, sampled as whole paragraphs
+    )
     seed: int = 0  # of this sample
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing source."""
     with settings.open_sources(sources, stand_in.write_squad, settings.seed) as files:
-        found = {split: read_squad(settings.find_source(files, name)) for split, name in SOURCES.items()}
+        found = {
+            split: read_squad(settings.find_source(files, name)) for split, name in SOURCES.items()
+        }
     rows = found.pop("train")
     size = Counter(row.context for row in rows)
     order = shuffle_rows(list(size), settings.seed, "validation")
     before = accumulate((size[context] for context in order), initial=0)
-    chosen = {context for context, kept in zip(order, before, strict=False) if kept < settings.validation}
+    chosen = {
+        context for context, kept in zip(order, before, strict=False) if kept < settings.validation
+    }
     train = [row for row in rows if row.context not in chosen]
     valid = [row for row in rows if row.context in chosen]
     if not train:
-        raise settings.make_error(f"key 'validation' is {settings.validation}; it leaves no question for training")
-    notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
+        raise settings.make_error(
+            f"key 'validation' is {settings.validation}; it leaves no question for training"
+        )
+    notes = [
+        f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"
+    ]
     tables = collect_columns({"train": train, "valid": valid} | found, Question._fields)
     return TableDataset(tables, notes)
 
@@ -71,5 +81,14 @@ def read_squad(path: Path) -> list[Question]:
                 texts = [answer["text"] for answer in question["answers"]]
                 start = float(question["answers"][0]["answer_start"])
                 answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
-                found.append(Question(question["id"], question["question"].strip(), context, start, texts[0], answers))
+                found.append(
+                    Question(
+                        question["id"],
+                        question["question"].strip(),
+                        context,
+                        start,
+                        texts[0],
+                        answers,
+                    )
+                )
     return found

@@ -3,7 +3,13 @@
 from pathlib import Path
 
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, parse_number, read_tsv
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    build_table,
+    parse_number,
+    read_tsv,
+)
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import sts as stand_in
 
@@ -15,7 +21,8 @@ COLUMNS = ("genre", "source", "year", "id", "score", "sentence1", "sentence2")
 class Options(SentenceOptions):
     """Sources of sentences, e.g. `images`; None: all.
 
-    `in_distribution` is the source of `train`, `valid` and a split of this name, made from upstream's test part.
+    `in_distribution` is the source of `train`, `valid` and a split of this name, made from
+    upstream's test part.
     """
 
     in_distribution: str | None = None
@@ -32,7 +39,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
             raise settings.make_error(f"key '{key}' is '{wanted}'; {suggest_name(wanted, known)}")
     inside = settings.in_distribution
     parts = {"train": ("train", inside), "valid": ("dev", inside)}
-    parts |= ({"in_distribution": ("test", inside)} if inside else {}) | {"test": ("test", settings.test)}
+    parts |= ({"in_distribution": ("test", inside)} if inside else {}) | {
+        "test": ("test", settings.test)
+    }
     splits = {
         split: [row for source, row in found[part] if wanted in (None, source)]
         for split, (part, wanted) in parts.items()
@@ -47,5 +56,7 @@ def read_sts(settings: Options, sources: dict[str, Path], part: str) -> list[tup
     rows = []
     for line, row in read_tsv(path, file, (), COLUMNS):
         score = parse_number(row["score"], 0, 5, f"{path}: {file}:{line}")
-        rows.append((row["source"], Sentence(f"{part}-{line}", row["sentence1"], row["sentence2"], score)))
+        rows.append(
+            (row["source"], Sentence(f"{part}-{line}", row["sentence1"], row["sentence2"], score))
+        )
     return rows

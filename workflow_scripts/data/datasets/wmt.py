@@ -1,7 +1,7 @@
 """WMT translation data, prepared like fairseq's recipes, in memory that does not grow with the corpora.
 
-Texts are pieces (`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the
-unchanged reference translation).
+Texts are pieces (`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test`
+has `target_text` (the unchanged reference translation).
 """
 
 import shutil
@@ -42,8 +42,8 @@ class Options(DataOptions):
 
     validation_every: every n-th training line is used for validation instead.
     merges: maximum number of merges of the byte-pair encoding, which both languages share.
-    longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or
-        more than `ratio` times the pieces of the other side.
+    longest, ratio: training and validation pairs are dropped if a side is empty or has more than
+        `longest` pieces, or more than `ratio` times the pieces of the other side.
     """
 
     source: Language
@@ -61,7 +61,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     for corpus in (*settings.corpora, settings.test):
         for language in (settings.source, settings.target):
             if language not in corpus.files:
-                raise settings.make_error(f"{corpus.archive} has no file for the language '{language}'; name it")
+                raise settings.make_error(
+                    f"{corpus.archive} has no file for the language '{language}'; name it"
+                )
         if settings.origin == "upstream":
             settings.find_source(sources, corpus.archive)
     notes = [
@@ -69,7 +71,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
         f"{settings.ratio} times as many pieces on one side",
         f"valid: the last of each {settings.validation_every} training lines",
     ]
-    corpora, test = ([(c.archive, c.files) for c in corpora] for corpora in (settings.corpora, [settings.test]))
+    corpora, test = (
+        [(c.archive, c.files) for c in corpora] for corpora in (settings.corpora, [settings.test])
+    )
 
     def fill(folder: Path) -> dict[str, Any]:
         with settings.open_sources(sources, stand_in.write_wmt, corpora, *test) as archives:
@@ -78,13 +82,16 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     return StreamedDataset(fill, notes)
 
 
-def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
+def write_translations(
+    folder: Path, settings: Options, archives: dict[str, Path]
+) -> dict[str, Any]:
     """Write the data into `folder`. Returns the counts for dataset.json.
 
-    Temporary files hold tokenised lines, from which the merges are learnt, then joint pieces of both languages, from
-    which each language gets its own vocabulary.
+    Temporary files hold tokenised lines, from which the merges are learnt, then joint pieces of
+    both languages, from which each language gets its own vocabulary.
     """
-    # Not imported at the top, because reading the catalogue imports this module and must not wait for numpy and regex.
+    # Not imported at the top, because reading the catalogue imports this module and must not wait
+    # for numpy and regex.
     from workflow_scripts.data.formats.translation_tables import learn_byte_pairs, write_tables
 
     scratch = folder / "scratch"
@@ -96,37 +103,54 @@ def write_translations(folder: Path, settings: Options, archives: dict[str, Path
     tokenizer = learn_byte_pairs(both, settings.merges, characters, last)
     texts = {
         split: split_into_chunks(
-            zip(*(iterate_lines(scratch / f"{split}.{side}") for side in sides), strict=True), PAIRS_TO_ENCODE
+            zip(*(iterate_lines(scratch / f"{split}.{side}") for side in sides), strict=True),
+            PAIRS_TO_ENCODE,
         )
         for split in ("train", "valid", "test")
     }
-    content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
+    content = write_tables(
+        folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra
+    )
     shutil.rmtree(scratch)
     return content
 
 
-def iterate_training_pairs(scratch: Path, settings: Options, archives: dict[str, Path]) -> Iterator[tuple[str, str]]:
+def iterate_training_pairs(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> Iterator[tuple[str, str]]:
     """Yield the aligned lines of all corpora. One corpus at a time is unpacked into `scratch`."""
     for corpus in settings.corpora:
-        raw = {corpus.files[side]: scratch / f"raw.{side}" for side in (settings.source, settings.target)}
+        raw = {
+            corpus.files[side]: scratch / f"raw.{side}"
+            for side in (settings.source, settings.target)
+        }
         extract_files(archives[corpus.archive], raw)
         yield from pair_lines(*raw.values(), f"{archives[corpus.archive]}: {' and '.join(raw)}")
         for path in raw.values():
             path.unlink()
 
 
-def write_training_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> tuple[set[str], set[str]]:
-    """Write the tokenised lines `{train,valid}.<language>`. Returns all characters, and the last ones of tokens."""
+def write_training_text(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> tuple[set[str], set[str]]:
+    """Write the tokenised lines `{train,valid}.<language>`.
+
+    Returns all characters, and the last ones of tokens.
+    """
     from workflow_scripts.data.formats.moses import tokenise_pairs
 
     sides = (settings.source, settings.target)
     characters: set[str] = set()
     last: set[str] = set()
     number = 0
-    chunks = split_into_chunks(iterate_training_pairs(scratch, settings, archives), PAIRS_TO_TOKENISE)
+    chunks = split_into_chunks(
+        iterate_training_pairs(scratch, settings, archives), PAIRS_TO_TOKENISE
+    )
     with ExitStack() as files:
         out = {
-            (split, side): files.enter_context(open(scratch / f"{split}.{side}", "w", newline="\n", encoding="utf-8"))
+            (split, side): files.enter_context(
+                open(scratch / f"{split}.{side}", "w", newline="\n", encoding="utf-8")
+            )
             for split in ("train", "valid")
             for side in sides
         }
@@ -141,8 +165,13 @@ def write_training_text(scratch: Path, settings: Options, archives: dict[str, Pa
     return characters, last
 
 
-def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> dict[str, list[str]]:
-    """Write the tokenised lines `test.<language>`. Returns the column with the unchanged reference translations."""
+def write_test_text(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> dict[str, list[str]]:
+    """Write the tokenised lines `test.<language>`.
+
+    Returns the column with the unchanged reference translations.
+    """
     from workflow_scripts.data.formats.moses import tokenise_moses
 
     sides = (settings.source, settings.target)
@@ -155,5 +184,7 @@ def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path])
         raise UserError(f"{archive}: {' and '.join(raw)}: {sizes}; fetch it again")
     for side, texts in zip(sides, found, strict=True):
         lines = [tokenise_moses(text.replace("’", "'"), side, normalise=False) for text in texts]
-        (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
+        (scratch / f"test.{side}").write_text(
+            "".join(f"{line}\n" for line in lines), "utf-8", newline="\n"
+        )
     return {"target_text": found[1]}

@@ -1,6 +1,7 @@
 """Read GGUF files, the model files of llama.cpp, without trusting their counts, lengths, offsets and types.
 
-Nothing is read or allocated before it is known to be inside the file. Format: ggml's specification of GGUF, version 3.
+Nothing is read or allocated before it is known to be inside the file. Format: ggml's specification
+of GGUF, version 3.
 """
 
 import math
@@ -18,11 +19,19 @@ from workflow_scripts.data.sources.archives import report_broken
 
 MAGIC, VERSION = b"GGUF", 3
 MAX_KEYS, MAX_TENSORS, MAX_DIMENSIONS = 1000, 10_000, 4
-LONGEST_TEXT = 2**16  # bytes of a name or a text; the longest needed, a chat template, has a few thousand
-LONGEST_ARRAY = 2**20  # elements; the longest needed, the tokens of a vocabulary, are 50 to 250 thousand
+LONGEST_TEXT = (
+    2**16
+)  # bytes of a name or a text; the longest needed, a chat template, has a few thousand
+LONGEST_ARRAY = (
+    2**20
+)  # elements; the longest needed, the tokens of a vocabulary, are 50 to 250 thousand
 TEXT, ARRAY = 8, 9
 # Formats of the other types of values, by their numbers.
-NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"])) | {10: "<Q", 11: "<q", 12: "<d"}
+NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"])) | {
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
 DEFAULT_ALIGNMENT = 32
 BLOCK = 32  # values that are quantised together
 
@@ -65,11 +74,16 @@ class Gguf:
         tensor = self.tensors[name]
         with report_broken(self.path):
             stored = np.fromfile(self.path, np.uint8, count=tensor.bytes, offset=tensor.offset)
-        return tensor.encoding.decode(stored.reshape(-1, tensor.encoding.size)).reshape(tensor.shape)
+        return tensor.encoding.decode(stored.reshape(-1, tensor.encoding.size)).reshape(
+            tensor.shape
+        )
 
 
 def read_gguf(path: Path) -> Gguf:
-    """Read the values and the list of tensors. Raises UserError if the file is missing, damaged or of another kind."""
+    """Read the values and the list of tensors.
+
+    Raises UserError if the file is missing, damaged or of another kind.
+    """
     with report_broken(path), open(path, "rb") as stream:
         reader = _Reader(path, stream, path.stat().st_size)
         if reader.read(4) != MAGIC:
@@ -85,27 +99,42 @@ def read_gguf(path: Path) -> Gguf:
                 raise reader.report(f"has the key {key!r} twice")
             values[key] = reader.read_value(reader.read_number("<I"))
         found = [reader.read_tensor_entry() for _ in range(n_tensors)]
-        return Gguf(path, values, _place_tensors(reader, found, values.get("general.alignment", DEFAULT_ALIGNMENT)))
+        return Gguf(
+            path,
+            values,
+            _place_tensors(reader, found, values.get("general.alignment", DEFAULT_ALIGNMENT)),
+        )
 
 
-def _place_tensors(reader: "_Reader", found: list[StoredTensor], alignment: Any) -> dict[str, StoredTensor]:
-    """Return the tensors with offsets from the start of the file. Raises UserError unless they are in it, apart."""
+def _place_tensors(
+    reader: "_Reader", found: list[StoredTensor], alignment: Any
+) -> dict[str, StoredTensor]:
+    """Return the tensors with offsets from the start of the file.
+
+    Raises UserError unless they are in it, apart.
+    """
     if not (type(alignment) is int and 8 <= alignment <= 4096 and alignment % 8 == 0):
-        raise reader.report(f"has general.alignment {alignment!r}, which is no multiple of 8 up to 4096")
+        raise reader.report(
+            f"has general.alignment {alignment!r}, which is no multiple of 8 up to 4096"
+        )
     start = -(-reader.position // alignment) * alignment
     tensors: dict[str, StoredTensor] = {}
     for tensor in found:
         if tensor.name in tensors:
             raise reader.report(f"has the tensor {tensor.name!r} twice")
         if tensor.offset % alignment:
-            raise reader.report(f"has the tensor {tensor.name!r} at {tensor.offset}, no multiple of {alignment}")
+            raise reader.report(
+                f"has the tensor {tensor.name!r} at {tensor.offset}, no multiple of {alignment}"
+            )
         placed = StoredTensor(tensor.name, tensor.shape, tensor.encoding, start + tensor.offset)
         if placed.offset + placed.bytes > reader.size:
             raise reader.report(f"ends before the end of the tensor {tensor.name!r}")
         tensors[tensor.name] = placed
     for one, other in pairwise(sorted(tensors.values(), key=lambda each: each.offset)):
         if one.offset + one.bytes > other.offset:
-            raise reader.report(f"has the tensors {one.name!r} and {other.name!r} in the same place")
+            raise reader.report(
+                f"has the tensors {one.name!r} and {other.name!r} in the same place"
+            )
     return tensors
 
 
@@ -117,7 +146,9 @@ class _Reader:
 
     def report(self, problem: str) -> UserError:
         """Return the error that names the file and a problem of it."""
-        return UserError(f"{self.path} {problem}; it is no GGUF file that can be read here, fetch it again")
+        return UserError(
+            f"{self.path} {problem}; it is no GGUF file that can be read here, fetch it again"
+        )
 
     def read(self, length: int) -> bytes:
         """Read that many bytes."""
@@ -161,7 +192,9 @@ class _Reader:
 
     def _find_format(self, number: int) -> str:
         if number not in NUMBERS:
-            raise self.report(f"has a value of the unknown type {number} before byte {self.position}")
+            raise self.report(
+                f"has a value of the unknown type {number} before byte {self.position}"
+            )
         return NUMBERS[number]
 
     def read_tensor_entry(self) -> StoredTensor:
@@ -190,7 +223,11 @@ def _decode_floats(stored: np.ndarray) -> np.ndarray:
 
 def _decode_q4_1(stored: np.ndarray) -> np.ndarray:
     """Return scale * q + smallest: a byte has the q of two values, of which the lower half comes 16 places earlier."""
-    scale, smallest, packed = _read_halves(stored[:, :2]), _read_halves(stored[:, 2:4]), stored[:, 4:]
+    scale, smallest, packed = (
+        _read_halves(stored[:, :2]),
+        _read_halves(stored[:, 2:4]),
+        stored[:, 4:],
+    )
     return scale * np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.float32) + smallest
 
 

@@ -1,12 +1,14 @@
 """HowNet's sememes (Dong and Dong 2003), the primitive meanings that compose words, in the files of CAT's authors.
 
-Two pickles of plain containers: `HowNet.idx` has the sememe numbers of English words and phrases, over all their
-senses; `sememe.idx` has the name of each number. About 950 of the 3,152 names join a role and a sememe (`timeeat`), an
-artefact of how the definitions were parsed.
+Two pickles of plain containers: `HowNet.idx` has the sememe numbers of English words and phrases,
+over all their senses; `sememe.idx` has the name of each number. About 950 of the 3,152 names join a
+role and a sememe (`timeeat`), an artefact of how the definitions were parsed.
 
-A pickle is a program, so two defences refuse most of its abilities, each sufficient against known attacks. First, every
-opcode, without running it, must be one that builds plain values: nothing is created, found or called, not even through
-`copyreg`'s extension cache. Then an Unpickler that refuses classes and persistent objects runs the pickle.
+A pickle is a program, so two defences refuse most of its abilities, each sufficient against known
+attacks. First, every
+opcode, without running it, must be one that builds plain values: nothing is created, found or
+called, not even through `copyreg`'s extension cache. Then an Unpickler that refuses classes and
+persistent objects runs the pickle.
 """
 
 import io
@@ -29,7 +31,15 @@ BUILDING = (
 )
 PLAIN = frozenset(BUILDING.split())
 MEMO = frozenset(["PUT", "BINPUT", "LONG_BINPUT"])
-BROKEN = (pickle.UnpicklingError, ArithmeticError, AttributeError, EOFError, LookupError, TypeError, ValueError)
+BROKEN = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 class PlainUnpickler(pickle.Unpickler):
@@ -41,7 +51,10 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def read_plain(path: Path) -> Any:
-    """Read a pickle of plain containers. Raises UserError for anything else (without running it) or a broken file."""
+    """Read a pickle of plain containers.
+
+    Raises UserError for anything else (without running it) or a broken file.
+    """
     content = path.read_bytes()
     if len(content) > LARGEST:
         raise UserError(f"{path} has {len(content)} bytes, more than {LARGEST}; fetch it again")
@@ -49,13 +62,16 @@ def read_plain(path: Path) -> Any:
         for opcode, argument, position in pickletools.genops(content):
             if opcode.name not in PLAIN:
                 raise pickle.UnpicklingError(f"opcode {opcode.name} at byte {position}")
-            # The memo is an array as long as the largest index, so a single huge index could use up all memory.
+            # The memo is an array as long as the largest index, so a single huge index could use up
+            # all memory.
             if opcode.name in MEMO and not 0 <= argument < len(content):
                 raise pickle.UnpicklingError(f"{opcode.name} {argument} at byte {position}")
         return PlainUnpickler(io.BytesIO(content)).load()
     except BROKEN as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        raise UserError(f"{path} is not a pickle of plain containers ({reason}); fetch it again") from error
+        raise UserError(
+            f"{path} is not a pickle of plain containers ({reason}); fetch it again"
+        ) from error
 
 
 def read_sememes(folder: Path) -> tuple[dict[str, list[int]], list[str]]:
@@ -66,7 +82,9 @@ def read_sememes(folder: Path) -> tuple[dict[str, list[int]], list[str]]:
     words_file, names_file = folder / "HowNet.idx", folder / "sememe.idx"
     names, words = read_plain(names_file), read_plain(words_file)
     if not isinstance(names, dict) or set(names) != set(range(len(names))) or not names:
-        raise UserError(f"{names_file}: not a dict from the numbers 0, 1, ... to names of sememes; fetch it again")
+        raise UserError(
+            f"{names_file}: not a dict from the numbers 0, 1, ... to names of sememes; fetch it again"
+        )
     listed = [names[number] for number in range(len(names))]
     if wrong := next((name for name in listed if not isinstance(name, str)), None):
         raise UserError(f"{names_file}: {wrong!r} is no name of a sememe; fetch it again")
@@ -77,8 +95,12 @@ def read_sememes(folder: Path) -> tuple[dict[str, list[int]], list[str]]:
             type(number) is int and 0 <= number < len(listed) for number in numbers
         )
         if not (isinstance(word, str) and known and numbers):
-            raise UserError(f"{words_file}: {word!r} has not a list of sememes 0 to {len(listed) - 1}; fetch it again")
-    return {word: sorted(set(numbers)) for word, numbers in words.items() if word}, listed  # without the empty word
+            raise UserError(
+                f"{words_file}: {word!r} has not a list of sememes 0 to {len(listed) - 1}; fetch it again"
+            )
+    return {
+        word: sorted(set(numbers)) for word, numbers in words.items() if word
+    }, listed  # without the empty word
 
 
 def write_sememe_files(folder: Path, sememes: dict[str, list[int]], names: list[str]) -> None:

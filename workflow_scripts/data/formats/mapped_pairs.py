@@ -3,14 +3,17 @@
 The arrays of the N pairs in `train.parquet` are files in `train.mapped/`, next to it:
 
 first_ids, second_ids: int32, the concatenated tokens of all first and all second sentences.
-first_start, second_start [N] int64, first_length, second_length [N] int32: place and number of tokens of each sentence.
+first_start, second_start [N] int64, first_length, second_length [N] int32: place and number of
+tokens of each sentence.
 counts: int64, the number of pairs with 0, 1, 2, ... tokens in both sentences together.
-by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and of the second; ties in file order.
+by_length, by_second [N] int32: rows sorted by the tokens of both sentences, and of the second; ties
+in file order.
 rank [N] int32: the position of each row in by_second.
 
-Why not a table of `datasets`, which is memory-mapped, too: it would replace the first two lines of the list only, and a
-batch of 256 pairs takes 1.0 ms (as Arrow; 5 ms as numpy) instead of 0.3 ms to read. A plain Arrow file is no shorter:
-its offsets are views only if all tokens are one record batch, which must fit into memory to be written.
+Why not a table of `datasets`, which is memory-mapped, too: it would replace the first two lines of
+the list only, and a batch of 256 pairs takes 1.0 ms (as Arrow; 5 ms as numpy) instead of 0.3 ms to
+read. A plain Arrow file is no shorter: its offsets are views only if all tokens are one record
+batch, which must fit into memory to be written.
 """
 
 from collections.abc import Iterator
@@ -40,12 +43,18 @@ def write_mapped_pairs(data: Path, split: str) -> None:
     lengths = {}
     for side in SIDES:
         file, column = data / f"{split}.parquet", f"{side}_ids"
-        length = np.concatenate([np.diff(np.from_dlpack(ids.offsets)) for ids in iterate_lists(file, column)])
+        length = np.concatenate(
+            [np.diff(np.from_dlpack(ids.offsets)) for ids in iterate_lists(file, column)]
+        )
         end = np.cumsum(length, dtype=np.int64)
         np.save(folder / f"{side}_start.npy", end - length)
         np.save(folder / f"{side}_length.npy", length)
         with open(folder / f"{side}_ids.npy", "wb") as stream:
-            header = {"descr": np.dtype(np.int32).str, "fortran_order": False, "shape": (int(end[-1]),)}
+            header = {
+                "descr": np.dtype(np.int32).str,
+                "fortran_order": False,
+                "shape": (int(end[-1]),),
+            }
             np.lib.format.write_array_header_1_0(stream, header)
             for ids in iterate_lists(file, column):
                 stream.write(np.from_dlpack(ids.flatten()).tobytes())

@@ -12,7 +12,8 @@ ALPHABETIC = frozenset(MosesTokenizer.IsAlpha)
 @lru_cache
 def _load_tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
     tokenizer = MosesTokenizer(lang=language)
-    # The library's method rebuilds its set of letters for each sentence, which takes 10 times as long as all the rest.
+    # The library's method rebuilds its set of letters for each sentence, which takes 10 times as
+    # long as all the rest.
     tokenizer.isanyalpha = lambda text: not ALPHABETIC.isdisjoint(text)
     return MosesPunctNormalizer(lang=language, perl_parity=True), tokenizer
 
@@ -20,7 +21,8 @@ def _load_tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
 def tokenise_moses(line: str, language: str, normalise: bool) -> str:
     """Tokenise a line; tokens are joined by one space, with `@-@` for hyphens in words and Moses escapes like `&apos;`.
 
-    normalise: first normalise punctuation and replace characters that are not printable, as in training text.
+    normalise: first normalise punctuation and replace characters that are not printable, as in
+        training text.
     """
     normaliser, tokenizer = _load_tools(language)
     if normalise:
@@ -31,7 +33,10 @@ def tokenise_moses(line: str, language: str, normalise: bool) -> str:
 def tokenise_pairs(
     lines: list[tuple[str, str]], source: str, target: str, normalise: bool = True
 ) -> tuple[list[str], list[str], set[str], set[str]]:
-    """Tokenise pairs of lines. Returns both sides, the set of all characters, and the set of those that end a token."""
+    """Tokenise pairs of lines.
+
+    Returns both sides, the set of all characters, and the set of those that end a token.
+    """
     sides = [
         [tokenise_moses(line[side], language, normalise) for line in lines]
         for side, language in enumerate((source, target))

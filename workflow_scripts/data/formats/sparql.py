@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-# Predicate -> predicate with the same meaning if subject and object are exchanged; inside a path `ns:` is kept.
+# Predicate -> predicate with the same meaning if subject and object are exchanged; inside a path
+# `ns:` is kept.
 INVERSE = {
     "film.film.directed_by": "film.director.film",
     "film.film.edited_by": "film.editor.film",
@@ -25,32 +26,45 @@ INVERSE = {
 
 
 def tokenise_sparql(query: str) -> str:
-    """Tokenise a query. `count(*)` becomes 4 tokens, `ns:film.actor` becomes `film.actor`, `m.02` becomes `m_02`."""
-    tokens = (token.removeprefix("ns:") for token in query.replace("count(*)", "count ( * )").split())
+    """Tokenise a query.
+
+    `count(*)` becomes 4 tokens, `ns:film.actor` becomes `film.actor`, `m.02` becomes `m_02`.
+    """
+    tokens = (
+        token.removeprefix("ns:") for token in query.replace("count(*)", "count ( * )").split()
+    )
     return " ".join(f"m_{token[2:]}" if token.startswith("m.") else token for token in tokens)
 
 
 def group_conditions(query: str, inverse: bool) -> str:
     """Format a tokenised query as `SELECT ... WHERE { item . item . ... }` with sorted items; order has no meaning.
 
-    An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their combinations as
-    triples. `inverse` first replaces the predicates in INVERSE, exchanging subject and object.
+    An item is a FILTER, or sorted lists of subjects, predicates and objects, which mean all their
+    combinations as triples. `inverse` first replaces the predicates in INVERSE, exchanging subject
+    and object.
     """
     head, body = query.removesuffix(" }").split(" { ")
     conditions = body.split(" . ")
     filters = [condition for condition in conditions if condition.startswith("FILTER ")]
-    triples = [condition.split(" ") for condition in conditions if not condition.startswith("FILTER ")]
+    triples = [
+        condition.split(" ") for condition in conditions if not condition.startswith("FILTER ")
+    ]
     if inverse:
         triples = [(o, INVERSE[p], s) if p in INVERSE else (s, p, o) for s, p, o in triples]
-    items = [" ".join([*subjects, *predicates, *objects]) for subjects, predicates, objects in group_triples(triples)]
+    items = [
+        " ".join([*subjects, *predicates, *objects])
+        for subjects, predicates, objects in group_triples(triples)
+    ]
     return f"{head} {{ {' . '.join(sorted(items + filters))} }}"
 
 
-def group_triples(triples: Iterable[Sequence[str]]) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
+def group_triples(
+    triples: Iterable[Sequence[str]],
+) -> list[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]:
     """Group triples into (subjects, predicates, objects), each sorted; the products of all groups are the triples.
 
-    A triple is (subject, predicate, object). Merges first objects with equal subject and predicate, then subjects with
-    equal predicate and objects, then predicates with equal subjects and objects.
+    A triple is (subject, predicate, object). Merges first objects with equal subject and predicate,
+    then subjects with equal predicate and objects, then predicates with equal subjects and objects.
     """
     objects: dict[tuple[str, str], list[str]] = defaultdict(list)
     for subject, predicate, object_ in triples:

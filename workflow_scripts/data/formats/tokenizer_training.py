@@ -1,7 +1,8 @@
 """Small tokenizers for models trained from scratch, in the format of Hugging Face `tokenizers`.
 
-`bpe` and `unigram` split a text into words, numbers and runs of other characters, each with the space before it, and
-these into pieces. No tokens are added before or after the text. The name of a special token always becomes that token.
+`bpe` and `unigram` split a text into words, numbers and runs of other characters, each with the
+space before it, and these into pieces. No tokens are added before or after the text. The name of a
+special token always becomes that token.
 """
 
 import math
@@ -18,7 +19,8 @@ SPECIAL_TOKENS = ["<bos>", "<eos>", "<pad>", "<unk>"]  # their ids are 0 to 3
 WORDPIECE_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # BERT's, the same
 UNKNOWN = SPECIAL_TOKENS.index("<unk>")
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
-# Words, numbers, other characters, each with the space before it, as in GPT-2's byte-level tokenizer.
+# Words, numbers, other characters, each with the space before it, as in GPT-2's byte-level
+# tokenizer.
 PIECE_OF_TEXT = r"▁?\p{L}+|▁?\p{N}+|▁?[^▁\p{L}\p{N}]+|▁+"
 WORD = re.compile(r"▁?[^\W\d_]+|▁?\d+|▁?(?:[^\w▁]|_)+|▁+")  # almost the same pattern, for counting
 OFTEN = 20  # minimum number of occurrences for a character to have a piece
@@ -26,14 +28,18 @@ OFTEN = 20  # minimum number of occurrences for a character to have a piece
 BYTE_SCORE = -100.0
 
 
-def train_tokenizer(kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[str]) -> "Tokenizer":
+def train_tokenizer(
+    kind: str, vocabulary_size: int, texts: Iterable[str], words: Counter[str]
+) -> "Tokenizer":
     """Train a `bpe` or `unigram` tokenizer with `vocabulary_size` tokens, including special tokens and 256 bytes.
 
     words: word -> number of occurrences without a space before it to add to the texts.
     """
     # Separated by tabs, because a word after a space is another token.
     bare = ("\t".join([word] * words[word]) for word in sorted(words))
-    return {"bpe": train_byte_pairs, "unigram": train_unigram}[kind](vocabulary_size, chain(texts, bare))
+    return {"bpe": train_byte_pairs, "unigram": train_unigram}[kind](
+        vocabulary_size, chain(texts, bare)
+    )
 
 
 def train_byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
@@ -57,12 +63,13 @@ def train_byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
 def train_unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Train a unigram language model of pieces (after Kudo 2018): `▁` is a space, rare characters become bytes.
 
-    Starts with three times the wanted pieces, from byte-pair encoding. Each round scores a piece by the log of its
-    share in the best segmentation of all texts, and drops the less used half of the excess pieces.
+    Starts with three times the wanted pieces, from byte-pair encoding. Each round scores a piece by
+    the log of its share in the best segmentation of all texts, and drops the less used half of the
+    excess pieces.
 
-    Why not the library's UnigramTrainer (0.23.3): on WordNet's definitions, with one thread, its ids of 5 of 4,096
-    pieces differ from call to call; it takes 20 s instead of 7 s; and its `▁` is a token of its own before many words,
-    so that a text has 14% more tokens.
+    Why not the library's UnigramTrainer (0.23.3): on WordNet's definitions, with one thread, its
+    ids of 5 of 4,096 pieces differ from call to call; it takes 20 s instead of 7 s; and its `▁` is
+    a token of its own before many words, so that a text has 14% more tokens.
     """
     from tokenizers import Tokenizer, models, trainers
 
@@ -78,7 +85,8 @@ def train_unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
         for character in word:
             characters[character] += times
     common = {character for character, times in characters.items() if times >= OFTEN}
-    # With these pieces, the space before a word is never a separate token, which would split common words.
+    # With these pieces, the space before a word is never a separate token, which would split common
+    # words.
     kept = common | {f"▁{character}" for character in common if character != "▁"}
     size = 3 * wanted
     tokenizer = pairs
@@ -109,23 +117,37 @@ def _uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
 def _unigram_tokenizer(scores: list[tuple[str, float]]) -> "Tokenizer":
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-    vocabulary = [(token, 0.0) for token in SPECIAL_TOKENS] + [(byte, BYTE_SCORE) for byte in BYTES] + scores
+    vocabulary = (
+        [(token, 0.0) for token in SPECIAL_TOKENS] + [(byte, BYTE_SCORE) for byte in BYTES] + scores
+    )
     tokenizer = Tokenizer(models.Unigram(vocabulary, UNKNOWN, byte_fallback=True))
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE_OF_TEXT), "isolated")
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     tokenizer.add_special_tokens(SPECIAL_TOKENS)
     return tokenizer
 
 
 def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     """Train a lower-case tokenizer that splits words and punctuation, then pieces; ## starts all but a word's first."""
-    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from tokenizers import (
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+        trainers,
+    )
 
     normalizer, texts = normalizers.BertNormalizer(lowercase=True), list(texts)
-    characters = {character for text in texts for character in normalizer.normalize_str(text)} - {" "}
-    # Given in sorted order, because the library would number them differently each time, and their numbers decide
-    # between pairs of equal frequency.
+    characters = {character for text in texts for character in normalizer.normalize_str(text)} - {
+        " "
+    }
+    # Given in sorted order, because the library would number them differently each time, and their
+    # numbers decide between pairs of equal frequency.
     inner = [f"##{character}" for character in sorted(characters)]
     learnt = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learnt.normalizer, learnt.pre_tokenizer = normalizer, pre_tokenizers.BertPreTokenizer()

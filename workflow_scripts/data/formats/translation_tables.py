@@ -20,15 +20,17 @@ UNKNOWN = "<unk>"
 Chunks = Iterable[list[tuple[str, str]]]
 
 
-def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
+def learn_byte_pairs(
+    texts: Iterable[str], merges: int, characters: set[str], last: set[str]
+) -> "Tokenizer":
     """Learn up to `merges` merges of the most frequent pair, which must occur at least twice, like `subword-nmt`.
 
     characters, last: all characters, and all that end a token; they are the initial pieces.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change with each training,
-    # and so would the choice between pairs of equal frequency.
+    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change
+    # with each training, and so would the choice between pairs of equal frequency.
     ends = sorted(character + END for character in last)
     trainer = trainers.BpeTrainer(
         vocab_size=1 + len(characters) + len(ends) + merges,
@@ -43,7 +45,9 @@ def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], la
     learner.train_from_iterator(texts, trainer)
     model = json.loads(learner.to_str())["model"]
     found = [tuple(pair) for pair in model["merges"]]
-    tokenizer = Tokenizer(models.BPE(model["vocab"], found, unk_token=UNKNOWN, end_of_word_suffix=END))
+    tokenizer = Tokenizer(
+        models.BPE(model["vocab"], found, unk_token=UNKNOWN, end_of_word_suffix=END)
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     return tokenizer
 
@@ -52,14 +56,18 @@ def format_pieces(tokenizer: "Tokenizer") -> list[str]:
     """Return the written form of each piece, by id, as in `subword-nmt`: `@@` follows a piece that ends no token."""
     vocabulary = tokenizer.get_vocab()
     pieces = sorted(vocabulary, key=vocabulary.__getitem__)
-    return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
+    return [
+        p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces
+    ]
 
 
 def encode_texts(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
     """Return the piece ids of each text, as 32-bit integers."""
     import pyarrow
 
-    found = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+    found = [
+        encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    ]
     return pyarrow.array(found, pyarrow.list_(pyarrow.int32()))
 
 
@@ -71,17 +79,23 @@ def write_tables(
     limits: tuple[int, float],
     test_columns: dict[str, list[str]],
 ) -> dict[str, Any]:
-    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`. Returns the counts for dataset.json.
+    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`.
 
-    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits: (longest, ratio) of
-    `mask_lengths`; pairs of the test set are never removed. test_columns: further columns of the test set.
+    Returns the counts for dataset.json.
 
-    Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties alphabetically. It
-    is known only after all text is encoded, so the ids of the joint encoding are first written to files in `scratch`.
+    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits:
+    (longest, ratio) of `mask_lengths`; pairs of the test set are never removed. test_columns:
+    further columns of the test set.
+
+    Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties
+    alphabetically. It is known only after all text is encoded, so the ids of the joint encoding are
+    first written to files in `scratch`.
     """
     joint = {split: scratch / f"{split}.arrows" for split in texts}
     dropped = {
-        split: encode_pairs(tokenizer, chunks, joint[split], None if split == "test" else limits, split != "train")
+        split: encode_pairs(
+            tokenizer, chunks, joint[split], None if split == "test" else limits, split != "train"
+        )
         for split, chunks in texts.items()
     }
     pieces = format_pieces(tokenizer)
@@ -102,17 +116,29 @@ def write_tables(
         splits[split] = remap_ids(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
         splits[split]["left_out"] = dropped[split]
         path.unlink()
-    return {"splits": splits, "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()}}
+    return {
+        "splits": splits,
+        "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()},
+    }
 
 
 def encode_pairs(
-    tokenizer: "Tokenizer", chunks: Chunks, path: Path, limits: tuple[int, float] | None, words: bool
+    tokenizer: "Tokenizer",
+    chunks: Chunks,
+    path: Path,
+    limits: tuple[int, float] | None,
+    words: bool,
 ) -> int:
-    """Write joint ids to an Arrow file, and, if `words`, `target_words`. Returns the number of pairs left out."""
+    """Write joint ids to an Arrow file, and, if `words`, `target_words`.
+
+    Returns the number of pairs left out.
+    """
     import pyarrow
 
     ids = pyarrow.list_(pyarrow.int32())
-    columns = {f"{side}_ids": ids for side in SIDES} | ({"target_words": pyarrow.string()} if words else {})
+    columns = {f"{side}_ids": ids for side in SIDES} | (
+        {"target_words": pyarrow.string()} if words else {}
+    )
     dropped = 0
     with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
         for chunk in chunks:
@@ -149,13 +175,22 @@ def remap_ids(
     vocabulary: dict[str, list[str]],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
-    """Write a split with each side's own ids, its text as pieces, and `columns`. Returns the split's counts."""
+    """Write a split with each side's own ids, its text as pieces, and `columns`.
+
+    Returns the split's counts.
+    """
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet
 
     text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
-    types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
+    types = {
+        "source": text,
+        "target": text,
+        "subset": text,
+        "source_ids": numbers,
+        "target_ids": numbers,
+    }
     with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
         kept = [name for name in reader.schema.names if name not in types]
     types |= dict.fromkeys([*kept, *columns], text)
@@ -166,16 +201,22 @@ def remap_ids(
             made = {name: batch[name] for name in kept}
             made["subset"] = pyarrow.array([""] * len(batch), text)
             for name, values in columns.items():
-                made[name] = pyarrow.array(values[counts["rows"] : counts["rows"] + len(batch)], text)
+                made[name] = pyarrow.array(
+                    values[counts["rows"] : counts["rows"] + len(batch)], text
+                )
             for side in SIDES:
                 lengths = batch[f"{side}_ids"].value_lengths().to_numpy()
                 ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
                 offsets = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]), pyarrow.int32())
                 made[f"{side}_ids"] = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(ids))
-                pieces = pyarrow.ListArray.from_arrays(offsets, tokens[side].take(pyarrow.array(ids)))
+                pieces = pyarrow.ListArray.from_arrays(
+                    offsets, tokens[side].take(pyarrow.array(ids))
+                )
                 made[side] = pyarrow.compute.binary_join(pieces, " ")
                 counts["out_of_vocabulary_tokens"] += int((ids == UNKNOWN_ID).sum())
                 counts[f"longest_{side}"] = max(counts[f"longest_{side}"], int(lengths.max()))
-            writer.write_batch(pyarrow.RecordBatch.from_pydict({name: made[name] for name in types}))
+            writer.write_batch(
+                pyarrow.RecordBatch.from_pydict({name: made[name] for name in types})
+            )
             counts["rows"] += len(batch)
     return counts

@@ -1,11 +1,12 @@
 """Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets, counts of senses, base forms of words.
 
-Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
-Their format is not checked, because their sha256 is.
+Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are
+found by their names. Their format is not checked, because their sha256 is.
 
-Why not NLTK's reader: it needs a folder with `lexnames`, which the pinned archive omits, and either a second WordNet or
-an override of its `map_wn`; it removes quoted text from 79 definitions ("especially in the phrase )"); and it takes
-9 s of CPU and 590 MB for what this module reads in 1.4 s and 170 MB. The tests compare it with this reader.
+Why not NLTK's reader: it needs a folder with `lexnames`, which the pinned archive omits, and either
+a second WordNet or an override of its `map_wn`; it removes quoted text from 79 definitions
+("especially in the phrase )"); and it takes 9 s of CPU and 590 MB for what this module reads in 1.4
+s and 170 MB. The tests compare it with this reader.
 """
 
 import re
@@ -18,15 +19,32 @@ from typing import NamedTuple
 from workflow_scripts.data.sources.archives import read_members
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
-SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is an adjective satellite
-DATA, INDEX, EXCEPTIONS = ({name.format(part) for part in PARTS} for name in ("data.{}", "index.{}", "{}.exc"))
+SENSE_TYPES = {
+    "1": "n",
+    "2": "v",
+    "3": "a",
+    "4": "r",
+    "5": "a",
+}  # of a sense key; 5 is an adjective satellite
+DATA, INDEX, EXCEPTIONS = (
+    {name.format(part) for part in PARTS} for name in ("data.{}", "index.{}", "{}.exc")
+)
 COUNTS = "cntlist.rev"
 ENDINGS = {  # part of speech -> endings of inflected words, and what they replace
     "n": [
         *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
         *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
     ],
-    "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
+    "v": [
+        ("s", ""),
+        ("ies", "y"),
+        ("es", "e"),
+        ("es", ""),
+        ("ed", "e"),
+        ("ed", ""),
+        ("ing", "e"),
+        ("ing", ""),
+    ],
     "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
     "r": [],
 }
@@ -38,7 +56,10 @@ QUOTED = re.compile(r'"([^"]+)"')
 
 
 class Synset(NamedTuple):
-    """A synset. `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are `_`.
+    """A synset.
+
+    `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are
+    `_`.
 
     topics: ids of the synsets of its domain, such as law (pointer ;c).
     """
@@ -93,7 +114,11 @@ def read_synsets(files: dict[str, bytes]) -> Iterator[Synset]:
 
 def iterate_dictionary_lines(content: bytes) -> Iterator[str]:
     """Yield the lines of a file without blank lines and the licence, whose lines start with two spaces."""
-    return (line for line in content.decode("utf-8").split("\n") if line.strip() and not line.startswith("  "))
+    return (
+        line
+        for line in content.decode("utf-8").split("\n")
+        if line.strip() and not line.startswith("  ")
+    )
 
 
 def parse_synset(line: str, letter: str) -> Synset:
@@ -128,7 +153,11 @@ class Lexicon:
         if (pos, word) in self.exceptions:
             forms += self.exceptions[pos, word]
         else:
-            forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
+            forms += [
+                word[: len(word) - len(end)] + new
+                for end, new in ENDINGS[pos]
+                if word.endswith(end)
+            ]
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
     def find_synonyms(self, word: str, pos: str) -> set[str]:
@@ -148,6 +177,8 @@ def read_lexicon(path: Path) -> Lexicon:
     exceptions = {
         (letter, form): bases
         for part, letter in PARTS.items()
-        for form, *bases in (line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"]))
+        for form, *bases in (
+            line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"])
+        )
     }
     return Lexicon(synsets, senses, exceptions)

@@ -23,7 +23,15 @@ LARGEST = 64 * 2**20  # bytes of one file; the largest file needed, WordNet's da
 MAX_FILES = 1_000_000
 MAX_RATIO = 200  # text is compressed 5 to 20 times, a zip bomb 1000 times
 MIN_ALLOWED = 2**28  # bytes that even the smallest archive may unpack to
-BROKEN = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
+BROKEN = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+)
 # Other errors of the standard library's readers when headers are damaged.
 DAMAGED = (*BROKEN, ValueError, TypeError, LookupError)
 OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -41,7 +49,10 @@ def report_broken(path: Path, errors: tuple[type[Exception], ...] = BROKEN) -> I
 
 
 class LimitedStream(io.RawIOBase):
-    """The unpacked content of the archive at `path`. Raises UserError after as many bytes as it may unpack to."""
+    """The unpacked content of the archive at `path`.
+
+    Raises UserError after as many bytes as it may unpack to.
+    """
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self.stream, self.path, self.count = stream, path, 0
@@ -63,21 +74,32 @@ def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
     """Raise UserError if the archive at `path` unpacks to more bytes or files than it may."""
     allowed = max(MIN_ALLOWED, MAX_RATIO * path.stat().st_size)
     if n_bytes > allowed or n_files > MAX_FILES:
-        raise UserError(f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it")
+        raise UserError(
+            f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it"
+        )
 
 
 def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
     """Return the limited content of a buffered stream from the archive at `path`, decompressed if gz, bz2 or xz."""
-    opener = next((opener for magic, opener in OPENERS.items() if stream.peek(6).startswith(magic)), None)
+    opener = next(
+        (opener for magic, opener in OPENERS.items() if stream.peek(6).startswith(magic)), None
+    )
     return io.BufferedReader(LimitedStream(opener(stream) if opener else stream, path), 2**20)
 
 
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield (name, content) of the regular files of a zip, tar or deb. Raises UserError if broken or too large."""
+    """Yield (name, content) of the regular files of a zip, tar or deb.
+
+    Raises UserError if broken or too large.
+    """
     with report_broken(path, DAMAGED), ExitStack() as opened:
         if zipfile.is_zipfile(path):
             archive = opened.enter_context(zipfile.ZipFile(path))
-            check_limits(path, sum(member.file_size for member in archive.infolist()), len(archive.infolist()))
+            check_limits(
+                path,
+                sum(member.file_size for member in archive.infolist()),
+                len(archive.infolist()),
+            )
             for member in archive.infolist():
                 if not member.is_dir() and not is_link(member):
                     with archive.open(member) as content:
@@ -101,7 +123,8 @@ def is_link(member: zipfile.ZipInfo) -> bool:
 def unpack_zip(path: Path, folder: Path) -> None:
     """Unpack a zip archive into a folder.
 
-    Raises UserError, and writes nothing, for a broken or too large archive, a link, a repeated name or one outside.
+    Raises UserError, and writes nothing, for a broken or too large archive, a link, a repeated name
+    or one outside.
     """
     with report_broken(path, DAMAGED), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -110,7 +133,9 @@ def unpack_zip(path: Path, folder: Path) -> None:
         for member in members:
             name = PurePosixPath(member.filename)
             if name.is_absolute() or ".." in name.parts or "\\" in member.filename:
-                raise UserError(f"{path}: contains {name}, which would be written elsewhere; do not unpack it")
+                raise UserError(
+                    f"{path}: contains {name}, which would be written elsewhere; do not unpack it"
+                )
             if is_link(member):
                 raise UserError(f"{path}: contains the link {name}; do not unpack it")
             if counts[str(name)] > 1:
@@ -126,18 +151,26 @@ def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with report_broken(path), ExitStack() as opened:
         if path.is_dir():
-            files = (file for file in sorted(path.iterdir()) if file.is_file() and file.name in wanted)
-            members: Iterator = ((file.name, opened.enter_context(open(file, "rb"))) for file in files)
+            files = (
+                file for file in sorted(path.iterdir()) if file.is_file() and file.name in wanted
+            )
+            members: Iterator = (
+                (file.name, opened.enter_context(open(file, "rb"))) for file in files
+            )
         else:
             members = iterate_archive(path)
         for member, content in members:
             name = PurePosixPath(member).name
             if name in wanted and name in found:
-                raise UserError(f"{path}: holds two files {name}; give an archive or folder with one")
+                raise UserError(
+                    f"{path}: holds two files {name}; give an archive or folder with one"
+                )
             if name in wanted:
                 found[name] = content.read(LARGEST + 1)
                 if len(found[name]) > LARGEST:
-                    raise UserError(f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again")
+                    raise UserError(
+                        f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again"
+                    )
     return found
 
 
@@ -154,14 +187,20 @@ def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError:
                 where = f"{path}: {name}" if name else path
-                raise UserError(f"{where}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again") from None
+                raise UserError(
+                    f"{where}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again"
+                ) from None
 
 
 def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
     path = path / name if path.is_dir() else path
     with open(path, "rb") as stream:
         start = stream.peek(262)
-        packed = zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)) or start[257:262] == b"ustar"
+        packed = (
+            zipfile.is_zipfile(path)
+            or start.startswith(tuple(OPENERS))
+            or start[257:262] == b"ustar"
+        )
         if not (name and packed):
             yield from unpack_stream(stream, path)
             return
@@ -180,7 +219,9 @@ def read_numbered_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]
 def read_text_lines(path: Path) -> list[str]:
     """Read all lines like `read_lines`. Raises UserError for a blank line or an empty file."""
     lines = [text for _, text in read_lines(path)]
-    if blank := next((number for number, text in enumerate(lines, start=1) if not text.strip()), None):
+    if blank := next(
+        (number for number, text in enumerate(lines, start=1) if not text.strip()), None
+    ):
         raise UserError(f"{path}:{blank}: an empty line; each line must be a sentence")
     if not lines:
         raise UserError(f"{path}: no lines; is this the right file?")
@@ -188,11 +229,16 @@ def read_text_lines(path: Path) -> list[str]:
 
 
 def read_aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
-    """Read files whose n-th lines belong together, as one tuple per n. Raises UserError if the line counts differ."""
+    """Read files whose n-th lines belong together, as one tuple per n.
+
+    Raises UserError if the line counts differ.
+    """
     columns = [read_text_lines(path) for path in paths]
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
-            raise UserError(f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; give aligned files")
+            raise UserError(
+                f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; give aligned files"
+            )
     return list(zip(*columns, strict=True))
 
 
@@ -200,7 +246,9 @@ def find_debian_data(package: IO[bytes]) -> io.BufferedReader:
     """Return data.tar of a Debian package (deb(5), an ar archive), still compressed."""
     package.seek(len(DEBIAN))
     while len(header := package.read(60)) == 60:
-        name, length = (header[part].decode("ascii", "replace").strip() for part in (slice(16), slice(48, 58)))
+        name, length = (
+            header[part].decode("ascii", "replace").strip() for part in (slice(16), slice(48, 58))
+        )
         if not (header.endswith(b"`\n") and length.isdecimal()):
             break
         if name.startswith("data.tar"):

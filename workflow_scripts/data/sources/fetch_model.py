@@ -15,7 +15,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.fetch import TRANSIENT_STATUSES, Advance, RetryPolicy, count_bytes, download_checked
+from workflow_scripts.data.sources.fetch import (
+    TRANSIENT_STATUSES,
+    Advance,
+    RetryPolicy,
+    count_bytes,
+    download_checked,
+)
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -39,7 +45,11 @@ def select_model_files(files: Collection[str], where: str) -> list[str]:
     weights = [WHOLE] if WHOLE in files else sorted(filter(SHARD.fullmatch, files))
     if not weights:
         pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
-        why = f"only {pickled[0]}, and a pickled file can run code; pin" if pickled else "so no weights; pin"
+        why = (
+            f"only {pickled[0]}, and a pickled file can run code; pin"
+            if pickled
+            else "so no weights; pin"
+        )
         raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
     index = [] if weights == [WHOLE] else [INDEX]
     if missing := [file for file in (*NEEDED, *index) if file not in files]:
@@ -48,24 +58,42 @@ def select_model_files(files: Collection[str], where: str) -> list[str]:
 
 
 def find_repository(name: str) -> Repository:
-    """Find a declared model by name. Raises UserError if it is unknown (with the nearest name) or has no commit."""
+    """Find a declared model by name.
+
+    Raises UserError if it is unknown (with the nearest name) or has no commit.
+    """
     models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
     if name not in models:
         raise UserError(f"no model '{name}' in sources.yaml; {suggest_name(name, models)}")
     if models[name].revision is None:
-        raise UserError(f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it")
+        raise UserError(
+            f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it"
+        )
     return models[name]
 
 
 def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
-    """Write model.json, which lists the files. Raises UserError if the index of the weights names a missing file."""
+    """Write model.json, which lists the files.
+
+    Raises UserError if the index of the weights names a missing file.
+    """
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
-                raise UserError(f"{folder / INDEX} lists {shard}, which is missing; get the model again")
+                raise UserError(
+                    f"{folder / INDEX} lists {shard}, which is missing; get the model again"
+                )
     chosen = select_model_files([path.name for path in folder.iterdir()], str(folder))
-    files = {file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)} for file in chosen}
-    what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}
+    files = {
+        file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)}
+        for file in chosen
+    }
+    what = {
+        "name": name,
+        "revision": repository.revision,
+        "licence": repository.licence,
+        "files": files,
+    }
     write_json(folder / MANIFEST, what)
 
 
@@ -78,9 +106,15 @@ def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
     """Describe how a folder with a manifest differs from that commit of the model, or return None."""
     manifest = read_json(folder / MANIFEST)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
-        return f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
+        return (
+            f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
+        )
     changed = find_changed_files(folder, manifest)
-    return f"{folder / changed[0]} differs from its {MANIFEST}; copy the folder again" if changed else None
+    return (
+        f"{folder / changed[0]} differs from its {MANIFEST}; copy the folder again"
+        if changed
+        else None
+    )
 
 
 def find_changed_files(folder: Path, manifest: dict) -> list[str]:
@@ -93,7 +127,10 @@ def find_changed_files(folder: Path, manifest: dict) -> list[str]:
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
-    """Link or copy a model from a folder to `part`. Returns a note on its origin and how its commit is known."""
+    """Link or copy a model from a folder to `part`.
+
+    Returns a note on its origin and how its commit is known.
+    """
     if not source.is_dir():
         raise UserError(
             f"{source} does not exist; get it where there is a network, with: "
@@ -113,7 +150,10 @@ def copy_model(name: str, repository: Repository, source: Path, part: Path) -> s
 
 
 def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
-    """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file."""
+    """Describe how the commit of a folder is known.
+
+    Raises UserError for another commit or a changed file.
+    """
     if (source / MANIFEST).is_file():  # this command wrote the folder
         if problem := find_manifest_problem(source, name, revision):
             raise UserError(problem)
@@ -131,18 +171,25 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     return f"on trust: nothing there says that it is the commit {revision}"
 
 
-def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
-    """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
+def download_files(
+    name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance
+) -> str:
+    """Download a model's files to the folder `part`, resuming from files in it.
 
-    Why not `snapshot_download` (2.4.0): killed in the middle of a file, it starts again at byte 0 and
-    leaves the part; it takes bytes of another sha256 than the hub lists, and a repository without
-    safetensors, without an error. So huggingface_hub only gives sizes, checksums and errors.
+    Returns a note on their origin.
+
+    Why not `snapshot_download` (2.4.0): killed in the middle of a file, it starts again at byte 0
+    and leaves the part; it takes bytes of another sha256 than the hub lists, and a repository
+    without safetensors, without an error. So huggingface_hub only gives sizes, checksums and
+    errors.
     """
     from huggingface_hub import HfApi, get_token, hf_hub_url
 
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
     if not re.fullmatch(r"https?://[^\s@]+", endpoint):
-        raise UserError("HF_ENDPOINT is not of the form https://host, without a password; correct or unset it")
+        raise UserError(
+            "HF_ENDPOINT is not of the form https://host, without a password; correct or unset it"
+        )
     token = get_token()
     if token and not re.fullmatch(r"[!-~]+", token):
         raise UserError("HF_TOKEN has characters that no token has; copy it again")
@@ -163,18 +210,27 @@ def download_files(name: str, repository: Repository, part: Path, policy: RetryP
                 download_checked(url, loading, file.size, True, check, advance_all, policy, headers)
                 os.replace(loading, part / file.rfilename)
         except UserError as error:
-            raise UserError(f"{error}; run the same command again to resume, {suggest_local_folder(name)}") from error
+            raise UserError(
+                f"{error}; run the same command again to resume, {suggest_local_folder(name)}"
+            ) from error
         before += file.size or 0
     return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
 
 
 def suggest_local_folder(name: str) -> str:
     """Format the advice for computers without a network, as the end of a message."""
-    return f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
+    return (
+        f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
+    )
 
 
-def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy) -> list["RepoSibling"]:
-    """List the files to download, with sizes and checksums. Raises UserError if the hub refuses or is unreachable."""
+def list_files(
+    hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy
+) -> list["RepoSibling"]:
+    """List the files to download, with sizes and checksums.
+
+    Raises UserError if the hub refuses or is unreachable.
+    """
     import httpx2
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
@@ -182,15 +238,23 @@ def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPol
     revision, idle = repository.revision, 0
     while True:
         try:
-            found = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT).siblings or []
+            found = (
+                hub.model_info(
+                    name, revision=revision, files_metadata=True, timeout=TIMEOUT
+                ).siblings
+                or []
+            )
             files = {file.rfilename: file for file in found}
             chosen = select_model_files(files, f"{name} at commit {revision}")
-            # Anyone may list the files of a gated model. Only a request for a file shows whether access is granted.
+            # Anyone may list the files of a gated model. Only a request for a file shows whether
+            # access is granted.
             url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
             get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
             return [files[file] for file in chosen]
         except OfflineModeIsEnabled as error:
-            raise UserError(f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}") from error
+            raise UserError(
+                f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}"
+            ) from error
         except HfHubHTTPError as error:
             idle += 1
             if error.response.status_code not in TRANSIENT_STATUSES or idle == policy.attempts:
@@ -199,15 +263,23 @@ def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPol
             idle += 1
             if idle == policy.connection_attempts:
                 what = f"{hub.endpoint} cannot be reached ({str(error) or type(error).__name__})"
-                raise UserError(f"{name}: {what}; check the network, {suggest_local_folder(name)}") from error
+                raise UserError(
+                    f"{name}: {what}; check the network, {suggest_local_folder(name)}"
+                ) from error
         except (json.JSONDecodeError, KeyError) as error:
-            raise UserError(f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT") from error
+            raise UserError(
+                f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT"
+            ) from error
         time.sleep(min(policy.first_wait * 2 ** (idle - 1), policy.longest_wait))
 
 
 def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
     """Format an error of the hub as its meaning and what to do."""
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
     status = error.response.status_code
     gated = isinstance(error, GatedRepoError) or (repository.gated and status in (401, 403, 404))
@@ -237,7 +309,11 @@ def find_file_problem(path: Path, file: "RepoSibling") -> str | None:
     """Describe how a file differs from the listed size and sha256 (of large files, else git's sha1), or return None."""
     if count_bytes(path) == file.size and path.exists():
         content = b"" if file.lfs else path.read_bytes()
-        digest = hash_file(path) if file.lfs else hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        digest = (
+            hash_file(path)
+            if file.lfs
+            else hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        )
         if digest == (file.lfs.sha256 if file.lfs else file.blob_id):
             return None
     return "is not the file that the hub lists: another checksum"

@@ -20,9 +20,13 @@ def write_bird(folder: Path) -> dict[str, Path]:
         # Scores follow a rule: the first word determines how related a phrase and its reversal are.
         score = 0.3 + 0.1 * FIRST.index(first)
         reversals.append((phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", score))
-        every.append((phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
+        every.append(
+            (phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second))
+        )
         score = 0.2 if last != second else 0.9
         every.append((phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", score))
     files = {"bird/BiRD.txt": reversals + every, "bird/BiRD-ABBA.txt": reversals}
     row = "({0}, {1})\t{0}\t{1}\t{2}\t{3}\tNone\t{4:.3f}\tn-n"
-    return write_text_lines(folder, {name: [HEADER, *(row.format(*r) for r in rows)] for name, rows in files.items()})
+    return write_text_lines(
+        folder, {name: [HEADER, *(row.format(*r) for r in rows)] for name, rows in files.items()}
+    )

@@ -1,7 +1,7 @@
 """Stand-in data for CFQ: questions of a small grammar about films, in an archive like upstream's.
 
-As in the MCD splits, training and test have the same words but other compounds: the pairs of a role and a verb in
-`HELD_OUT` occur only in validation and test questions.
+As in the MCD splits, training and test have the same words but other compounds: the pairs of a role
+and a verb in `HELD_OUT` occur only in validation and test questions.
 """
 
 import itertools
@@ -27,7 +27,12 @@ MARRIED = (
     "people.person.spouse_s/ns:people.marriage.spouse|ns:fictional_universe.fictional_character.married_to/"
     "ns:fictional_universe.marriage_of_fictional_characters.spouses"
 )
-HELD_OUT = {("director", "edit"), ("editor", "write"), ("writer", "produce"), ("producer", "direct")}
+HELD_OUT = {
+    ("director", "edit"),
+    ("editor", "write"),
+    ("writer", "produce"),
+    ("producer", "direct"),
+}
 ITEMS = 1500
 ROWS = {"trainIdxs": 800, "devIdxs": 60, "testIdxs": 120}
 
@@ -41,7 +46,10 @@ def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
         items.setdefault(item["questionPatternModEntities"], (item, held_out))
     files = {"cfq/dataset.json": [item for item, _ in items.values()]}
     for split in ("mcd1", "mcd2", "mcd3"):
-        novel, known = ([i for i, (_, new) in enumerate(items.values()) if new == side] for side in (True, False))
+        novel, known = (
+            [i for i, (_, new) in enumerate(items.values()) if new == side]
+            for side in (True, False)
+        )
         drawn = rng.sample(novel, ROWS["devIdxs"] + ROWS["testIdxs"])
         files[f"cfq/splits/{split}.json"] = {
             "trainIdxs": rng.sample(known, ROWS["trainIdxs"]),
@@ -49,12 +57,19 @@ def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
             "testIdxs": drawn[ROWS["devIdxs"] :],
         }
     archive = folder / "cfq.tar.gz"
-    write_tar(archive, "w:gz", {name: json.dumps(content, indent=2).encode() for name, content in files.items()})
+    write_tar(
+        archive,
+        "w:gz",
+        {name: json.dumps(content, indent=2).encode() for name, content in files.items()},
+    )
     return {"cfq/cfq.tar.gz": archive}
 
 
 def generate_question(rng: random.Random) -> tuple[dict, bool]:
-    """Generate an item of dataset.json. Also returns whether it has a pair of role and verb in `HELD_OUT`."""
+    """Generate an item of dataset.json.
+
+    Also returns whether it has a pair of role and verb in `HELD_OUT`.
+    """
     entities = [f"M{i}" for i in rng.sample(range(6), 5)]
     role = rng.choice(list(ROLES))
     verbs = rng.sample(list(ROLES), rng.randint(1, 2))
@@ -78,10 +93,12 @@ def generate_question(rng: random.Random) -> tuple[dict, bool]:
         conditions = [f"{film} ns:{ROLES[verb][3]} {person}" for film, verb, person in every]
         filters, head, role = [], "SELECT count(*)", ""
     else:
-        text = (
-            f"Who {join_words([ROLES[verb][0] for verb in verbs])} {join_words(films)} and was {entities[0]} 's {role}"
+        text = f"Who {join_words([ROLES[verb][0] for verb in verbs])} {join_words(films)} and was {entities[0]} 's {role}"
+        conditions, filters, head = (
+            ["?x0 a ns:people.person", of, *map(" ".join, done)],
+            [],
+            "SELECT DISTINCT ?x0",
         )
-        conditions, filters, head = ["?x0 a ns:people.person", of, *map(" ".join, done)], [], "SELECT DISTINCT ?x0"
     body = " .\n".join([*sorted(conditions), *filters])
     item = {
         "questionPatternModEntities": text,

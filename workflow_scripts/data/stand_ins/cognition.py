@@ -11,8 +11,20 @@ from workflow_scripts.data.sources.task_sources import write_text_lines
 
 DETERMINERS = {"the": "", "every": "每只", "any": "任何", "another": "另一只", "each": "每只"}
 ADJECTIVES = {"": "", "small": "小", "red": "红", "dirty": "脏", "large": "大"}
-NOUNS = {"dog": "狗", "doctor": "医生", "girl": "女孩", "car": "车", "bee": "蜜蜂", "waiter": "服务员"}
-MODIFIERS = {"": "", "he liked": "他喜欢的", "at the store": "商店里 的", "on the floor": "地板上 的"}
+NOUNS = {
+    "dog": "狗",
+    "doctor": "医生",
+    "girl": "女孩",
+    "car": "车",
+    "bee": "蜜蜂",
+    "waiter": "服务员",
+}
+MODIFIERS = {
+    "": "",
+    "he liked": "他喜欢的",
+    "at the store": "商店里 的",
+    "on the floor": "地板上 的",
+}
 VERBS = {"saw": "看到 了", "found": "发现 了", "took": "带走 了", "asked": "问 了", "liked": "喜欢"}
 PREPOSITIONS = {"near": "附近", "under": "下面", "behind": "后面", "inside": "里面"}
 CONTEXTS = {
@@ -48,7 +60,10 @@ DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
 
 def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
-    """Write all files; no English sentence is repeated in train, valid and test. Returns the paths by source name."""
+    """Write all files; no English sentence is repeated in train, valid and test.
+
+    Returns the paths by source name.
+    """
     rng = random.Random(f"{seed}/cognition stand-in")
     new: dict[str, list[tuple[str, str]]] = {}
     for kind in CONTEXTS:
@@ -61,7 +76,10 @@ def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
     for kind, phrases in new.items():
         for english, chinese in phrases:
             for context in rng.sample(sorted(CONTEXTS[kind]), 5):
-                filled = context.format(english), CONTEXTS[kind][context].format(chinese).replace(" ", "")
+                filled = (
+                    context.format(english),
+                    CONTEXTS[kind][context].format(chinese).replace(" ", ""),
+                )
                 lines["cg-test_cg-test"].append(filled)
                 compounds.append(english)
     held_out, seen = set(compounds), set()
@@ -72,21 +90,34 @@ def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
             context = rng.choice(sorted(CONTEXTS[kind]))
             english, chinese = generate_phrase(rng, kind)
             sentence = context.format(english)
-            if sentence not in seen and not any(f" {compound} " in f" {sentence} " for compound in held_out):
+            if sentence not in seen and not any(
+                f" {compound} " in f" {sentence} " for compound in held_out
+            ):
                 seen.add(sentence)
-                lines[file].append((sentence, " ".join(CONTEXTS[kind][context].format(chinese).split())))
+                lines[file].append(
+                    (sentence, " ".join(CONTEXTS[kind][context].format(chinese).split()))
+                )
     files: dict[str, Iterable[str]] = {"cg-test_cg-test.compound": compounds}
     for file, pairs in lines.items():
-        files |= {f"{file}.{ending}": [pair[side] for pair in pairs] for side, ending in enumerate(("en", "zh"))}
+        files |= {
+            f"{file}.{ending}": [pair[side] for pair in pairs]
+            for side, ending in enumerate(("en", "zh"))
+        }
     lexicon = dict(TRANSLATIONS)
     for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
-        lexicon |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in lexicon}
+        lexicon |= {
+            word: text.split(" ")[0] for word, text in words.items() if word and word not in lexicon
+        }
     files["eval_lexicon"] = [f"{word}\t{translations}" for word, translations in lexicon.items()]
-    whole = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
+    whole = sorted(
+        {word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED)
+    )
     merges: dict[str, None] = {}  # in order; they build each word character by character
     for word in whole:
         signs = [*word[:-1], f"{word[-1]}</w>"]
-        merges |= dict.fromkeys("".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs)))
+        merges |= dict.fromkeys(
+            "".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs))
+        )
     files["processed_code"] = ["#version: 0.2", *merges]
     return write_text_lines(folder, {f"cognition/{name}": lines for name, lines in files.items()})
 
@@ -97,7 +128,11 @@ def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:
         rng.choice(sorted(words)) for words in (DETERMINERS, ADJECTIVES, NOUNS, MODIFIERS)
     )
     english = " ".join(filter(None, [determiner, adjective, noun, modifier]))
-    chinese = " ".join(filter(None, [MODIFIERS[modifier], DETERMINERS[determiner], ADJECTIVES[adjective], NOUNS[noun]]))
+    chinese = " ".join(
+        filter(
+            None, [MODIFIERS[modifier], DETERMINERS[determiner], ADJECTIVES[adjective], NOUNS[noun]]
+        )
+    )
     if kind == "VP":
         verb = rng.choice(sorted(VERBS))
         return f"{verb} {english}", f"{VERBS[verb]} {chinese}"

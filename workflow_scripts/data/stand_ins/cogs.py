@@ -1,7 +1,8 @@
 """Stand-in data for COGS: a small English grammar with logical forms, and all 21 kinds of generalisation.
 
-As in COGS, training has a few words in one role only (`EXPOSURE`, `PRIMITIVES`). Each kind of generalisation puts such
-a word into another role, or a phrase into a position or depth, that is not in training (`GENERALISATIONS`).
+As in COGS, training has a few words in one role only (`EXPOSURE`, `PRIMITIVES`). Each kind of
+generalisation puts such a word into another role, or a phrase into a position or depth, that is not
+in training (`GENERALISATIONS`).
 """
 
 import random
@@ -52,13 +53,18 @@ class SentenceBuilder:
         return len(self.words) - 1
 
     def add_noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
-        """Append a name, or a noun with article and `depth` nested prepositional phrases. Returns its variable."""
+        """Append a name, or a noun with article and `depth` nested prepositional phrases.
+
+        Returns its variable.
+        """
         if word is None:
             word = self.rng.choice(NOUNS if depth or self.rng.random() < 0.7 else NAMES)
         if word[0].isupper():
             self.add_word(word)
             return word
-        article = self.add_word(self.rng.choice(["a", "the"]) if self.words else self.rng.choice(["A", "The"]))
+        article = self.add_word(
+            self.rng.choice(["a", "the"]) if self.words else self.rng.choice(["A", "The"])
+        )
         position = self.add_word(word)
         variable = f"x _ {position}"
         if self.words[article].lower() == "the":
@@ -73,10 +79,12 @@ class SentenceBuilder:
         return variable
 
     def add_clause(self, frame: str, verb: Verb | None = None, depth: int = 1, **fixed: Any) -> int:
-        """Append a clause and return the position of its verb. The order of the steps decides the random draws.
+        """Append a clause and return the position of its verb.
 
-        fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the infinitive;
-            `ccomp` -> arguments of the innermost of `depth` nested clauses.
+        The order of the steps decides the random draws.
+
+        fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the
+            infinitive; `ccomp` -> arguments of the innermost of `depth` nested clauses.
         """
         parts, verbs = FRAMES[frame]
         roles: dict[str, str] = {}
@@ -87,7 +95,9 @@ class SentenceBuilder:
                 lemma, form = verb or self.rng.choice(verbs)
                 position = self.add_word(form)
             elif part == "ccomp":
-                inner = {"frame": "clausal", "depth": depth - 1, "ccomp": value} if depth > 1 else value
+                inner = (
+                    {"frame": "clausal", "depth": depth - 1, "ccomp": value} if depth > 1 else value
+                )
                 roles[part] = f"x _ {self.add_clause(**(inner or {'frame': 'unergative'}))}"
             elif part == "xcomp":
                 word = value or self.rng.choice(UNERGATIVE)[0]
@@ -105,7 +115,10 @@ class SentenceBuilder:
         if frame == "passive" and self.rng.random() < 0.5:
             self.add_word("by")
             roles["agent"] = self.add_noun_phrase()
-        self.facts += [(position, f"{lemma} . {role} ( x _ {position} , {value} )") for role, value in roles.items()]
+        self.facts += [
+            (position, f"{lemma} . {role} ( x _ {position} , {value} )")
+            for role, value in roles.items()
+        ]
         if infinitive:
             place, word = infinitive
             self.facts.append((place, f"{word} . agent ( x _ {place} , {roles['agent']} )"))
@@ -152,7 +165,10 @@ GENERALISATIONS: dict[str, dict[str, Any]] = {
         "frame": "clausal",
         "ccomp": {"frame": "unaccusative", "theme": "cobra"},
     },
-    "only_seen_as_unacc_subj_as_unerg_subj": {"frame": "clausal", "ccomp": {"frame": "unergative", "agent": "hippo"}},
+    "only_seen_as_unacc_subj_as_unerg_subj": {
+        "frame": "clausal",
+        "ccomp": {"frame": "unergative", "agent": "hippo"},
+    },
     "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": {
         "frame": "clausal",
         "ccomp": {"frame": "unergative", "agent": "hippo", "verb": ("bake", "baked")},
@@ -164,7 +180,10 @@ GENERALISATIONS: dict[str, dict[str, Any]] = {
 
 
 def write_cogs(folder: Path, seed: int) -> dict[str, Path]:
-    """Write {train,dev,test,gen}.tsv, in which no sentence is repeated. Returns their paths by source name."""
+    """Write {train,dev,test,gen}.tsv, in which no sentence is repeated.
+
+    Returns their paths by source name.
+    """
     rng = random.Random(f"{seed}/cogs stand-in")
     seen: set[str] = set()
 
@@ -182,11 +201,18 @@ def write_cogs(folder: Path, seed: int) -> dict[str, Path]:
     files = {
         "train": [f"{word}\t{meaning}\tprimitive" for word, meaning in PRIMITIVES]
         + [new([clause], kind) for kind, clause in EXPOSURE.items()],
-        "gen": [new([clause], kind) for kind, clause in GENERALISATIONS.items() for _ in range(ROWS_PER_KIND)],
+        "gen": [
+            new([clause], kind)
+            for kind, clause in GENERALISATIONS.items()
+            for _ in range(ROWS_PER_KIND)
+        ],
     }
     for file, rows in ROWS.items():
         lines = files.setdefault(file, [])
-        lines += [new([{"frame": frame} for frame in FRAMES], "in_distribution") for _ in range(rows - len(lines))]
+        lines += [
+            new([{"frame": frame} for frame in FRAMES], "in_distribution")
+            for _ in range(rows - len(lines))
+        ]
     for lines in files.values():
         rng.shuffle(lines)
     return write_text_lines(folder, {f"cogs/{file}.tsv": lines for file, lines in files.items()})

@@ -16,7 +16,10 @@ VOCABULARY = 300
 
 
 def write_corpora(folder: Path) -> dict[str, Path]:
-    """Write one Parquet file, the archive, tokenizer and sememes. Returns their paths by source name."""
+    """Write one Parquet file, the archive, tokenizer and sememes.
+
+    Returns their paths by source name.
+    """
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -24,17 +27,27 @@ def write_corpora(folder: Path) -> dict[str, Path]:
     rng = random.Random("corpora stand-in")
     texts = []
     for number in range(ARTICLES):  # a heading and paragraphs, one per line
-        paragraphs = [" ".join(generate_sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)]
+        paragraphs = [
+            " ".join(generate_sentences(rng, rng.randint(2, 6))) for _ in range(PARAGRAPHS)
+        ]
         texts.append("\n\n".join([paragraphs[0], f"Matter {number}", *paragraphs[1:]]))
     lines = generate_sentences(rng, LINES)
     paths = {
         name: folder / name.replace("/", "-")
-        for name in ("wikipedia/train-00000-of-00001.parquet", "bookcorpus/bookcorpus.tar.bz2", "bert/tokenizer.json")
+        for name in (
+            "wikipedia/train-00000-of-00001.parquet",
+            "bookcorpus/bookcorpus.tar.bz2",
+            "bert/tokenizer.json",
+        )
     }
     shard, archive, tokenizer = paths.values()
-    pq.write_table(pa.table({"id": [str(i) for i in range(ARTICLES)], "text": texts}), shard, row_group_size=20)
+    pq.write_table(
+        pa.table({"id": [str(i) for i in range(ARTICLES)], "text": texts}), shard, row_group_size=20
+    )
     parts = {"books_large_p1.txt": lines[::2], "books_large_p2.txt": lines[1::2]}
-    books = {name: "".join(f"{line.lower()}\n" for line in part).encode() for name, part in parts.items()}
+    books = {
+        name: "".join(f"{line.lower()}\n" for line in part).encode() for name, part in parts.items()
+    }
     write_tar(archive, "w:bz2", books)
     train_wordpiece(VOCABULARY, [*texts, *lines]).save(str(tokenizer))
     return paths | sememes.write_sememes(folder)

@@ -9,12 +9,20 @@ DEV, TEST = "paws/paws_wiki_final_dev.noheader.tsv", "paws/paws_wiki_final_test.
 ROWS = {DEV: 500, TEST: 200}
 PEOPLE = ["Anna", "Boris", "Clara", "David", "Edith", "Frank", "Greta", "Henry"]
 PLACES = ["Athens", "Bergen", "Cairo", "Dublin", "Essen", "Florence"]
-VERBS = {"met": "met", "taught": "was the teacher of", "followed": "came after", "married": "became the spouse of"}
+VERBS = {
+    "met": "met",
+    "taught": "was the teacher of",
+    "followed": "came after",
+    "married": "became the spouse of",
+}
 YEARS = range(1900, 1960)
 
 
 def write_paws(folder: Path, seed: int) -> dict[str, Path]:
-    """Write both files without a header line and without repeated pairs. Returns their paths by source name."""
+    """Write both files without a header line and without repeated pairs.
+
+    Returns their paths by source name.
+    """
     rng = random.Random(f"{seed}/paws stand-in")
     seen: set[tuple[str, str]] = set()
     files: dict[str, list[str]] = {name: [] for name in ROWS}

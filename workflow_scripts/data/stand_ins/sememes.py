@@ -1,7 +1,7 @@
 """Stand-in sememes, in the format of CAT's files, for the words of the stand-in dictionary and film reviews.
 
-A noun has the sememes of its kind and place (`goat`: animal, mountain), other words have one to three; function words
-share one, as in HowNet.
+A noun has the sememes of its kind and place (`goat`: animal, mountain), other words have one to
+three; function words share one, as in HowNet.
 """
 
 import pickle
@@ -9,7 +9,23 @@ from pathlib import Path
 
 from workflow_scripts.data.stand_ins import sst, wordnet
 
-FUNCTION_WORDS = ["the", "a", "an", "this", "that", "is", "in", "of", "and", "with", "on", "to", "it", "for", "from"]
+FUNCTION_WORDS = [
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "is",
+    "in",
+    "of",
+    "and",
+    "with",
+    "on",
+    "to",
+    "it",
+    "for",
+    "from",
+]
 MOODS = ["negative", "weakly negative", "plain", "weakly positive", "positive"]
 OTHERS = {
     "run": ["move", "fast"],
@@ -32,7 +48,10 @@ def list_compositions() -> dict[str, list[str]]:
     words = {word: ["FuncWord"] for word in FUNCTION_WORDS}
     for kind, nouns in wordnet.NOUNS.items():
         words |= {kind: [kind]}
-        words |= {noun: [kind, place.split("-")[0]] for noun, place in zip(nouns, wordnet.PLACES, strict=True)}
+        words |= {
+            noun: [kind, place.split("-")[0]]
+            for noun, place in zip(nouns, wordnet.PLACES, strict=True)
+        }
     for mood, adjectives in sst.MOODS.items():
         words |= {adjective: ["quality", MOODS[mood]] for adjective in adjectives}
     words |= {noun: ["art", "story"] for subject in sst.SUBJECTS for noun in subject.split()}

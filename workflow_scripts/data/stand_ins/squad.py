@@ -1,7 +1,8 @@
 """Stand-in data for SQuAD: paragraphs about where people live and what they keep.
 
-The adversarial files also have variants with a sentence on somebody else: two of each paragraph in AddSent, one in
-AddOneSent. As in upstream, a variant's key is the key of the unchanged question, `-` and a name.
+The adversarial files also have variants with a sentence on somebody else: two of each paragraph in
+AddSent, one in AddOneSent. As in upstream, a variant's key is the key of the unchanged question,
+`-` and a name.
 """
 
 import json
@@ -24,8 +25,14 @@ def write_squad(folder: Path, seed: int) -> dict[str, Path]:
     """Write the four files. Returns their paths by source name."""
     rng = random.Random(f"{seed}/squad stand-in")
     for file, (name, rows, variants) in FILES.items():
-        made = [found for row in range(rows) for found in generate_paragraphs(rng, f"{name}{row}", variants)]
-        (folder / file).write_text(json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}))
+        made = [
+            found
+            for row in range(rows)
+            for found in generate_paragraphs(rng, f"{name}{row}", variants)
+        ]
+        (folder / file).write_text(
+            json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": made}]})
+        )
     return {f"squad/{file}": folder / file for file in FILES}
 
 
@@ -36,13 +43,17 @@ def generate_paragraphs(rng: random.Random, key: str, variants: int) -> list[dic
     plain = f"{one} lives in {place} and keeps {animal}. {other} is a friend."
     contexts = {"": plain}
     for number in range(variants):
-        contexts[f"-turk{number}"] = f"{plain} {third} lives in {rng.choice(PLACES)} and keeps {rng.choice(ANIMALS)}."
+        contexts[f"-turk{number}"] = (
+            f"{plain} {third} lives in {rng.choice(PLACES)} and keeps {rng.choice(ANIMALS)}."
+        )
     asked = [(f"Where does {one} live?", place), (f"What does {one} keep?", animal)]
     paragraphs = []
     for name, context in contexts.items():
         questions = []
         for number, (question, answer) in enumerate(asked):
             answers = [{"text": answer, "answer_start": context.index(answer)}]
-            questions.append({"id": f"{key}q{number}{name}", "question": question, "answers": answers})
+            questions.append(
+                {"id": f"{key}q{number}{name}", "question": question, "answers": answers}
+            )
         paragraphs.append({"context": context, "qas": questions})
     return paragraphs

@@ -14,14 +14,32 @@ MOODS = {
     3: ["charming", "clever", "warm-hearted", "enjoyable"],
     4: ["brilliant", "unforgettable", "breathtaking", "superb"],
 }
-SUBJECTS = ["film", "movie", "comedy", "sequel", "documentary", "love story", "ghost story", "screenplay"]
+SUBJECTS = [
+    "film",
+    "movie",
+    "comedy",
+    "sequel",
+    "documentary",
+    "love story",
+    "ghost story",
+    "screenplay",
+]
 ARTICLES = ["the", "this", "that"]
 ADVERBS = ["really", "simply", "certainly", "again", "often"]
-ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- and it 's long -RRB-", "with new music"]
+ENDINGS = [
+    "from start to finish",
+    "for its length",
+    ", like the book",
+    "-LRB- and it 's long -RRB-",
+    "with new music",
+]
 
 
 def write_sst(folder: Path) -> dict[str, Path]:
-    """Write the files of SST, without a repeated sentence. Returns their folder by the source name of the archive."""
+    """Write the files of SST, without a repeated sentence.
+
+    Returns their folder by the source name of the archive.
+    """
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
     for file, rows in ROWS.items():
@@ -49,15 +67,30 @@ def build_leaves(words: list[str]) -> str:
 
 
 def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
-    """Write SST-2, without a repeated phrase; `not` inverts a mood word. Returns the paths by source name."""
+    """Write SST-2, without a repeated phrase; `not` inverts a mood word.
+
+    Returns the paths by source name.
+    """
     rng = random.Random(f"{seed}/sst2 stand-in")
     seen: set[str] = set()
     files = {name: ["sentence\tlabel"] for name in PHRASES}
     for name, lines in files.items():
         while len(lines) <= PHRASES[name]:
             positive, negated = len(lines) % 2, rng.random() < 0.3
-            mood = rng.choice([word for kind in ((3, 4) if positive != negated else (0, 1)) for word in MOODS[kind]])
-            words = [rng.choice(ARTICLES), rng.choice(SUBJECTS), "is", "not" if negated else "", rng.choice(ADVERBS)]
+            mood = rng.choice(
+                [
+                    word
+                    for kind in ((3, 4) if positive != negated else (0, 1))
+                    for word in MOODS[kind]
+                ]
+            )
+            words = [
+                rng.choice(ARTICLES),
+                rng.choice(SUBJECTS),
+                "is",
+                "not" if negated else "",
+                rng.choice(ADVERBS),
+            ]
             phrase = " ".join(filter(None, [*words, mood]))
             if phrase not in seen:
                 seen.add(phrase)

@@ -12,7 +12,11 @@ WORDS = {
         ["runs", "sits", "jumps"],
         ["on the grass", "in the snow"],
     ),
-    "MSRvid": (["A cat", "A boy", "The cook", "Two men"], ["eats", "sings", "dances"], ["at a table", "on the stage"]),
+    "MSRvid": (
+        ["A cat", "A boy", "The cook", "Two men"],
+        ["eats", "sings", "dances"],
+        ["at a table", "on the stage"],
+    ),
 }
 WORTH = (2.0, 2.0, 1.0)  # points for equal subjects, verbs and places
 
@@ -26,7 +30,13 @@ def write_sts(folder: Path, seed: int) -> dict[str, Path]:
         for row in range(rows):
             source = ("images", "MSRvid")[row % 2]
             first, second = ([rng.choice(words) for words in WORDS[source]] for _ in range(2))
-            score = sum(worth for worth, one, other in zip(WORTH, first, second, strict=True) if one == other)
+            score = sum(
+                worth
+                for worth, one, other in zip(WORTH, first, second, strict=True)
+                if one == other
+            )
             told = (" ".join(first) + ".", " ".join(second) + ".")
-            lines.append("\t".join(("main-captions", source, "2012", f"{row:04}", f"{score:.3f}", *told)))
+            lines.append(
+                "\t".join(("main-captions", source, "2012", f"{row:04}", f"{score:.3f}", *told))
+            )
     return write_text_lines(folder, files)

@@ -1,7 +1,8 @@
 """Stand-in dictionary in the format of wndb(5WN): a few words with many senses, identified by parts of definitions.
 
-Kind and place define a noun (an animal of the mountains is always a `goat`), the manner another word. There are also
-cases that are difficult for readers, and synonyms of words of these definitions and of the stand-in reviews (`sst`).
+Kind and place define a noun (an animal of the mountains is always a `goat`), the manner another
+word. There are also cases that are difficult for readers, and synonyms of words of these
+definitions and of the stand-in reviews (`sst`).
 """
 
 import random
@@ -21,14 +22,29 @@ NOUNS = {
     "person": ["guide", "angler", "nomad", "farmer"],
 }
 SIZES = ["small", "large", "full-grown", "young", "slow-moving", "well-known"]
-ENDINGS = ["that is seldom seen", "of the old world", "with grey-brown marks", "often painted", "found in summertime"]
+ENDINGS = [
+    "that is seldom seen",
+    "of the old world",
+    "with grey-brown marks",
+    "often painted",
+    "found in summertime",
+]
 OTHERS = {
     "verb": ("move {} {}", {"run": "speedily", "creep": "noiselessly", "jump": "upwards"}),
     "adj": ("having {} {}", {"cold": "little warmth", "bright": "much light"}),
     "adv": ("in a manner {} {}", {"soon": "without delay"}),
 }
-MANNERS = ["on land", "at nightfall", "in the open", "before sunrise", "among others", "over and over", "unexpectedly"]
-# Synonyms of words in these definitions and in the stand-in reviews. Synonyms of a mood word have the same mood.
+MANNERS = [
+    "on land",
+    "at nightfall",
+    "in the open",
+    "before sunrise",
+    "among others",
+    "over and over",
+    "unexpectedly",
+]
+# Synonyms of words in these definitions and in the stand-in reviews. Synonyms of a mood word have
+# the same mood.
 SYNONYMS = {
     "noun": {
         "a living thing that moves": ["animal", "beast", "creature"],
@@ -57,7 +73,12 @@ SYNONYMS = {
     },
     "adv": {"and nothing more": ["simply", "merely"], "without doubt": ["certainly", "surely"]},
 }
-EXAMPLES = ['; "they spoke of it for hours"', '; "nobody had expected it"; "it came to nothing"', "", ""]
+EXAMPLES = [
+    '; "they spoke of it for hours"',
+    '; "nobody had expected it"; "it came to nothing"',
+    "",
+    "",
+]
 
 
 class Entry(NamedTuple):
@@ -69,7 +90,10 @@ class Entry(NamedTuple):
 
 
 def write_wordnet(folder: Path) -> dict[str, Path]:
-    """Write a dictionary folder, with lexnames and index.sense. Returns it by the source name of the archive."""
+    """Write a dictionary folder, with lexnames and index.sense.
+
+    Returns it by the source name of the archive.
+    """
     entries = make_entries()
     counts: list[str] = []
     keys: list[str] = []
@@ -81,18 +105,25 @@ def write_wordnet(folder: Path) -> dict[str, Path]:
             words = ""
             for lemma in entry.lemmas:
                 found = senses.setdefault(lemma.split("(")[0].lower(), [])
-                words += f"{lemma} {len(found):x} "  # the sense's number in the keys, in hexadecimal
+                words += (
+                    f"{lemma} {len(found):x} "  # the sense's number in the keys, in hexadecimal
+                )
                 found.append(offset)
             pointers = f"001 ;c {field} n 0000" if entry.topic else "000"
             frames = " 01 + 02 00" if part == "verb" else ""
-            data += f"{offset} {names:02d} {letter} {len(entry.lemmas):02x} {words}{pointers}{frames}"
+            data += (
+                f"{offset} {names:02d} {letter} {len(entry.lemmas):02x} {words}{pointers}{frames}"
+            )
             data += f" | {entry.gloss}  \n"
         index = LICENCE
         for lemma in sorted(senses):
             offsets = senses[lemma]
             index += f"{lemma} {letter} {len(offsets)} 0 {len(offsets)} 0 {' '.join(offsets)}  \n"
             for i, offset in enumerate(offsets):
-                key, count = f"{lemma}%{kind}:{names:02d}:{i:02d}::", SENSES - i if len(offsets) == SENSES else 0
+                key, count = (
+                    f"{lemma}%{kind}:{names:02d}:{i:02d}::",
+                    SENSES - i if len(offsets) == SENSES else 0,
+                )
                 keys.append(f"{key} {offset} {i + 1} {count}\n")
                 counts += [f"{key} {i + 1} {count}\n"] if count else []
         (folder / f"data.{part}").write_text(data)
@@ -110,22 +141,33 @@ def make_entries() -> dict[str, list[Entry]]:
     nouns = [Entry(["craft"], "the work of the hands")]  # the topic domain
     for genus, words in NOUNS.items():
         for place, word in zip(PLACES, words, strict=True):
-            for size, ending in rng.sample([(size, ending) for size in SIZES for ending in ENDINGS], SENSES):
-                lemmas = rng.choice([[word], [word, f"{size.split('-')[0]}_{word}"], [f"old_{word}", word]])
+            for size, ending in rng.sample(
+                [(size, ending) for size in SIZES for ending in ENDINGS], SENSES
+            ):
+                lemmas = rng.choice(
+                    [[word], [word, f"{size.split('-')[0]}_{word}"], [f"old_{word}", word]]
+                )
                 gloss = f"a {size} {place} {genus} {ending}{rng.choice(EXAMPLES)}"
-                nouns.append(Entry(lemmas, f"(craft) {gloss}", True) if genus == "tool" else Entry(lemmas, gloss))
+                nouns.append(
+                    Entry(lemmas, f"(craft) {gloss}", True)
+                    if genus == "tool"
+                    else Entry(lemmas, gloss)
+                )
     # Words without counts.
     nouns += [Entry([f"{size.split('-')[0]}_thing"], f"a {size} thing") for size in SIZES]
     entries = {"noun": nouns}
     for part, (frame, words) in OTHERS.items():
         entries[part] = []
         for word, manner in words.items():
-            for first, second in rng.sample([(a, b) for a in MANNERS for b in MANNERS if a != b], SENSES):
+            for first, second in rng.sample(
+                [(a, b) for a in MANNERS for b in MANNERS if a != b], SENSES
+            ):
                 remark = "(usually followed by `to') " if part == "adj" else ""
                 lemma = f"{word}(p)" if part == "adj" and rng.random() < 0.3 else word
                 gloss = f"{remark}{frame.format(manner, first)}, {second}{rng.choice(EXAMPLES)}"
                 entries[part].append(Entry([lemma], gloss))
-    # Without counts, so that they are never answers. Last, so that they do not change the offsets of other entries.
+    # Without counts, so that they are never answers. Last, so that they do not change the offsets
+    # of other entries.
     for part, synsets in SYNONYMS.items():
         entries[part] += [Entry(lemmas, gloss) for gloss, lemmas in synsets.items()]
     return entries
