@@ -19,10 +19,8 @@ from workflow_scripts.data.datasets.sentences import (
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
-MUSIC, VIDEO = (
-    "amazon/reviews_Digital_Music_5.json.gz",
-    "amazon/reviews_Amazon_Instant_Video_5.json.gz",
-)
+MUSIC = "amazon/reviews_Digital_Music_5.json.gz"
+VIDEO = "amazon/reviews_Amazon_Instant_Video_5.json.gz"
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 
@@ -36,10 +34,10 @@ class Options(UpstreamOptions):
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""
-    music, video = (
-        shuffle_rows(read_amazon_reviews(settings.find_source(sources, name)), settings.seed, name)
-        for name in (MUSIC, VIDEO)
-    )
+    music = read_amazon_reviews(settings.find_source(sources, MUSIC))
+    music = shuffle_rows(music, settings.seed, MUSIC)
+    video = read_amazon_reviews(settings.find_source(sources, VIDEO))
+    video = shuffle_rows(video, settings.seed, VIDEO)
     held_out = settings.train + settings.valid
     if len(music) <= held_out:
         raise settings.make_error(
@@ -51,13 +49,14 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         "in_distribution": music[held_out : held_out + settings.test],
         "test": video[: settings.test],
     }
-    short = [
-        f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
-        for name in ("in_distribution", "test")
-        if len(splits[name]) < settings.test
-    ]
-    notes = [f"drawn with seed {settings.seed}", *short]
-    return build_table(splits, LABELS, settings, notes, "reduced" if short else "paper")
+    notes = [f"drawn with seed {settings.seed}"]
+    protocol = "paper"
+    for name in ("in_distribution", "test"):
+        size = len(splits[name])
+        if size < settings.test:
+            notes.append(f"{name}: {size} reviews, {settings.test} were asked for")
+            protocol = "reduced"
+    return build_table(splits, LABELS, settings, notes, protocol)
 
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:
@@ -65,20 +64,18 @@ def read_amazon_reviews(path: Path) -> list[Sentence]:
 
     Raises UserError with the line that is not a review.
     """
-    found = []
-    for line, text in read_lines(path):
+    category = path.name.split(".")[0]
+    reviews = []
+    for line, content in read_lines(path):
         try:
-            review = json.loads(text)
+            review = json.loads(content)
             stars = float(review["overall"])
             if stars not in (1, 2, 3, 4, 5):
                 raise ValueError(f"overall is {stars:g}")
-            if review["reviewText"].strip():
-                found.append(
-                    Sentence(
-                        f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1
-                    )
-                )
+            text = review["reviewText"]
+            if text.strip():
+                reviews.append(Sentence(f"{category}-{line}", text, None, stars - 1))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            what = f"not a review with reviewText and overall ({error})"
-            raise UserError(f"{path}:{line}: {what}; fetch it again") from error
-    return found
+            problem = f"not a review with reviewText and overall ({error})"
+            raise UserError(f"{path}:{line}: {problem}; fetch it again") from error
+    return reviews

@@ -1,7 +1,7 @@
-"""CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits MCD1 to MCD3 of its archive.
+"""CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits of its archive.
 
-Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`, with compounds
-that training lacks.
+Of these, MCD1 to MCD3: `train`, `valid` (upstream's dev, from the test distribution) and `test`,
+with compounds that training lacks.
 """
 
 import json
@@ -62,18 +62,20 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
     import ijson
 
     pairs: list[Example] = []
-    indices: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for name, content in iterate_archive(archive):
         path = PurePosixPath(name)
         if path.name == "dataset.json":
             # One by one, because upstream's list has gigabytes, mostly rule trees, which are
             # unused.
-            pairs = [
-                make_pair(item, settings) for item in ijson.items(content, "item", use_float=True)
-            ]
+            for item in ijson.items(content, "item", use_float=True):
+                pairs.append(make_pair(item, settings))
         elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
-            indices = json.load(content)
-    return {split: [pairs[i] for i in indices[key]] for split, key in SPLITS.items()}
+            positions = json.load(content)
+    splits = {}
+    for split, key in SPLITS.items():
+        splits[split] = [pairs[position] for position in positions[key]]
+    return splits
 
 
 def make_pair(item: dict[str, Any], settings: Options) -> Example:
@@ -85,5 +87,8 @@ def make_pair(item: dict[str, Any], settings: Options) -> Example:
 
 
 def split_punctuation(question: str) -> str:
-    """Separate every ASCII punctuation mark by spaces: `Did M1's editor win?` -> `Did M1 ' s editor win ?`."""
+    """Separate every ASCII punctuation mark by spaces.
+
+    So `Did M1's editor win?` becomes `Did M1 ' s editor win ?`.
+    """
     return " ".join(question.translate(SPACED).split())

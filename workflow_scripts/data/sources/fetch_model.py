@@ -1,4 +1,7 @@
-"""Models of the Hugging Face hub at their pinned commit: download, which can resume, and checks of local copies."""
+"""Models of the Hugging Face hub at their pinned commit: download and checks of local copies.
+
+A download can resume.
+"""
 
 import hashlib
 import json
@@ -31,7 +34,8 @@ TIMEOUT = 30.0  # seconds to wait for an answer of the hub
 MANIFEST = "model.json"
 NEEDED = ("config.json", "tokenizer.json")
 WELCOME = ("generation_config.json", "tokenizer_config.json")
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 
 
@@ -40,21 +44,30 @@ def is_model_file(file: str) -> bool:
     return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
 
 
-def select_model_files(files: Collection[str], where: str) -> list[str]:
-    """Select the needed files of a repository. Raises UserError if a required file is missing."""
-    weights = [WHOLE] if WHOLE in files else sorted(filter(SHARD.fullmatch, files))
+def select_model_files(files: Collection[str], place: str) -> list[str]:
+    """Select the needed files of the repository or folder `place`.
+
+    Raises UserError if a required file is missing.
+    """
+    if WHOLE in files:
+        index = []
+        weights = [WHOLE]
+    else:
+        index = [INDEX]
+        weights = sorted(filter(SHARD.fullmatch, files))
     if not weights:
         pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
-        why = (
-            f"only {pickled[0]}, and a pickled file can run code; pin"
-            if pickled
-            else "so no weights; pin"
+        reason = "so no weights"
+        if pickled:
+            reason = f"only {pickled[0]}, and a pickled file can run code"
+        raise UserError(
+            f"{place} has no {WHOLE}, {reason}; pin a commit with safetensors in sources.yaml"
         )
-        raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
-    index = [] if weights == [WHOLE] else [INDEX]
-    if missing := [file for file in (*NEEDED, *index) if file not in files]:
-        raise UserError(f"{where} has no {missing[0]}; pin another commit in sources.yaml")
-    return [*NEEDED, *(file for file in WELCOME if file in files), *index, *weights]
+    for file in (*NEEDED, *index):
+        if file not in files:
+            raise UserError(f"{place} has no {file}; pin another commit in sources.yaml")
+    welcome = [file for file in WELCOME if file in files]
+    return [*NEEDED, *welcome, *index, *weights]
 
 
 def find_repository(name: str) -> Repository:
@@ -83,47 +96,48 @@ def write_model_manifest(name: str, repository: Repository, folder: Path) -> Non
                 raise UserError(
                     f"{folder / INDEX} lists {shard}, which is missing; get the model again"
                 )
-    chosen = select_model_files([path.name for path in folder.iterdir()], str(folder))
-    files = {
-        file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)}
-        for file in chosen
-    }
-    what = {
+    files = {}
+    for file in select_model_files([path.name for path in folder.iterdir()], str(folder)):
+        path = folder / file
+        files[file] = {"sha256": hash_file(path), "bytes": count_bytes(path)}
+    manifest = {
         "name": name,
         "revision": repository.revision,
         "licence": repository.licence,
         "files": files,
     }
-    write_json(folder / MANIFEST, what)
+    write_json(folder / MANIFEST, manifest)
 
 
 def is_complete_model(folder: Path, name: str, revision: str) -> bool:
-    """Return whether a folder contains that commit of the model, unchanged according to its manifest."""
+    """Return whether a folder contains that commit of the model, unchanged by its manifest."""
     return (folder / MANIFEST).is_file() and find_manifest_problem(folder, name, revision) is None
 
 
 def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
-    """Describe how a folder with a manifest differs from that commit of the model, or return None."""
+    """Describe how a folder differs from that commit of the model, or return None.
+
+    Its manifest is compared, which must exist.
+    """
     manifest = read_json(folder / MANIFEST)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
         return (
             f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
         )
-    changed = find_changed_files(folder, manifest)
-    return (
-        f"{folder / changed[0]} differs from its {MANIFEST}; copy the folder again"
-        if changed
-        else None
-    )
+    changed_files = find_changed_files(folder, manifest)
+    if changed_files:
+        return f"{folder / changed_files[0]} differs from its {MANIFEST}; copy the folder again"
+    return None
 
 
 def find_changed_files(folder: Path, manifest: dict) -> list[str]:
     """List the files that are missing or differ from the manifest."""
-    return [
-        file
-        for file, entry in manifest["files"].items()
-        if not (folder / file).is_file() or hash_file(folder / file) != entry["sha256"]
-    ]
+    changed_files = []
+    for file, entry in manifest["files"].items():
+        path = folder / file
+        if not path.is_file() or hash_file(path) != entry["sha256"]:
+            changed_files.append(file)
+    return changed_files
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
@@ -136,17 +150,17 @@ def copy_model(name: str, repository: Repository, source: Path, part: Path) -> s
             f"{source} does not exist; get it where there is a network, with: "
             f"hf download {name} --revision {repository.revision} --local-dir {source}"
         )
-    chosen = select_model_files([path.name for path in source.iterdir()], str(source))
-    told = verify_commit(name, repository.revision, source, chosen)
+    files = select_model_files([path.name for path in source.iterdir()], str(source))
+    evidence = verify_commit(name, repository.revision, source, files)
     shutil.rmtree(part)
     part.mkdir()
-    for file in chosen:
+    for file in files:
         original = (source / file).resolve()
         try:
             os.link(original, part / file)  # a hard link needs no space
         except OSError:
             shutil.copyfile(original, part / file)
-    return f"from {source}, {told}"
+    return f"from {source}, {evidence}"
 
 
 def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
@@ -161,7 +175,10 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     # `hf download` writes a metadata file for each file; its first line is the commit.
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
     for file, record in zip(files, records, strict=True):
-        if record.is_file() and (commit := record.read_text().split("\n")[0]) != revision:
+        if not record.is_file():
+            continue
+        commit = record.read_text().split("\n")[0]
+        if commit != revision:
             raise UserError(
                 f"{source / file} is of the commit {commit}; get {revision} with: "
                 f"hf download {name} --revision {revision} --local-dir {source}"
@@ -195,12 +212,13 @@ def download_files(
         raise UserError("HF_TOKEN has characters that no token has; copy it again")
     hub = HfApi(endpoint=endpoint, token=token or False)
     files = list_files(hub, name, repository, policy)
-    total, before = sum(file.size or 0 for file in files), 0
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    total = sum(file.size or 0 for file in files)
+    before = 0  # bytes of the files that are complete
     for file in files:
         url = hf_hub_url(name, file.rfilename, revision=repository.revision, endpoint=endpoint)
 
-        def advance_all(done: int, _: int | None, before: int = before) -> None:
+        def advance_all(done: int, _of_file: int | None, before: int = before) -> None:
             advance(before + done, total)
 
         try:
@@ -235,42 +253,39 @@ def list_files(
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    revision, idle = repository.revision, 0
+    revision = repository.revision
+    failures = 0
     while True:
         try:
-            found = (
-                hub.model_info(
-                    name, revision=revision, files_metadata=True, timeout=TIMEOUT
-                ).siblings
-                or []
-            )
-            files = {file.rfilename: file for file in found}
-            chosen = select_model_files(files, f"{name} at commit {revision}")
+            info = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT)
+            files = {file.rfilename: file for file in info.siblings or []}
+            names = select_model_files(files, f"{name} at commit {revision}")
             # Anyone may list the files of a gated model. Only a request for a file shows whether
             # access is granted.
-            url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
+            url = hf_hub_url(name, names[0], revision=revision, endpoint=hub.endpoint)
             get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
-            return [files[file] for file in chosen]
+            return [files[file] for file in names]
         except OfflineModeIsEnabled as error:
             raise UserError(
                 f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}"
             ) from error
         except HfHubHTTPError as error:
-            idle += 1
-            if error.response.status_code not in TRANSIENT_STATUSES or idle == policy.attempts:
+            failures += 1
+            if error.response.status_code not in TRANSIENT_STATUSES or failures == policy.attempts:
                 raise UserError(explain_refusal(error, hub, name, repository)) from error
         except httpx2.HTTPError as error:
-            idle += 1
-            if idle == policy.connection_attempts:
-                what = f"{hub.endpoint} cannot be reached ({str(error) or type(error).__name__})"
+            failures += 1
+            if failures == policy.connection_attempts:
+                reason = str(error) or type(error).__name__
                 raise UserError(
-                    f"{name}: {what}; check the network, {suggest_local_folder(name)}"
+                    f"{name}: {hub.endpoint} cannot be reached ({reason}); "
+                    f"check the network, {suggest_local_folder(name)}"
                 ) from error
         except (json.JSONDecodeError, KeyError) as error:
             raise UserError(
                 f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT"
             ) from error
-        time.sleep(min(policy.first_wait * 2 ** (idle - 1), policy.longest_wait))
+        time.sleep(min(policy.first_wait * 2 ** (failures - 1), policy.longest_wait))
 
 
 def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
@@ -284,36 +299,53 @@ def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repos
     status = error.response.status_code
     gated = isinstance(error, GatedRepoError) or (repository.gated and status in (401, 403, 404))
     if isinstance(error, RevisionNotFoundError):
-        return f"{name} has no commit {repository.revision} at {hub.endpoint}; correct its revision in sources.yaml"
+        return (
+            f"{name} has no commit {repository.revision} at {hub.endpoint}; "
+            "correct its revision in sources.yaml"
+        )
     if status == 401 and hub.token and not isinstance(error, RepositoryNotFoundError):
         return f"{name}: {hub.endpoint} does not know the token; correct or unset HF_TOKEN"
     if gated and not hub.token:
         return (
-            f"{name} is gated: accept its licence ({repository.licence}) at https://huggingface.co/{name}, "
-            "make a token at https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN to it"
+            f"{name} is gated: accept its licence ({repository.licence}) at "
+            f"https://huggingface.co/{name}, make a token at "
+            "https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN "
+            "to it"
         )
     if gated:
         return (
-            f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: accept the licence "
-            f"({repository.licence}) at https://huggingface.co/{name} as the token's owner, and let the token read "
-            "gated repositories"
+            f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: "
+            f"accept the licence ({repository.licence}) at https://huggingface.co/{name} as the "
+            "token's owner, and let the token read gated repositories"
         )
     # Without a token, the hub answers 401 both for missing and for private repositories.
     if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
-        return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
-    what = "try again later" if status in TRANSIENT_STATUSES else "check HF_ENDPOINT and HF_TOKEN"
-    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {suggest_local_folder(name)}"
+        return (
+            f"{hub.endpoint} has no model {name}; "
+            f"check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
+        )
+    advice = "check HF_ENDPOINT and HF_TOKEN"
+    if status in TRANSIENT_STATUSES:
+        advice = "try again later"
+    return (
+        f"{name}: {hub.endpoint} answers with HTTP status {status}; "
+        f"{advice}, {suggest_local_folder(name)}"
+    )
 
 
 def find_file_problem(path: Path, file: "RepoSibling") -> str | None:
-    """Describe how a file differs from the listed size and sha256 (of large files, else git's sha1), or return None."""
-    if count_bytes(path) == file.size and path.exists():
-        content = b"" if file.lfs else path.read_bytes()
-        digest = (
-            hash_file(path)
-            if file.lfs
-            else hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-        )
-        if digest == (file.lfs.sha256 if file.lfs else file.blob_id):
+    """Describe how a file differs from the listed size and checksum, or return None.
+
+    The checksum of a large file is its sha256, that of others git's sha1.
+    """
+    if path.exists() and count_bytes(path) == file.size:
+        if file.lfs and hash_file(path) == file.lfs.sha256:
+            return None
+        if not file.lfs and hash_git_blob(path.read_bytes()) == file.blob_id:
             return None
     return "is not the file that the hub lists: another checksum"
+
+
+def hash_git_blob(content: bytes) -> str:
+    """Return the sha1 by which git names a file of this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

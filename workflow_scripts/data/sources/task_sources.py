@@ -33,9 +33,14 @@ class DataOptions(StrictModel):
         write_stand_in: Callable[..., dict[str, Path]],
         *arguments: object,
     ) -> Iterator[dict[str, Path]]:
-        """Yield the files to read: `sources`, or the stand-in files that `write_stand_in(folder)` writes."""
+        """Yield the files to read: `sources`, or the stand-in ones that `write_stand_in` writes.
+
+        It is called with a folder and `arguments`.
+        """
         with tempfile.TemporaryDirectory() as folder:
-            yield write_stand_in(Path(folder), *arguments) if self.origin == "stand_in" else sources
+            if self.origin == "stand_in":
+                sources = write_stand_in(Path(folder), *arguments)
+            yield sources
 
     def find_source(self, sources: dict[str, Path], *names: str) -> Path:
         """Return the first of these sources that the task has. Raises UserError if it has none."""
