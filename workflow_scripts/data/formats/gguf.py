@@ -55,7 +55,10 @@ class Encoding:
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """A tensor of the file. shape: outermost dimension first. offset: bytes from the start of the file."""
+    """A tensor of the file.
+
+    shape: outermost dimension first. offset: bytes from the start of the file.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -144,7 +147,10 @@ def _place_tensors(
 
 
 class _Reader:
-    """Reads the head of a file of `size` bytes; what would be beyond its end is refused before it is read."""
+    """Reads the head of a file of `size` bytes.
+
+    What would be beyond its end is refused before it is read.
+    """
 
     def __init__(self, path: Path, stream: IO[bytes], size: int) -> None:
         self.path = path

@@ -12,7 +12,9 @@ INVERSE = {
     "film.film.directed_by": "film.director.film",
     "film.film.edited_by": "film.editor.film",
     "film.film.written_by": "film.writer.film",
-    "film.film.produced_by|ns:film.film.production_companies": "film.producer.film|ns:film.production_company.films",
+    "film.film.produced_by|ns:film.film.production_companies": (
+        "film.producer.film|ns:film.production_company.films"
+    ),
     "film.film.executive_produced_by": "film.producer.films_executive_produced",
     "film.film.distributors/ns:film.film_film_distributor_relationship.distributor": (
         "film.film_distributor.films_distributed/ns:film.film_film_distributor_relationship.film"

