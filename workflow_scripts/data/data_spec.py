@@ -72,7 +72,7 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
         module = importlib.import_module(prepare)
     except Exception as error:  # the module may be a user's
         problem = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
-        if lacks_module(error, prepare):
+        if is_missing_module(error, prepare):
             problem = (
                 f"`prepare` is {prepare}, but there is no module {error.name}; "
                 "write it, or correct the name"
@@ -85,7 +85,7 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
     return module.Options
 
 
-def lacks_module(error: Exception, module: str) -> bool:
+def is_missing_module(error: Exception, module: str) -> bool:
     """Return whether an error means that the module, or a package that it is in, does not exist."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return False

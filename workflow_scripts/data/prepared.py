@@ -67,11 +67,11 @@ class Seq2SeqDataset:
         targets = build_vocabulary([example.target for example in train])
         summary = {}
         for split, columns in collect_columns(self.splits, Example._fields).items():
-            columns["source_ids"] = number_tokens(columns["source"], sources)
+            columns["source_ids"] = look_up_ids(columns["source"], sources)
             if split in self.whole_targets:
                 columns["target_ids"] = [[] for _ in columns["target"]]
             else:
-                columns["target_ids"] = number_tokens(columns["target"], targets)
+                columns["target_ids"] = look_up_ids(columns["target"], targets)
             write_split(folder, split, columns | self.columns.get(split, {}))
             summary[split] = summarise_pairs(columns)
         write_json(folder / "vocabulary.json", {"source": sources, "target": targets})
@@ -229,7 +229,7 @@ def build_vocabulary(sentences: list[str]) -> list[str]:
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def number_tokens(sentences: list[str], vocabulary: list[str]) -> list[list[int]]:
+def look_up_ids(sentences: list[str], vocabulary: list[str]) -> list[list[int]]:
     """Return the ids of the tokens of each sentence, UNKNOWN_ID for tokens without one."""
     ids = {token: i for i, token in enumerate(vocabulary)}
     numbered = []
@@ -326,7 +326,7 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
                 f"{path}: column {name} is of type {column.type}; "
                 f"delete {folder} and prepare it again"
             )
-        if lacks_values(name, column):
+        if has_missing_values(name, column):
             raise UserError(
                 f"{path}: column {name} lacks values; delete {folder} and prepare it again"
             )
@@ -345,7 +345,7 @@ def has_written_type(name: str, column: "pyarrow.ChunkedArray") -> bool:
     return str(column.type) in ("string", "double")
 
 
-def lacks_values(name: str, column: "pyarrow.ChunkedArray") -> bool:
+def has_missing_values(name: str, column: "pyarrow.ChunkedArray") -> bool:
     """Return whether a value is absent, in `second` unless all are, as with single sentences."""
     import pyarrow
 

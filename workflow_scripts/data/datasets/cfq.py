@@ -17,11 +17,8 @@ from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
 
 ARCHIVE = "cfq/cfq.tar.gz"
-SPLITS = {
-    "train": "trainIdxs",
-    "valid": "devIdxs",
-    "test": "testIdxs",
-}  # our name -> upstream's key
+# Our name -> upstream's key.
+SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
 SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 

@@ -122,7 +122,7 @@ def sample_splits(
     Returns (splits, notes).
     """
     phrases = PhraseIndex(compounds)
-    kept = [pair for pair in pairs if not phrases.occur_in(pair[0])]
+    kept = [pair for pair in pairs if not phrases.is_part_of(pair[0])]
     held_out = settings.held_out
     if len(kept) <= 2 * held_out:
         raise settings.make_error(

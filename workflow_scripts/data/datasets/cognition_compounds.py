@@ -163,7 +163,7 @@ def is_trained_on(compound: str, salt: str, share: float) -> bool:
 def drop_compounds(rows: Sequence[Example], compounds: Iterable[str]) -> list[Example]:
     """Return the rows whose source has none of the compounds."""
     phrases = PhraseIndex(compounds)
-    return [row for row in rows if not phrases.occur_in(row.source)]
+    return [row for row in rows if not phrases.is_part_of(row.source)]
 
 
 def split_into_words(texts: Sequence[str], words: Counter[str]) -> list[list[str]]:

@@ -55,7 +55,7 @@ class PhraseIndex:
         self.phrases = {tuple(phrase.split(" ")) for phrase in phrases}
         self.lengths = {len(words) for words in self.phrases}
 
-    def occur_in(self, sentence: str) -> bool:
+    def is_part_of(self, sentence: str) -> bool:
         """Return whether a sentence contains one of the phrases."""
         words = tuple(sentence.split(" "))
         return not self.phrases.isdisjoint(iterate_ngrams(words, self.lengths))

@@ -56,7 +56,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         for split, name in SOURCES.items():
             questions[split] = read_squad(settings.find_source(files, name))
     rows = questions.pop("train")
-    held_out = sample_contexts(rows, settings)
+    held_out = sample_paragraphs(rows, settings)
     train = [row for row in rows if row.context not in held_out]
     valid = [row for row in rows if row.context in held_out]
     if not train:
@@ -70,7 +70,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     return TableDataset(collect_columns(splits, Question._fields), notes)
 
 
-def sample_contexts(questions: list[Question], settings: Options) -> set[str]:
+def sample_paragraphs(questions: list[Question], settings: Options) -> set[str]:
     """Sample paragraphs until they have as many questions as the validation set needs."""
     sizes = Counter(question.context for question in questions)
     sampled: set[str] = set()

@@ -76,7 +76,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tokenizer = load_tokenizer(sources[TOKENIZER], settings.longest)
+    tokenizer = load_truncating_tokenizer(sources[TOKENIZER], settings.longest)
     ids = pa.list_(pa.int32())
     columns = pa.schema([("source", pa.string()), ("first_ids", ids), ("second_ids", ids)])
     counts: dict[str, Counter[str]] = {split: Counter(rows=0, tokens=0) for split in SPLITS}
@@ -110,7 +110,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     return {"splits": {split: dict(of_split) for split, of_split in counts.items()}}
 
 
-def load_tokenizer(file: Path, longest: int) -> "Tokenizer":
+def load_truncating_tokenizer(file: Path, longest: int) -> "Tokenizer":
     """Load a tokenizer that truncates texts after `longest` pieces.
 
     Raises UserError if the file is broken.

@@ -22,20 +22,15 @@ VERSION = 3
 MAX_KEYS = 1000
 MAX_TENSORS = 10_000
 MAX_DIMENSIONS = 4
-LONGEST_TEXT = (
-    2**16
-)  # bytes of a name or a text; the longest needed, a chat template, has a few thousand
-LONGEST_ARRAY = (
-    2**20
-)  # elements; the longest needed, the tokens of a vocabulary, are 50 to 250 thousand
+# Bytes of a name or a text; the longest needed, a chat template, has a few thousand.
+LONGEST_TEXT = 2**16
+# Elements; the longest needed, the tokens of a vocabulary, are 50 to 250 thousand.
+LONGEST_ARRAY = 2**20
 TEXT = 8
 ARRAY = 9
 # Formats of the other types of values, by their numbers.
-NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"])) | {
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
+NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"]))
+NUMBERS |= {10: "<Q", 11: "<q", 12: "<d"}
 DEFAULT_ALIGNMENT = 32
 BLOCK = 32  # values that are quantised together
 

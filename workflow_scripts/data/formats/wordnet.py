@@ -32,20 +32,13 @@ ENDINGS = {  # part of speech -> endings of inflected words, and what they repla
         *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
     ],
     "v": [
-        ("s", ""),
-        ("ies", "y"),
-        ("es", "e"),
-        ("es", ""),
-        ("ed", "e"),
-        ("ed", ""),
-        ("ing", "e"),
-        ("ing", ""),
+        *[("s", ""), ("ies", "y"), ("es", "e"), ("es", "")],
+        *[("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
     ],
     "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
     "r": [],
 }
-# A syntactic marker after an adjective, as in galore(ip).
-# In pointers, the part of speech `s` is an adjective satellite.
+# In pointers, `s` is an adjective satellite.
 PART_OF_SATELLITE = {"s": "a"}
 # A syntactic marker after an adjective, as in galore(ip).
 MARKER = re.compile(r"\((?:a|p|ip)\)$")
