@@ -40,7 +40,8 @@ ROLES = {  # by noun
 }
 NATIONALITIES = {"Spanish": "m.06mkj", "Canadian": "m.0d060g", "Dutch": "m.059j2"}
 MARRIED = (
-    "people.person.spouse_s/ns:people.marriage.spouse|ns:fictional_universe.fictional_character.married_to/"
+    "people.person.spouse_s/ns:people.marriage.spouse|"
+    "ns:fictional_universe.fictional_character.married_to/"
     "ns:fictional_universe.marriage_of_fictional_characters.spouses"
 )
 HELD_OUT = {
@@ -95,7 +96,7 @@ def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
 
 def generate_question(rng: random.Random) -> GeneratedQuestion:
     """Generate a question with its query."""
-    entities = [f"M{i}" for i in rng.sample(range(6), 5)]
+    entities = [f"M{number}" for number in rng.sample(range(6), 5)]
     owner = entities[0]
     noun = rng.choice(list(ROLES))
     other_nouns = rng.sample(list(ROLES), rng.randint(1, 2))
