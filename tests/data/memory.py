@@ -24,7 +24,7 @@ if __name__ == "__main__":
     module = importlib.import_module(f"workflow_scripts.data.datasets.{name}")
     vars(module).update(constants)
     paths = {source: pathlib.Path(path) for source, path in sources.items()}
-    spec = {"task": name, "protocol": "paper", "prepare": module.__name__, "options": {}, "sources": []}
+    spec = {"task": name, "protocol": "paper", "prepare": module.__name__, "options": options, "sources": []}
     write_data(prepare_data(module, options, paths), spec, folder / "out")
     content = json.loads((folder / "out/dataset.json").read_text())
     with open("/proc/self/status") as status:  # getrusage's peak may be that of the process that started this one

@@ -1,4 +1,4 @@
-"""The spec of a folder of prepared data: the module that prepares it, its options and its source files."""
+"""The spec of a folder of prepared data: the module that prepares it, its options and sources."""
 
 import importlib
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ DATASETS = "workflow_scripts.data.datasets"
 class DataSpec:
     """What a folder of prepared data is made from, as under `spec` in its dataset.json.
 
-    prepare: name of the module of `datasets/`. options: of its class Options. sources: <dataset>/<file> of
-    sources.yaml.
+    prepare: name of the module of `datasets/`. options: of its class Options. sources:
+    <dataset>/<file> of sources.yaml.
     """
 
     task: str
@@ -49,26 +49,44 @@ class _Content(StrictModel):
     protocol: Protocol
 
 
-def read_data_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = ()) -> DataSpec:
-    """Read a data spec, the value of `key` in the file `where`. Raises UserError for wrong keys and values."""
-    parsed = parse_as(_Content, content, where, key)
-    keys = (key,) if isinstance(key, str) else key
-    options = parse_as(load_options(parsed.prepare, parsed.task), parsed.options, where, (*keys, "options"))
+def read_data_spec(content: Any, file: str | Path, key: str | tuple[str, ...] = ()) -> DataSpec:
+    """Read a data spec, the value of `key` in a file.
+
+    Raises UserError for wrong keys and values.
+    """
+    parsed = parse_as(_Content, content, file, key)
+    keys = key
+    if isinstance(keys, str):
+        keys = (keys,)
+    model = load_options(parsed.prepare, parsed.task)
+    options = parse_as(model, parsed.options, file, (*keys, "options"))
     return DataSpec(parsed.task, parsed.prepare, options, parsed.sources, parsed.protocol)
 
 
 def load_options(prepare: str, task: str) -> type[BaseModel]:
-    """Return the class of a data module's options. Raises UserError if the module or a part of it is missing."""
+    """Return the class of a data module's options.
+
+    Raises UserError if the module or a part of it is missing.
+    """
     try:
         module = importlib.import_module(prepare)
     except Exception as error:  # the module may be a user's
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{prepare}.".startswith(f"{error.name}."):
-            what = f"`prepare` is {prepare}, but there is no module {error.name}; write it, or correct the name"
-        else:
-            what = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
-        raise UserError(f"task {task}: {what}") from error
+        problem = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
+        if is_missing_module(error, prepare):
+            problem = (
+                f"`prepare` is {prepare}, but there is no module {error.name}; "
+                "write it, or correct the name"
+            )
+        raise UserError(f"task {task}: {problem}") from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
             example = "workflow_scripts/data/datasets/cogs.py has both"
             raise UserError(f"task {task}: module {prepare} has no `{name}`; {example}")
     return module.Options
+
+
+def is_missing_module(error: Exception, module: str) -> bool:
+    """Return whether an error means that the module, or a package that it is in, does not exist."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return False
+    return f"{module}.".startswith(f"{error.name}.")

@@ -1,12 +1,14 @@
-"""Write and read a task's data folder: one Parquet file per split, dataset.json, vocabularies and further files.
+"""Write and read a task's data folder.
 
-Every `prepare` of `datasets/` returns one of the three dataset classes here. pyarrow is imported in functions: it takes
-half a second, and reading the catalogue imports this module.
+It has one Parquet file per split, dataset.json, vocabularies and further files.
+
+Every `prepare` of `datasets/` returns one of the three dataset classes here. pyarrow is imported in
+functions: it takes half a second, and reading the catalogue imports this module.
 """
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -56,37 +58,51 @@ class Seq2SeqDataset:
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write one Parquet file per split, `vocabulary.json` and `files`. Return the content of dataset.json."""
+        """Write one Parquet file per split, `vocabulary.json` and `files`.
+
+        Return the content of dataset.json.
+        """
         train = self.splits["train"]
-        words = {side: build_vocabulary([getattr(example, side) for example in train]) for side in ("source", "target")}
-        ids = {side: {token: i for i, token in enumerate(tokens)} for side, tokens in words.items()}
+        sources = build_vocabulary([example.source for example in train])
+        targets = build_vocabulary([example.target for example in train])
         summary = {}
-        for name, columns in collect_columns(self.splits, Example._fields).items():
-            for side in ("source", "target"):
-                columns[f"{side}_ids"] = [[ids[side].get(t, UNKNOWN_ID) for t in s.split(" ")] for s in columns[side]]
-            if name in self.whole_targets:
+        for split, columns in collect_columns(self.splits, Example._fields).items():
+            columns["source_ids"] = look_up_ids(columns["source"], sources)
+            if split in self.whole_targets:
                 columns["target_ids"] = [[] for _ in columns["target"]]
-            write_split(folder, name, columns | self.columns.get(name, {}))
-            numbered = columns["source_ids"] + columns["target_ids"]
-            summary[name] = {
-                "rows": len(columns["source"]),
-                "distinct": len(set(zip(columns["source"], columns["target"], strict=True))),
-                "out_of_vocabulary_tokens": sum(row.count(UNKNOWN_ID) for row in numbered),
-                "longest_source": max(map(len, columns["source_ids"]), default=0),
-                "longest_target": max(map(len, columns["target_ids"]), default=0),
-            }
-        for name, made in {"vocabulary.json": words, **self.files}.items():
-            write_json(folder / name, made)
+            else:
+                columns["target_ids"] = look_up_ids(columns["target"], targets)
+            write_split(folder, split, columns | self.columns.get(split, {}))
+            summary[split] = summarise_pairs(columns)
+        write_json(folder / "vocabulary.json", {"source": sources, "target": targets})
+        for name, content in self.files.items():
+            write_json(folder / name, content)
         return {
             "splits": summary,
             "subset_groups": self.subset_groups,
-            "vocabulary": {side: len(tokens) for side, tokens in words.items()},
+            "vocabulary": {"source": len(sources), "target": len(targets)},
             **self.described,
         }
 
 
+def summarise_pairs(columns: Mapping[str, list]) -> dict[str, int]:
+    """Count what dataset.json has of a split of a Seq2SeqDataset."""
+    pairs = set(zip(columns["source"], columns["target"], strict=True))
+    unknown = sum(ids.count(UNKNOWN_ID) for ids in columns["source_ids"] + columns["target_ids"])
+    return {
+        "rows": len(columns["source"]),
+        "distinct": len(pairs),
+        "out_of_vocabulary_tokens": unknown,
+        "longest_source": max(map(len, columns["source_ids"]), default=0),
+        "longest_target": max(map(len, columns["target_ids"]), default=0),
+    }
+
+
 class PromptItem(NamedTuple):
-    """A row of prompt tasks: a stable key, and the definition or sentence, without a template, with its label."""
+    """A row of prompt tasks: a stable key, and the definition or sentence with its label.
+
+    `content` has no template.
+    """
 
     item: str
     content: str
@@ -98,9 +114,10 @@ class PromptItem(NamedTuple):
 class TableDataset:
     """Tables for all kinds of tasks except seq2seq.
 
-    tables: split -> column -> values. prompt tasks have the fields of PromptItem; language_modelling has `source` and
-        `ids` (tokens of one document, without start and end tokens); sentence_prediction has the fields of
-        `datasets.sentences.Sentence`. `ids` are lists of 32-bit integers; all other values are texts or floats.
+    tables: split -> column -> values. prompt tasks have the fields of PromptItem;
+        language_modelling has `source` and `ids` (tokens of one document, without start and end
+        tokens); sentence_prediction has the fields of `datasets.sentences.Sentence`. `ids` are
+        lists of 32-bit integers; all other values are texts or floats.
     extra_files: name -> text. described: further content of dataset.json.
     """
 
@@ -111,17 +128,29 @@ class TableDataset:
     described: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write one Parquet file per split and `extra_files`. Return the content of dataset.json."""
+        """Write one Parquet file per split and `extra_files`.
+
+        Return the content of dataset.json.
+        """
         summary = {}
-        for name, columns in self.tables.items():
-            write_split(folder, name, columns)
-            # `item` is unique for each row, so distinct rows are counted without it.
-            values = [map(tuple, v) if column == "ids" else v for column, v in columns.items() if column != "item"]
-            rows = list(zip(*values, strict=True))
-            summary[name] = {"rows": len(rows), "distinct": len(set(rows))}
+        for split, columns in self.tables.items():
+            write_split(folder, split, columns)
+            summary[split] = summarise_table(columns)
         for name, content in self.extra_files.items():
             (folder / name).write_text(content, encoding="utf-8")
         return {"splits": summary, **self.described}
+
+
+def summarise_table(columns: Mapping[str, list]) -> dict[str, int]:
+    """Count the rows, and the distinct rows without `item`, which is unique for each row."""
+    hashable_columns: list[Iterable] = []
+    for name, values in columns.items():
+        if name == "ids":
+            hashable_columns.append(map(tuple, values))
+        elif name != "item":
+            hashable_columns.append(values)
+    rows = list(zip(*hashable_columns, strict=True))
+    return {"rows": len(rows), "distinct": len(set(rows))}
 
 
 @dataclass
@@ -144,75 +173,138 @@ Dataset = Seq2SeqDataset | TableDataset | StreamedDataset
 
 
 def prepare_data(module: ModuleType, options: BaseModel, sources: dict[str, Path]) -> Dataset:
-    """Prepare the data of a module of `datasets/` by its Options. Raises UserError for missing or malformed sources."""
-    made = module.prepare(options, sources)
-    return replace(made, protocol="stand_in") if getattr(options, "origin", None) == "stand_in" else made
+    """Prepare the data of a module of `datasets/` by its Options.
+
+    Raises UserError for missing or malformed sources.
+    """
+    dataset = module.prepare(options, sources)
+    if getattr(options, "origin", None) == "stand_in":
+        return replace(dataset, protocol="stand_in")
+    return dataset
 
 
-def collect_columns(splits: Mapping[str, Sequence], fields: Sequence[str]) -> dict[str, dict[str, list]]:
+def collect_columns(
+    splits: Mapping[str, Sequence], fields: Sequence[str]
+) -> dict[str, dict[str, list]]:
     """Turn rows with these fields into columns: split -> field -> values."""
-    return {split: {name: [getattr(row, name) for row in rows] for name in fields} for split, rows in splits.items()}
+    tables: dict[str, dict[str, list]] = {}
+    for split, rows in splits.items():
+        tables[split] = {}
+        for name in fields:
+            tables[split][name] = [getattr(row, name) for row in rows]
+    return tables
 
 
 def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
-    """Write the Parquet file of a split, with columns of texts, floats, or, by LISTS, lists of 32-bit integers."""
+    """Write the Parquet file of a split.
+
+    Its columns are texts, floats, or, by LISTS, lists of 32-bit integers.
+    """
     import pyarrow.parquet
 
-    numbers, text, score = pyarrow.list_(pyarrow.int32()), pyarrow.string(), pyarrow.float64()
-    types = {
-        name: numbers if name.endswith(LISTS) else score if values and isinstance(values[0], float) else text
-        for name, values in columns.items()
-    }
+    types = {name: find_column_type(name, values) for name, values in columns.items()}
     table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
     pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
 
 
+def find_column_type(name: str, values: list) -> "pyarrow.DataType":
+    """Find the type of a column of `write_split`."""
+    import pyarrow
+
+    if name.endswith(LISTS):
+        return pyarrow.list_(pyarrow.int32())
+    if values and isinstance(values[0], float):
+        return pyarrow.float64()
+    return pyarrow.string()
+
+
 def build_vocabulary(sentences: list[str]) -> list[str]:
-    """Return the tokens by id: special tokens, then all tokens by decreasing frequency, ties alphabetically."""
-    counts = Counter(token for sentence in sentences for token in sentence.split(" "))
+    """Return the tokens by id: special tokens, then all by decreasing frequency.
+
+    Ties are in alphabetical order.
+    """
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(sentence.split(" "))
     return SPECIAL_TOKENS + sorted(counts, key=lambda token: (-counts[token], token))
 
 
-def write_data(made: Dataset, spec: DataSpec, out: Path) -> None:
-    """Write the data folder of a task atomically, with the worse protocol of spec and data. Equal input: equal bytes.
+def look_up_ids(sentences: list[str], vocabulary: list[str]) -> list[list[int]]:
+    """Return the ids of the tokens of each sentence, UNKNOWN_ID for tokens without one."""
+    ids = {token: i for i, token in enumerate(vocabulary)}
+    numbered = []
+    for sentence in sentences:
+        numbered.append([ids.get(token, UNKNOWN_ID) for token in sentence.split(" ")])
+    return numbered
 
-    Raises UserError for an empty split, or for stand-in data if the spec's protocol is not `stand_in`.
+
+def write_data(dataset: Dataset, spec: DataSpec, out: Path) -> None:
+    """Write the data folder of a task atomically, with the worse protocol of spec and data.
+
+    Equal input: equal bytes.
+
+    Raises UserError for an empty split, or for stand-in data if the spec's protocol is not
+    `stand_in`.
     """
     task = spec.task
-    if made.protocol == "stand_in" and spec.protocol != "stand_in":
-        raise UserError(f"task {task}: stand-in data, but the protocol is {spec.protocol}; set it to stand_in")
-    notes = ["stand-in data: generated, in the format of the real data"] if made.protocol == "stand_in" else []
+    if dataset.protocol == "stand_in" and spec.protocol != "stand_in":
+        raise UserError(
+            f"task {task}: stand-in data, but the protocol is {spec.protocol}; set it to stand_in"
+        )
+    notes = []
+    if dataset.protocol == "stand_in":
+        notes.append("stand-in data: generated, in the format of the real data")
     with write_atomically(out) as folder:
         folder.mkdir()
-        content = made.write(folder)
+        content = dataset.write(folder)
         for name, counts in content["splits"].items():
             if not counts["rows"]:
-                raise UserError(f"task {task}: split {name} is empty; its sources or options leave too little")
-        protocol = find_worst_protocol(spec.protocol, made.protocol)
-        content |= {"task": task, "protocol": protocol, "notes": notes + made.notes}
-        write_json(folder / "dataset.json", {**content, "spec": spec.to_json(), "files": hash_files(folder)})
+                raise UserError(
+                    f"task {task}: split {name} is empty; its sources or options leave too little"
+                )
+        content["task"] = task
+        content["protocol"] = find_worst_protocol(spec.protocol, dataset.protocol)
+        content["notes"] = notes + dataset.notes
+        content["spec"] = spec.to_json()
+        content["files"] = hash_files(folder)
+        write_json(folder / "dataset.json", content)
 
 
 def read_vocabularies(folder: Path) -> dict[str, list[str]]:
-    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id. Raises UserError if invalid."""
-    content = read_json(folder / "vocabulary.json")
+    """Read vocabulary.json of a data folder: side (`source`, `target`) -> tokens by id.
+
+    Raises UserError if invalid.
+    """
+    file = folder / "vocabulary.json"
+    content = read_json(file)
     if not isinstance(content, dict) or content.keys() != {"source", "target"}:
-        raise UserError(f"{folder / 'vocabulary.json'} is not a vocabulary; delete {folder} and prepare it again")
+        raise UserError(f"{file} is not a vocabulary; delete {folder} and prepare it again")
     for side, tokens in content.items():
-        if not (isinstance(tokens, list) and tokens and all(isinstance(token, str) for token in tokens)):
-            raise UserError(f"{folder / 'vocabulary.json'}: key '{side}' is no list of texts; make {folder} again")
+        if not is_list_of_texts(tokens):
+            raise UserError(f"{file}: key '{side}' is no list of texts; make {folder} again")
     return content
 
 
+def is_list_of_texts(value: Any) -> bool:
+    """Return whether a value is a list of one or more texts."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(element, str) for element in value)
+
+
 def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "pyarrow.Table":
-    """Read columns of a split (default: all). Raises UserError if its file is missing, broken, empty or lacks one."""
+    """Read columns of a split (default: all).
+
+    Raises UserError if its file is missing, broken, empty or lacks one.
+    """
     import pyarrow
     import pyarrow.parquet as pq
 
     path = folder / f"{split}.parquet"
     try:
         with pq.ParquetFile(path) as file:
-            table, rows = file.read(columns=columns), file.metadata.num_rows
+            table = file.read(columns=columns)
+            rows = file.metadata.num_rows
         table.validate(full=True)  # texts must be UTF-8
         if table.num_rows != rows:  # in a damaged file a column can be shorter than the others
             raise ValueError(f"{table.num_rows} rows of {rows}")
@@ -220,22 +312,50 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
         raise UserError(f"{path} does not exist; delete {folder} and prepare it again") from error
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise UserError(f"{path} cannot be read ({reason}); delete {folder} and prepare it again") from error
+        raise UserError(
+            f"{path} cannot be read ({reason}); delete {folder} and prepare it again"
+        ) from error
     absent = sorted(set(columns or ()) - set(table.column_names))
     if absent:
         raise UserError(f"{path} has no column {absent[0]}; delete {folder} and prepare it again")
     if not table.num_rows:
         raise UserError(f"{path} has no rows; delete {folder} and prepare it again")
     for name, column in zip(table.column_names, table.columns, strict=True):
-        kind, inner = column.type, column.type.value_type if pyarrow.types.is_list(column.type) else None
-        known = pyarrow.types.is_integer(inner) if inner else str(kind) in ("string", "double")
-        if name.endswith(LISTS) != bool(inner) or not known:
-            raise UserError(f"{path}: column {name} is of type {kind}; delete {folder} and prepare it again")
-        if name == "second" and column.null_count == len(column):  # single sentences
-            continue
-        if column.null_count or (inner and any(chunk.flatten().null_count for chunk in column.chunks)):
-            raise UserError(f"{path}: column {name} lacks values; delete {folder} and prepare it again")
+        if not has_written_type(name, column):
+            raise UserError(
+                f"{path}: column {name} is of type {column.type}; "
+                f"delete {folder} and prepare it again"
+            )
+        if has_missing_values(name, column):
+            raise UserError(
+                f"{path}: column {name} lacks values; delete {folder} and prepare it again"
+            )
     return table
+
+
+def has_written_type(name: str, column: "pyarrow.ChunkedArray") -> bool:
+    """Return whether a column of this name has a type that `write_split` writes."""
+    import pyarrow
+
+    is_list = pyarrow.types.is_list(column.type)
+    if is_list != name.endswith(LISTS):
+        return False
+    if is_list:
+        return pyarrow.types.is_integer(column.type.value_type)
+    return str(column.type) in ("string", "double")
+
+
+def has_missing_values(name: str, column: "pyarrow.ChunkedArray") -> bool:
+    """Return whether a value is absent, in `second` unless all are, as with single sentences."""
+    import pyarrow
+
+    if name == "second" and column.null_count == len(column):
+        return False
+    if column.null_count:
+        return True
+    if not pyarrow.types.is_list(column.type):
+        return False
+    return any(chunk.flatten().null_count for chunk in column.chunks)
 
 
 def has_column(folder: Path, split: str, column: str) -> bool:
@@ -246,10 +366,15 @@ def has_column(folder: Path, split: str, column: str) -> bool:
 
 
 def digest_data(folder: Path) -> str:
-    """Return the sha256 over names and contents of the .parquet and .json files of a folder, except record.json."""
+    """Return the sha256 over names and contents of a folder's .parquet and .json files.
+
+    record.json is left out.
+    """
     manifest = folder / "dataset.json"
     if not manifest.exists():
         raise MissingFileError(manifest)
-    files = [path for path in folder.iterdir() if path.suffix in (".parquet", ".json") and path.name != "record.json"]
-    lines = "".join(f"{hash_file(path)}  {path.name}\n" for path in sorted(files))
+    lines = ""
+    for path in sorted(folder.iterdir()):
+        if path.suffix in (".parquet", ".json") and path.name != "record.json":
+            lines += f"{hash_file(path)}  {path.name}\n"
     return hashlib.sha256(lines.encode()).hexdigest()

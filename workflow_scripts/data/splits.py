@@ -13,7 +13,10 @@ from workflow_scripts.data.sources.task_sources import DataOptions
 
 
 class Example(NamedTuple):
-    """One pair of texts. The tokens of each side are joined by one space; `subset` is "" if the set has no subsets."""
+    """One pair of texts.
+
+    The tokens of each side are joined by one space; `subset` is "" if the set has no subsets.
+    """
 
     source: str
     target: str
@@ -23,10 +26,10 @@ class Example(NamedTuple):
 class SplitOptions(DataOptions):
     """Options of every sequence-to-sequence set.
 
-    validation: `paper` samples the validation set from the test set and keeps it there too (as the paper did);
-        `clean` removes it from the test set.
-    limit: split -> maximum number of examples, sampled at random. A limit on `test` applies before validation is
-        sampled; a limit on `train` keeps every word if possible.
+    validation: `paper` samples the validation set from the test set and keeps it there too (as the
+        paper did); `clean` removes it from the test set.
+    limit: split -> maximum number of examples, sampled at random. A limit on `test` applies before
+        validation is sampled; a limit on `train` keeps every word if possible.
     """
 
     validation: Literal["paper", "clean"] = "paper"
@@ -36,59 +39,111 @@ class SplitOptions(DataOptions):
 
 
 def sample_indices(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Sample positions of `count` examples without replacement, sorted. Each `purpose` is an independent sample."""
-    return sorted(random.Random(f"{seed}/{purpose}").sample(range(len(examples)), min(count, len(examples))))
+    """Sample positions of up to `count` examples without replacement, sorted.
 
-
-def sample_covering_vocabulary(examples: Sequence[Example], count: int, seed: int, purpose: str) -> list[int]:
-    """Sample positions like `sample_indices`, but prefer examples that add a word, so that no rare word is missing.
-
-    In SCAN, only one training command contains `jump`. Without it, there is nothing to generalise.
+    Each `purpose` is an independent sample.
     """
-    order = random.Random(f"{seed}/{purpose}").sample(range(len(examples)), len(examples))
+    rng = random.Random(f"{seed}/{purpose}")
+    count = min(count, len(examples))
+    return sorted(rng.sample(range(len(examples)), count))
+
+
+def sample_covering_vocabulary(
+    examples: Sequence[Example], count: int, seed: int, purpose: str
+) -> list[int]:
+    """Sample positions like `sample_indices`, but prefer examples that add a word.
+
+    So no rare word is missing. In SCAN, only one training command contains `jump`. Without it,
+    there is nothing to generalise.
+    """
+    rng = random.Random(f"{seed}/{purpose}")
     seen: set[str] = set()
-    first, rest = [], []
-    for i in order:
-        words = {*examples[i].source.split(" "), *examples[i].target.split(" ")}
-        (rest if words <= seen else first).append(i)
+    adding_words = []
+    others = []
+    for position in rng.sample(range(len(examples)), len(examples)):
+        example = examples[position]
+        words = {*example.source.split(" "), *example.target.split(" ")}
+        if words <= seen:
+            others.append(position)
+        else:
+            adding_words.append(position)
         seen |= words
-    return sorted((first + rest)[:count])
+    return sorted((adding_words + others)[:count])
 
 
 def make_splits(
-    train: list[Example], test: list[Example], others: dict[str, list[Example]], options: SplitOptions
+    train: list[Example],
+    test: list[Example],
+    others: dict[str, list[Example]],
+    options: SplitOptions,
 ) -> tuple[dict[str, list[Example]], list[str]]:
-    """Apply the limits and sample `valid` from `test`. Returns splits (train, valid, others, test) and notes."""
-    splits, seed, notes = {"train": train, "test": test, **others}, options.seed, []
-    for name, count in options.limit.items():
-        if name not in splits:
-            raise UserError(f"options.limit: no split {name} to limit here; known: {', '.join(splits)}")
-        if count < len(splits[name]):
-            notes.append(f"{name}: {count} of {len(splits[name])} examples, drawn with seed {seed}")
-            choose = sample_covering_vocabulary if name == "train" else sample_indices
-            splits[name] = [splits[name][i] for i in choose(splits[name], count, seed, f"limit/{name}")]
-    test = splits["test"]
+    """Apply the limits and sample `valid` from `test`.
+
+    Returns splits (train, valid, others, test) and notes.
+    """
+    seed = options.seed
+    limited, notes = limit_splits({"train": train, "test": test, **others}, options)
+    test = limited["test"]
     size = math.floor(len(test) * Fraction(str(options.validation_fraction)))
-    drawn = sample_indices(test, size, seed, "validation")
-    valid = [test[i] for i in drawn]
+    positions = sample_indices(test, size, seed, "validation")
+    valid = [test[position] for position in positions]
     share = f"{len(valid)} of {len(test)} test examples, drawn with seed {seed}"
     if options.validation == "clean":
-        removed = set(drawn)
-        test = [example for i, example in enumerate(test) if i not in removed]
+        removed = set(positions)
+        test = [example for position, example in enumerate(test) if position not in removed]
         notes.append(f"valid: {share} and taken out of the test set (clean protocol)")
     else:
         notes.append(f"valid: {share}; they stay inside the test set, as in the paper")
-    return {"train": splits["train"], "valid": valid, **{k: splits[k] for k in others}, "test": test}, notes
+    splits = {"train": limited["train"], "valid": valid}
+    for name in others:
+        splits[name] = limited[name]
+    splits["test"] = test
+    return splits, notes
 
 
-def split_by_key(rows: Sequence[Any], valid_fraction: float, shared_keys: bool, seed: int = 42) -> dict[str, list]:
-    """Split rows with the fields `source` and `key` into train and valid, so that equal keys are in one split.
+def limit_splits(
+    splits: dict[str, list[Example]], options: SplitOptions
+) -> tuple[dict[str, list[Example]], list[str]]:
+    """Apply the limits. Returns the splits and notes. Raises UserError for an unknown split."""
+    limited = dict(splits)
+    notes = []
+    for name, count in options.limit.items():
+        if name not in splits:
+            raise UserError(
+                f"options.limit: no split {name} to limit here; known: {', '.join(splits)}"
+            )
+        examples = splits[name]
+        if count >= len(examples):
+            continue
+        sample = sample_indices
+        if name == "train":
+            sample = sample_covering_vocabulary
+        positions = sample(examples, count, options.seed, f"limit/{name}")
+        limited[name] = [examples[position] for position in positions]
+        notes.append(f"{name}: {count} of {len(examples)} examples, drawn with seed {options.seed}")
+    return limited, notes
 
-    Of each source, `valid_fraction` of its keys, rounded up, is in `valid`. shared_keys: sources have many keys in
-    common, so keys that are already in `valid` are not sampled again.
+
+def split_by_key(
+    rows: Sequence[Any], valid_fraction: float, shared_keys: bool, seed: int = 42
+) -> dict[str, list]:
+    """Split rows with the fields `source` and `key` so that equal keys are in one split.
+
+    The splits are `train` and `valid`. Of each source, `valid_fraction` of its keys, rounded up, is
+    in `valid`. shared_keys: sources have many keys in common, so keys that are already in `valid`
+    are not sampled again.
     """
-    rng, valid = random.Random(seed), set()
-    for source in dict.fromkeys(row.source for row in rows):
-        keys = sorted({row.key for row in rows if row.source == source} - (valid if shared_keys else set()))
-        valid |= set(rng.sample(keys, math.ceil(len(keys) * valid_fraction)))
-    return {"train": [row for row in rows if row.key not in valid], "valid": [row for row in rows if row.key in valid]}
+    rng = random.Random(seed)
+    keys_by_source: dict[str, set] = {}
+    for row in rows:
+        keys_by_source.setdefault(row.source, set()).add(row.key)
+    valid_keys: set = set()
+    for keys in keys_by_source.values():
+        if shared_keys:
+            keys = keys - valid_keys
+        count = math.ceil(len(keys) * valid_fraction)
+        valid_keys.update(rng.sample(sorted(keys), count))
+    return {
+        "train": [row for row in rows if row.key not in valid_keys],
+        "valid": [row for row in rows if row.key in valid_keys],
+    }

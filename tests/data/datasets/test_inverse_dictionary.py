@@ -227,7 +227,8 @@ def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_
         assert made.tables[split]["item"] == stay
         counts[split] = len(table["item"]) - len(stay)
     assert sum(counts.values()) == 50 and min(counts.values()) > 0
-    spec = {"task": "idm", "prepare": "x", "options": {}, "sources": [], "protocol": "stand_in"}
+    module = "workflow_scripts.data.datasets.inverse_dictionary"
+    spec = {"task": "idm", "prepare": module, "options": {}, "sources": [], "protocol": "stand_in"}
     for name, data in (("whole", whole), ("made", made)):
         write_data(data, spec, tmp_path / name)
     assert "left_out" not in json.loads((tmp_path / "whole/dataset.json").read_text())

@@ -65,9 +65,10 @@ def archives(tmp_path):
 
 
 def made(tmp_path, sources, **options):
+    options = OPTIONS | options
     spec = {"task": "t", "prepare": "workflow_scripts.data.datasets.wmt", "protocol": "paper"}
     out = tmp_path / "data"
-    write_data(prepare_data(wmt, OPTIONS | options, sources), spec | {"options": {}, "sources": []}, out)
+    write_data(prepare_data(wmt, options, sources), spec | {"options": options, "sources": []}, out)
     return out, json.loads((out / "dataset.json").read_text())
 
 

@@ -1,7 +1,7 @@
 """Amazon reviews (He and McAuley 2016) with one to five stars: trained on music, tested on films.
 
-Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews, as in the files of
-the 5-core set, `in_distribution` gets the remaining ones.
+Splits: `train`, `valid`, `in_distribution` (music), `test` (films). If there are too few reviews,
+as in the files of the 5-core set, `in_distribution` gets the remaining ones.
 """
 
 import json
@@ -10,11 +10,17 @@ from pathlib import Path
 from pydantic import PositiveInt
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    UpstreamOptions,
+    build_table,
+    shuffle_rows,
+)
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import read_lines
 
-MUSIC, VIDEO = "amazon/reviews_Digital_Music_5.json.gz", "amazon/reviews_Amazon_Instant_Video_5.json.gz"
+MUSIC = "amazon/reviews_Digital_Music_5.json.gz"
+VIDEO = "amazon/reviews_Amazon_Instant_Video_5.json.gz"
 LABELS = ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"]
 
 
@@ -28,40 +34,48 @@ class Options(UpstreamOptions):
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""
-    music, video = (
-        shuffle_rows(read_amazon_reviews(settings.find_source(sources, name)), settings.seed, name)
-        for name in (MUSIC, VIDEO)
-    )
+    music = read_amazon_reviews(settings.find_source(sources, MUSIC))
+    music = shuffle_rows(music, settings.seed, MUSIC)
+    video = read_amazon_reviews(settings.find_source(sources, VIDEO))
+    video = shuffle_rows(video, settings.seed, VIDEO)
     held_out = settings.train + settings.valid
     if len(music) <= held_out:
-        raise settings.make_error(f"keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}")
+        raise settings.make_error(
+            f"keys 'train' and 'valid' ask for {held_out} reviews; {MUSIC} has {len(music)}"
+        )
     splits = {
         "train": music[: settings.train],
         "valid": music[settings.train : held_out],
         "in_distribution": music[held_out : held_out + settings.test],
         "test": video[: settings.test],
     }
-    short = [
-        f"{name}: {len(splits[name])} reviews, {settings.test} were asked for"
-        for name in ("in_distribution", "test")
-        if len(splits[name]) < settings.test
-    ]
-    notes = [f"drawn with seed {settings.seed}", *short]
-    return build_table(splits, LABELS, settings, notes, "reduced" if short else "paper")
+    notes = [f"drawn with seed {settings.seed}"]
+    protocol = "paper"
+    for name in ("in_distribution", "test"):
+        size = len(splits[name])
+        if size < settings.test:
+            notes.append(f"{name}: {size} reviews, {settings.test} were asked for")
+            protocol = "reduced"
+    return build_table(splits, LABELS, settings, notes, protocol)
 
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:
-    """Read the non-empty reviews of a gzipped JSON Lines file. Raises UserError with the line that is not a review."""
-    found = []
-    for line, text in read_lines(path):
+    """Read the non-empty reviews of a gzipped JSON Lines file.
+
+    Raises UserError with the line that is not a review.
+    """
+    category = path.name.split(".")[0]
+    reviews = []
+    for line, content in read_lines(path):
         try:
-            review = json.loads(text)
+            review = json.loads(content)
             stars = float(review["overall"])
             if stars not in (1, 2, 3, 4, 5):
                 raise ValueError(f"overall is {stars:g}")
-            if review["reviewText"].strip():
-                found.append(Sentence(f"{path.name.split('.')[0]}-{line}", review["reviewText"], None, stars - 1))
+            text = review["reviewText"]
+            if text.strip():
+                reviews.append(Sentence(f"{category}-{line}", text, None, stars - 1))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            what = f"not a review with reviewText and overall ({error})"
-            raise UserError(f"{path}:{line}: {what}; fetch it again") from error
-    return found
+            problem = f"not a review with reviewText and overall ({error})"
+            raise UserError(f"{path}:{line}: {problem}; fetch it again") from error
+    return reviews

@@ -1,7 +1,7 @@
 """BiRD (Asaadi et al. 2019): the relatedness of a bigram and another bigram or word, from 0 to 1.
 
-BiRD-ABBA (Yu and Ettinger 2020) is the part with pairs of a bigram and the same two words in reverse order.
-The only split is `test`; there is no training set.
+BiRD-ABBA (Yu and Ettinger 2020) is the part with pairs of a bigram and the same two words in
+reverse order. The only split is `test`; there is no training set.
 """
 
 from pathlib import Path
@@ -9,7 +9,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from workflow_scripts.data.datasets.sentences import Sentence, SentenceOptions, build_table, parse_number, read_tsv
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    SentenceOptions,
+    build_table,
+    parse_number,
+    read_tsv,
+)
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.stand_ins import bird as stand_in
 
@@ -29,5 +35,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         path = settings.find_source(files, SOURCES[settings.pairs])
         for line, row in read_tsv(path, path.name, ("term1", "term2", "relatedness score")):
             score = parse_number(row["relatedness score"], 0, 1, f"{path}:{line}")
-            pairs.append(Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score))
+            pairs.append(
+                Sentence(f"{row['term1']}/{row['term2']}", row["term1"], row["term2"], score)
+            )
     return build_table({"test": pairs}, None, settings, [])

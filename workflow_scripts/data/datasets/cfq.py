@@ -1,6 +1,7 @@
-"""CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits MCD1 to MCD3 of its archive.
+"""CFQ (Keysers et al. 2020): English questions to SPARQL queries, in the splits of its archive.
 
-Splits: `train`, `valid` (upstream's dev, from the test distribution) and `test`, with compounds that training lacks.
+Of these, MCD1 to MCD3: `train`, `valid` (upstream's dev, from the test distribution) and `test`,
+with compounds that training lacks.
 """
 
 import json
@@ -16,17 +17,19 @@ from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins import cfq as stand_in
 
 ARCHIVE = "cfq/cfq.tar.gz"
-SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}  # our name -> upstream's key
+# Our name -> upstream's key.
+SPLITS = {"train": "trainIdxs", "valid": "devIdxs", "test": "testIdxs"}
 SPACED = str.maketrans({mark: f" {mark} " for mark in string.punctuation})
 
 
 class Options(DataOptions):
     """Options. Questions always get spaces around punctuation.
 
-    preprocessing: of the queries. `official` (Keysers et al. 2020): `count(*)` becomes 4 tokens, `ns:` is removed, `m.`
-        becomes `m_`. `grouped` (Zheng and Lapata 2022) then also merges triples with common parts into items and sorts
-        the items; see `data.formats.sparql`.
-    inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for MCD2 and MCD3.
+    preprocessing: of the queries. `official` (Keysers et al. 2020): `count(*)` becomes 4 tokens,
+        `ns:` is removed, `m.` becomes `m_`. `grouped` (Zheng and Lapata 2022) then also merges
+        triples with common parts into items and sorts the items; see `data.formats.sparql`.
+    inverse: for grouped: first replaces ten predicates by their inverses. Upstream does this for
+        MCD2 and MCD3.
     """
 
     split: Literal["mcd1", "mcd2", "mcd3"]
@@ -38,7 +41,9 @@ class Options(DataOptions):
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for a missing source."""
     if settings.inverse and settings.preprocessing == "official":
-        raise settings.make_error("key 'inverse' means nothing for preprocessing official; leave it out")
+        raise settings.make_error(
+            "key 'inverse' means nothing for preprocessing official; leave it out"
+        )
     with settings.open_sources(sources, stand_in.write_cfq, settings.seed) as files:
         splits = read_cfq(settings.find_source(files, ARCHIVE), settings)
     notes = []
@@ -54,15 +59,20 @@ def read_cfq(archive: Path, settings: Options) -> dict[str, list[Example]]:
     import ijson
 
     pairs: list[Example] = []
-    indices: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for name, content in iterate_archive(archive):
         path = PurePosixPath(name)
         if path.name == "dataset.json":
-            # One by one, because upstream's list has gigabytes, mostly rule trees, which are unused.
-            pairs = [make_pair(item, settings) for item in ijson.items(content, "item", use_float=True)]
+            # One by one, because upstream's list has gigabytes, mostly rule trees, which are
+            # unused.
+            for item in ijson.items(content, "item", use_float=True):
+                pairs.append(make_pair(item, settings))
         elif path.parts[-2:] == ("splits", f"{settings.split}.json"):
-            indices = json.load(content)
-    return {split: [pairs[i] for i in indices[key]] for split, key in SPLITS.items()}
+            positions = json.load(content)
+    splits = {}
+    for split, key in SPLITS.items():
+        splits[split] = [pairs[position] for position in positions[key]]
+    return splits
 
 
 def make_pair(item: dict[str, Any], settings: Options) -> Example:
@@ -74,5 +84,8 @@ def make_pair(item: dict[str, Any], settings: Options) -> Example:
 
 
 def split_punctuation(question: str) -> str:
-    """Separate every ASCII punctuation mark by spaces: `Did M1's editor win?` -> `Did M1 ' s editor win ?`."""
+    """Separate every ASCII punctuation mark by spaces.
+
+    So `Did M1's editor win?` becomes `Did M1 ' s editor win ?`.
+    """
     return " ".join(question.translate(SPACED).split())

@@ -1,22 +1,25 @@
-"""CoGnition, split by compound: a share of the compounds of its test set is trained on, the others are new.
+"""CoGnition, split by compound: a share of the compounds of its test set is trained on.
 
-Without upstream's training set most words of these compounds are so rare that every model gets them wrong. Here `train`
-also has the sentences of the trained compounds, so that each word is frequent and only its combination is new.
-`cg_test` has the sentences of the new compounds, in upstream's order; its column `item` is the number of the compound
-there, from 0. `valid` and `test` are those of `cognition`.
+The others are new. Without upstream's training set most words of these compounds are so rare that
+every model gets them wrong. Here `train` also has the sentences of the trained compounds, so that
+each word is frequent and only its combination is new. `cg_test` has the sentences of the new
+compounds, in upstream's order; its column `item` is the number of the compound there, from 0.
+`valid` and `test` are those of `cognition`.
 
-A compound is trained on if the sha256 of `<salt>/<compound>` is in the first `trained_share` of all digests. No other
-compound matters, so a larger share adds compounds and removes none. No pair with a new compound is trained on, not even
-where it is a part of a trained one, as `the dog` is of `saw the dog he liked`. A part of a new compound may be.
+A compound is trained on if the sha256 of `<salt>/<compound>` is in the first `trained_share` of all
+digests. No other compound matters, so a larger share adds compounds and removes none. No pair with
+a new compound is trained on, not even where it is a part of a trained one, as `the dog` is of `saw
+the dog he liked`. A part of a new compound may be.
 
-Contexts are not crossed with compounds: upstream has five sentences for each compound, and most of their contexts are
-those of one compound alone. In dataset.json, `atoms` has how often each word of the new compounds is in `train`.
+Contexts are not crossed with compounds: upstream has five sentences for each compound, and most of
+their contexts are those of one compound alone. In dataset.json, `atoms` has how often each word of
+the new compounds is in `train`.
 """
 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -25,7 +28,7 @@ from typing import Annotated
 from pydantic import Field, NonNegativeInt
 
 from workflow_scripts.data.datasets import cognition
-from workflow_scripts.data.datasets.contamination import iterate_ngrams
+from workflow_scripts.data.datasets.contamination import PhraseIndex
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.splits import Example
 from workflow_scripts.data.stand_ins.cognition import write_cognition
@@ -38,8 +41,8 @@ MODIFIER_TEXTS = {name: text for text, name in MODIFIERS.items()}
 class Options(cognition.Options):
     """Options of `cognition`, and how the compounds are divided.
 
-    Atoms are the words of the compounds, with `he liked`, `at the store` and `on the floor` as one word each. Each atom
-    of a new compound must occur at least `min_atom_count` times in `train`.
+    Atoms are the words of the compounds, with `he liked`, `at the store` and `on the floor` as one
+    word each. Each atom of a new compound must occur at least `min_atom_count` times in `train`.
     """
 
     trained_share: Annotated[float, Field(gt=0, lt=1)] = 0.2
@@ -48,57 +51,108 @@ class Options(cognition.Options):
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Prepare the splits and lexicon.json. Raises UserError for wrong sources, and for an atom that is too rare."""
-    from subword_nmt.apply_bpe import BPE  # not at the top, because reading the catalogue imports this module
+    """Prepare the splits and lexicon.json.
 
-    with settings.open_sources(sources, write_cognition, settings.seed) as found:
-        made = cognition.build_cognition(settings, found)
-        with open(settings.find_source(found, f"cognition/{cognition.CODE}"), encoding="utf-8") as stream:
-            return split_by_compound(made, settings, BPE(stream).process_line)
+    Raises UserError for wrong sources, and for an atom that is too rare.
+    """
+    # Not imported at the top, because reading the catalogue imports this module.
+    from subword_nmt.apply_bpe import BPE
+
+    with settings.open_sources(sources, write_cognition, settings.seed) as files:
+        dataset = cognition.build_cognition(settings, files)
+        code = settings.find_source(files, f"cognition/{cognition.CODE}")
+        with open(code, encoding="utf-8") as stream:
+            return split_by_compound(dataset, settings, BPE(stream).process_line)
 
 
-def split_by_compound(made: Seq2SeqDataset, settings: Options, divide: Callable[[str], str]) -> Seq2SeqDataset:
-    """Move the pairs of the trained compounds from `cg_test` to `train`; `divide` splits words into subwords."""
-    compounds = made.columns["cg_test"]["compound"]
-    pairs = list(zip(made.splits["cg_test"], compounds, strict=True))
+def split_by_compound(
+    dataset: Seq2SeqDataset, settings: Options, split_words: Callable[[str], str]
+) -> Seq2SeqDataset:
+    """Move the pairs of the trained compounds from `cg_test` to `train`.
+
+    `split_words` splits the words of a text into subwords.
+    """
+    compounds = dataset.columns["cg_test"]["compound"]
+    pairs = list(zip(dataset.splits["cg_test"], compounds, strict=True))
     numbers = {compound: str(number) for number, compound in enumerate(dict.fromkeys(compounds))}
-    new = {compound for compound in numbers if not is_trained_on(compound, settings.salt, settings.trained_share)}
-    if not 0 < len(new) < len(numbers):
-        left = f"which leaves {len(new)} of {len(numbers)} compounds to test; choose another one"
-        raise settings.make_error(f"key 'trained_share' is {settings.trained_share}, {left}")
-    usual = drop_compounds(made.splits["train"], new)
+    new = select_new_compounds(numbers, settings)
+    usual = drop_compounds(dataset.splits["train"], new)
     added = drop_compounds([row for row, compound in pairs if compound not in new], new)
-    words = Counter(word for row in usual for word in row.target.replace("@@ ", "").split(" "))
-    targets = [divide(" ".join(found)) for found in split_into_words([row.target for row in added], words)]
-    train = usual + [Example(row.source, target) for row, target in zip(added, targets, strict=True)]
+    train = usual + split_targets(added, usual, split_words)
     tested = [(row, compound) for row, compound in pairs if compound in new]
     atoms = count_atoms(new, (row.source for row in train))
     rarest = min(atoms, key=atoms.__getitem__)
     if atoms[rarest] < settings.min_atom_count:
-        found = f"but '{rarest}' is {atoms[rarest]} times in train; choose a larger trained_share"
-        raise settings.make_error(f"key 'min_atom_count' is {settings.min_atom_count}, {found}")
+        raise settings.make_error(
+            f"key 'min_atom_count' is {settings.min_atom_count}, "
+            f"but '{rarest}' is {atoms[rarest]} times in train; choose a larger trained_share"
+        )
 
-    seen = set(added)
-    trained = {compound for row, compound in pairs if row in seen}
-    contexts = {mask_compound(row.source, compound) for row, compound in pairs if row in seen}
-    known = sum(mask_compound(row.source, compound) in contexts for row, compound in tested)
-    columns = {"compound": [compound for _, compound in tested], "item": [numbers[compound] for _, compound in tested]}
+    added_rows = set(added)
+    trained_compounds = set()
+    trained_contexts = set()
+    for row, compound in pairs:
+        if row in added_rows:
+            trained_compounds.add(compound)
+            trained_contexts.add(mask_compound(row.source, compound))
+    in_trained_context = 0
+    for row, compound in tested:
+        in_trained_context += mask_compound(row.source, compound) in trained_contexts
+    left_out = len(numbers) - len(new) - len(trained_compounds)
     notes = [
-        f"train: {len(added)} more pairs, those of {len(trained)} of the {len(numbers)} compounds of cg_test",
-        f"cg_test: the {len(tested)} pairs of {len(new)} compounds, of which no pair of train has one",
-        f"left out: {len(numbers) - len(new) - len(trained)} compounds whose pairs all have one of cg_test",
-        f"cg_test: {known} pairs have a context that is in train with another compound",
-        f"train: each of the {len(atoms)} atoms of cg_test at least {atoms[rarest]} times ('{rarest}'), "
-        f"in the median {median(atoms.values()):g} times",
+        f"train: {len(added)} more pairs, those of {len(trained_compounds)} of the {len(numbers)} "
+        "compounds of cg_test",
+        f"cg_test: the {len(tested)} pairs of {len(new)} compounds, of which no pair of train has "
+        "one",
+        f"left out: {left_out} compounds whose pairs all have one of cg_test",
+        f"cg_test: {in_trained_context} pairs have a context that is in train with another "
+        "compound",
+        f"train: each of the {len(atoms)} atoms of cg_test at least {atoms[rarest]} times "
+        f"('{rarest}'), in the median {median(atoms.values()):g} times",
     ]
+    columns = {
+        "compound": [compound for _row, compound in tested],
+        "item": [numbers[compound] for _row, compound in tested],
+    }
     return replace(
-        made,
-        splits=made.splits | {"train": train, "cg_test": [row for row, _ in tested]},
-        columns=made.columns | {"cg_test": columns},
-        notes=made.notes + notes,
+        dataset,
+        splits=dataset.splits | {"train": train, "cg_test": [row for row, _compound in tested]},
+        columns=dataset.columns | {"cg_test": columns},
+        notes=dataset.notes + notes,
         protocol="reduced",
         described={"atoms": collect_by_part(atoms)},
     )
+
+
+def select_new_compounds(compounds: Collection[str], settings: Options) -> set[str]:
+    """Return the compounds that are not trained on. Raises UserError if those are none or all."""
+    new = set()
+    for compound in compounds:
+        if not is_trained_on(compound, settings.salt, settings.trained_share):
+            new.add(compound)
+    if not 0 < len(new) < len(compounds):
+        raise settings.make_error(
+            f"key 'trained_share' is {settings.trained_share}, "
+            f"which leaves {len(new)} of {len(compounds)} compounds to test; choose another one"
+        )
+    return new
+
+
+def split_targets(
+    rows: Sequence[Example], usual: Sequence[Example], split_words: Callable[[str], str]
+) -> list[Example]:
+    """Split the targets of rows of `cg_test`, whole texts, into subwords.
+
+    What a word is, is seen in the targets of the `usual` rows.
+    """
+    words: Counter[str] = Counter()
+    for row in usual:
+        words.update(row.target.replace("@@ ", "").split(" "))
+    texts = split_into_words([row.target for row in rows], words)
+    divided = []
+    for row, text in zip(rows, texts, strict=True):
+        divided.append(Example(row.source, split_words(" ".join(text))))
+    return divided
 
 
 def is_trained_on(compound: str, salt: str, share: float) -> bool:
@@ -108,30 +162,38 @@ def is_trained_on(compound: str, salt: str, share: float) -> bool:
 
 def drop_compounds(rows: Sequence[Example], compounds: Iterable[str]) -> list[Example]:
     """Return the rows whose source has none of the compounds."""
-    new = {tuple(compound.split(" ")) for compound in compounds}
-    lengths = {len(words) for words in new}
-    return [row for row in rows if new.isdisjoint(iterate_ngrams(tuple(row.source.split(" ")), lengths))]
+    phrases = PhraseIndex(compounds)
+    return [row for row in rows if not phrases.is_part_of(row.source)]
 
 
 def split_into_words(texts: Sequence[str], words: Counter[str]) -> list[list[str]]:
-    """Split each text into its most probable sequence of words; a word is as probable as it is frequent in `words`.
+    """Split each text into its most probable sequence of words.
 
-    Upstream splits Chinese in all its files but `cg_test`. On 2,000 of these sentences, with the words of the others,
-    97% of upstream's words are found.
+    A word is as probable as it is frequent in `words`. Upstream splits Chinese in all its files but
+    `cg_test`. On 2,000 of these sentences, with the words of the others, 97% of upstream's words
+    are found.
     """
     from tokenizers import Tokenizer
     from tokenizers.models import Unigram
 
-    counts = dict.fromkeys(sorted({character for text in texts for character in text}), RARE) | words
-    vocabulary = [("", 0.0), *((word, math.log(count / words.total())) for word, count in counts.items())]
-    tokenizer = Tokenizer(Unigram(vocabulary, unk_id=0))  # needs an entry for unknown characters; there are none
+    characters = sorted(set("".join(texts)))
+    counts = dict.fromkeys(characters, RARE) | words
+    # The library needs an entry for unknown characters, the first; there are none.
+    vocabulary = [("", 0.0)]
+    for word, count in counts.items():
+        vocabulary.append((word, math.log(count / words.total())))
+    tokenizer = Tokenizer(Unigram(vocabulary, unk_id=0))
     return [encoded.tokens for encoded in tokenizer.encode_batch(list(texts))]
 
 
 def count_atoms(compounds: Iterable[str], sentences: Iterable[str]) -> dict[str, int]:
     """Count in the sentences each word that `split_compound` finds in the compounds."""
-    counts = Counter(word for sentence in sentences for word in split_compound(sentence))
-    atoms = {word for compound in compounds for word in split_compound(compound)}
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(split_compound(sentence))
+    atoms: set[str] = set()
+    for compound in compounds:
+        atoms.update(split_compound(compound))
     return {atom: counts[atom] for atom in sorted(atoms)}
 
 

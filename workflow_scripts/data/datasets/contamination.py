@@ -9,7 +9,8 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import read_tsv
 
-SHORT, RUN = 6, 8  # words; a shorter text, such as `a small town`, may occur inside others by chance
+SHORT = 6  # words; a shorter text, such as `a small town`, may occur inside others by chance
+RUN = 8  # words
 MARKS = re.compile(r"[^\w\s]|_")
 
 
@@ -29,20 +30,42 @@ SOURCES = (*SENTENCES, PHRASES)
 
 
 def normalise_words(text: str) -> tuple[str, ...]:
-    """Normalise a text to lower-case words without accents, split at punctuation like BERT's tokenizer."""
+    """Normalise a text to lower-case words without accents.
+
+    Punctuation splits words, as in BERT's tokenizer.
+    """
     text = text.lower()
     if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+        decomposed = unicodedata.normalize("NFD", text)
+        text = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
     return tuple(MARKS.sub(" ", text).split())
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
     """Yield all n-grams with one of the lengths."""
-    return (words[i : i + n] for n in lengths for i in range(len(words) - n + 1))
+    for length in lengths:
+        for start in range(len(words) - length + 1):
+            yield words[start : start + length]
+
+
+class PhraseIndex:
+    """Phrases, of words separated by one space, that are looked up in sentences."""
+
+    def __init__(self, phrases: Iterable[str]):
+        self.phrases = {tuple(phrase.split(" ")) for phrase in phrases}
+        self.lengths = {len(words) for words in self.phrases}
+
+    def is_part_of(self, sentence: str) -> bool:
+        """Return whether a sentence contains one of the phrases."""
+        words = tuple(sentence.split(" "))
+        return not self.phrases.isdisjoint(iterate_ngrams(words, self.lengths))
 
 
 class NgramIndex:
-    """Word sequences that are looked up by their first SHORT words; shorter sequences are ignored."""
+    """Word sequences that are looked up by their first SHORT words.
+
+    Shorter sequences are ignored.
+    """
 
     def __init__(self, sequences: Iterable[tuple[str, ...]]):
         self.by_start: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
@@ -52,11 +75,11 @@ class NgramIndex:
 
     def is_part_of(self, words: tuple[str, ...]) -> bool:
         """Return whether a text contains one of the sequences."""
-        return any(
-            words[start : start + len(found)] == found
-            for start, first in enumerate(iterate_ngrams(words, [SHORT]))
-            for found in self.by_start.get(first, ())
-        )
+        for start, first_words in enumerate(iterate_ngrams(words, [SHORT])):
+            for sequence in self.by_start.get(first_words, ()):
+                if words[start : start + len(sequence)] == sequence:
+                    return True
+        return False
 
 
 class EvaluationTexts:
@@ -64,19 +87,23 @@ class EvaluationTexts:
 
     def __init__(self, sentences: Iterable[str], pairs: Iterable[tuple[str, str]]):
         self.whole = {normalise_words(sentence) for sentence in sentences}
-        self.parts = NgramIndex(part for words in self.whole for part in iterate_ngrams(words, [min(len(words), RUN)]))
+        parts: list[tuple[str, ...]] = []
+        for words in self.whole:
+            parts += iterate_ngrams(words, [min(len(words), RUN)])
+        self.parts = NgramIndex(parts)
         self.partners: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+        self.lengths: set[int] = set()
         for pair in pairs:
             first, second = map(normalise_words, pair)
             self.partners.setdefault(first, set()).add(second)
-        phrases = {*self.partners, *(second for seconds in self.partners.values() for second in seconds)}
-        self.lengths = {len(phrase) for phrase in phrases}
+            self.lengths |= {len(first), len(second)}
 
     def is_leaked_by(self, *texts: str) -> bool:
         """Return whether the texts contain a held-out sentence or pair.
 
-        A text or their concatenation is a held-out sentence, or the concatenation contains one of at least SHORT words,
-        shares RUN consecutive words with one, or contains both phrases of a pair.
+        A text or their concatenation is a held-out sentence, or the concatenation contains one of
+        at least SHORT words, shares RUN consecutive words with one, or contains both phrases of a
+        pair.
         """
         parts = [normalise_words(text) for text in texts]
         words = tuple(chain.from_iterable(parts))
@@ -85,18 +112,25 @@ class EvaluationTexts:
         if self.parts.is_part_of(words):
             return True
         phrases = set(iterate_ngrams(words, self.lengths))
-        return any(not phrases.isdisjoint(self.partners[phrase]) for phrase in phrases & self.partners.keys())
+        for phrase in phrases & self.partners.keys():
+            if not phrases.isdisjoint(self.partners[phrase]):
+                return True
+        return False
 
 
 def read_evaluation_texts(sources: dict[str, Path]) -> EvaluationTexts:
     """Read all items of SOURCES. Raises UserError if a source is missing or malformed."""
-    if missing := [name for name in SOURCES if name not in sources]:
-        raise UserError(f"the pre-training text must not hold items of {missing[0]}; name it in the task's sources")
-    sentences = [
-        row[column]
-        for name, (texts, columns) in SENTENCES.items()
-        for _, row in read_tsv(sources[name], name, texts, columns)
-        for column in texts
-    ]
-    pairs = read_tsv(sources[PHRASES], PHRASES, ("term1", "term2"))
-    return EvaluationTexts(sentences, [(row["term1"], row["term2"]) for _, row in pairs])
+    for name in SOURCES:
+        if name not in sources:
+            raise UserError(
+                f"the pre-training text must not hold items of {name}; "
+                "name it in the task's sources"
+            )
+    sentences = []
+    for name, (text_columns, columns) in SENTENCES.items():
+        for _line, row in read_tsv(sources[name], name, text_columns, columns):
+            sentences += [row[column] for column in text_columns]
+    pairs = []
+    for _line, row in read_tsv(sources[PHRASES], PHRASES, ("term1", "term2")):
+        pairs.append((row["term1"], row["term2"]))
+    return EvaluationTexts(sentences, pairs)

@@ -1,6 +1,7 @@
-"""GLUE (Wang et al. 2019): the tasks of CAT's table 4 except STS-B, in the layouts of their public archives.
+"""GLUE (Wang et al. 2019): the tasks of CAT's table 4 except STS-B.
 
-Splits: `train`, `valid`, `test`; MNLI also has `mismatched`, the dev set of genres that are not in the training set.
+They are read in the layouts of their public archives. Splits: `train`, `valid`, `test`; MNLI also
+has `mismatched`, the dev set of genres that are not in the training set.
 """
 
 from collections.abc import Sequence
@@ -37,30 +38,40 @@ class Layout:
     files: dict[str, str] = field(default_factory=lambda: {"train": "train.tsv", "test": "dev.tsv"})
 
 
-DIGITS, ENTAILMENT = ("0", "1"), ("entailment", "not_entailment")
+DIGITS = ("0", "1")
+ENTAILMENT = ("entailment", "not_entailment")
 MNLI_LABELS = ("entailment", "neutral", "contradiction")
 MNLI_FILES = {"train": "train.tsv", "test": "dev_matched.tsv", "mismatched": "dev_mismatched.tsv"}
 MRPC_COLUMNS = ("#1 String", "#2 String", "Quality")
 MRPC_IDS = ("#1 ID", "#2 ID")
 MRPC_FILES = {split: f"msr_paraphrase_{split}.txt" for split in ("train", "test")}
-COLA_LABELS, COLA_HEADER = ("unacceptable", "acceptable"), ("source", "label", "mark", "sentence")
+COLA_LABELS = ("unacceptable", "acceptable")
+COLA_HEADER = ("source", "label", "mark", "sentence")
 QQP_COLUMNS = ("question1", "question2", "is_duplicate")
-SST2_SOURCES, SST2_FILES = ("sst2/SST-2.zip", "sst2/{}"), {"train": "train.tsv", "dev": "dev.tsv"}
+SST2_SOURCES = ("sst2/SST-2.zip", "sst2/{}")
+SST2_FILES = {"train": "train.tsv", "dev": "dev.tsv"}
 LAYOUTS = {
     "cola": Layout(["glue/CoLA.zip"], ("sentence", "label"), COLA_LABELS, DIGITS, COLA_HEADER),
-    "mnli": Layout(["glue/MNLI.zip"], ("sentence1", "sentence2", "gold_label"), MNLI_LABELS, files=MNLI_FILES),
-    "mrpc": Layout(["glue/{}"], MRPC_COLUMNS, ("different", "paraphrase"), DIGITS, files=MRPC_FILES),
+    "mnli": Layout(
+        ["glue/MNLI.zip"], ("sentence1", "sentence2", "gold_label"), MNLI_LABELS, files=MNLI_FILES
+    ),
+    "mrpc": Layout(
+        ["glue/{}"], MRPC_COLUMNS, ("different", "paraphrase"), DIGITS, files=MRPC_FILES
+    ),
     "qnli": Layout(["glue/QNLIv2.zip"], ("question", "sentence", "label"), ENTAILMENT),
     "qqp": Layout(["glue/QQP-clean.zip"], QQP_COLUMNS, ("different", "duplicate"), DIGITS),
     "rte": Layout(["glue/RTE.zip"], ("sentence1", "sentence2", "label"), ENTAILMENT),
-    "sst2": Layout(SST2_SOURCES, ("sentence", "label"), ("negative", "positive"), DIGITS, files=SST2_FILES),
+    "sst2": Layout(
+        SST2_SOURCES, ("sentence", "label"), ("negative", "positive"), DIGITS, files=SST2_FILES
+    ),
 }
 
 
 class Options(UpstreamOptions):
-    """The task, and the number of training examples moved to the validation set, for all but MRPC, which has its own.
+    """The task, and the number of training examples moved to the validation set.
 
-    Upstream's dev set is the test set, because the labels of its test set are not public.
+    The number is not for MRPC, which has its own validation set. Upstream's dev set is the test
+    set, because the labels of its test set are not public.
     """
 
     task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]
@@ -70,34 +81,58 @@ class Options(UpstreamOptions):
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""
     layout = LAYOUTS[settings.task]
-    found = {split: read_glue(settings, sources, settings.task, split) for split in layout.files}
+    splits = {split: read_glue(settings, sources, settings.task, split) for split in layout.files}
+    examples = splits["train"]
     if settings.task == "mrpc":
-        # Two ids per line.
-        wanted = {text.replace("\t", "/") for _, text in read_numbered_lines(settings.find_source(sources, DEV_IDS))}
-        train = [row for row in found["train"] if row.item not in wanted]
-        valid = [row for row in found["train"] if row.item in wanted]
-        notes = ["valid: the pairs of the training set that GLUE names as its dev set"]
+        dev_items = read_dev_items(settings.find_source(sources, DEV_IDS))
+        train = [row for row in examples if row.item not in dev_items]
+        valid = [row for row in examples if row.item in dev_items]
+        note = "valid: the pairs of the training set that GLUE names as its dev set"
     else:
-        train, valid = split_off(found["train"], settings.validation, settings.seed, "validation")
-        notes = [f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; test: GLUE's dev set"]
-    return build_table({**found, "train": train, "valid": valid}, list(layout.labels), settings, notes)
+        train, valid = split_off(examples, settings.validation, settings.seed, "validation")
+        note = (
+            f"valid: {len(valid)} training examples, drawn with seed {settings.seed}; "
+            "test: GLUE's dev set"
+        )
+    splits |= {"train": train, "valid": valid}
+    return build_table(splits, list(layout.labels), settings, [note])
+
+
+def read_dev_items(path: Path) -> set[str]:
+    """Read MRPC's dev set: lines of two ids, as in the items of `read_glue`."""
+    return {line.replace("\t", "/") for _number, line in read_numbered_lines(path)}
 
 
 def read_glue(
-    settings: SentenceOptions, sources: dict[str, Path], task: str, split: str, genre: str | None = None
+    settings: SentenceOptions,
+    sources: dict[str, Path],
+    task: str,
+    split: str,
+    genre: str | None = None,
 ) -> list[Sentence]:
-    """Read the examples of one file of a task, or, for MNLI, only those of `genre`. Raises UserError if malformed."""
+    """Read the examples of one file of a task, or, for MNLI, only those of `genre`.
+
+    Raises UserError if malformed.
+    """
     layout = LAYOUTS[task]
     file = layout.files[split]
     path = settings.find_source(sources, *(name.format(file) for name in layout.sources))
-    *texts, label = layout.columns
-    found = []
+    *text_columns, label_column = layout.columns
+    labels = layout.written or layout.labels
+    needed = list(layout.columns)
+    if task == "mrpc":
+        needed += MRPC_IDS
+    examples = []
     # Upstream's file of QQP has broken lines.
-    needed = (*layout.columns, *(MRPC_IDS if task == "mrpc" else ()))
     for line, row in read_tsv(path, file, needed, layout.header, skip_broken=task == "qqp"):
-        if genre is None or row.get("genre") == genre:
-            item = f"{row['#1 ID']}/{row['#2 ID']}" if task == "mrpc" else f"{split}-{line}"
-            first, second = [row[name].strip() for name in texts] + [None] * (2 - len(texts))
-            kind = parse_class(row[label], layout.written or layout.labels, f"{path}: {file}:{line}")
-            found.append(Sentence(item, first, second, kind))
-    return found
+        if genre is not None and row.get("genre") != genre:
+            continue
+        item = f"{split}-{line}"
+        if task == "mrpc":
+            item = "/".join(row[name] for name in MRPC_IDS)
+        texts = [row[name].strip() for name in text_columns]
+        if len(texts) == 1:
+            texts.append(None)
+        label = parse_class(row[label_column], labels, f"{path}: {file}:{line}")
+        examples.append(Sentence(item, *texts, label))
+    return examples

@@ -1,6 +1,7 @@
-"""IMDB (Maas et al. 2011): whole film reviews, negative or positive, tested on the short texts of SST-2.
+"""IMDB (Maas et al. 2011): whole film reviews, negative or positive.
 
-Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's test set; `test` (SST-2's dev set).
+Splits: `train`; `valid` and `in_distribution`, the two halves of upstream's test set; `test`
+(SST-2's dev set, short texts).
 """
 
 import re
@@ -8,7 +9,13 @@ from pathlib import Path
 
 from workflow_scripts.data.datasets import sst2
 from workflow_scripts.data.datasets.glue import read_glue
-from workflow_scripts.data.datasets.sentences import Sentence, UpstreamOptions, build_table, shuffle_rows, split_off
+from workflow_scripts.data.datasets.sentences import (
+    Sentence,
+    UpstreamOptions,
+    build_table,
+    shuffle_rows,
+    split_off,
+)
 from workflow_scripts.data.prepared import TableDataset
 from workflow_scripts.data.sources.archives import iterate_archive
 
@@ -22,23 +29,34 @@ class Options(UpstreamOptions):
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing source."""
-    found = read_imdb(settings.find_source(sources, ARCHIVE))
-    valid, in_distribution = split_off(found["test"], len(found["test"]) // 2, settings.seed, "halves")
-    # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in one batch.
-    train = shuffle_rows(found["train"], settings.seed, "order")
-    splits = {"train": train, "valid": valid, "in_distribution": in_distribution}
-    notes = [f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"]
-    test = read_glue(settings, sources, "sst2", "dev")
-    return build_table(splits | {"test": test}, sst2.LABELS, settings, notes)
+    reviews = read_imdb(settings.find_source(sources, ARCHIVE))
+    half = len(reviews["test"]) // 2
+    valid, in_distribution = split_off(reviews["test"], half, settings.seed, "halves")
+    splits = {
+        # Shuffled, because neighbours of equal length, which the reader sorts by class, would be in
+        # one batch.
+        "train": shuffle_rows(reviews["train"], settings.seed, "order"),
+        "valid": valid,
+        "in_distribution": in_distribution,
+        "test": read_glue(settings, sources, "sst2", "dev"),
+    }
+    notes = [
+        f"valid and in_distribution: halves of upstream's test set, drawn with seed {settings.seed}"
+    ]
+    return build_table(splits, sst2.LABELS, settings, notes)
 
 
 def read_imdb(archive: Path) -> dict[str, list[Sentence]]:
     """Read both splits, sorted by class and number."""
-    found: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
+    files: dict[str, list[tuple[str, int, str]]] = {"train": [], "test": []}
     for name, content in iterate_archive(archive):
         if match := REVIEW.fullmatch(name):
-            found[match[1]].append((match[2], int(match[3]), content.read().decode("utf-8")))
-    return {
-        split: [Sentence(f"{split}-{kind}-{n}", text, None, float(kind == "pos")) for kind, n, text in sorted(rows)]
-        for split, rows in found.items()
-    }
+            split, kind, number = match.groups()
+            files[split].append((kind, int(number), content.read().decode("utf-8")))
+    reviews: dict[str, list[Sentence]] = {}
+    for split, rows in files.items():
+        reviews[split] = []
+        for kind, number, text in sorted(rows):
+            label = float(kind == "pos")
+            reviews[split].append(Sentence(f"{split}-{kind}-{number}", text, None, label))
+    return reviews

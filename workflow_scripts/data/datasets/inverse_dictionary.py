@@ -1,7 +1,8 @@
 """Inverse dictionary: predict a word from its definition in WordNet.
 
-Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the paper's code.
-Words that are not one token of a model's tokenizer are dropped when that model is trained, not here.
+Splits: `train`, `valid`, `test` of 80%, 10% and 10%, sampled with the fixed seed 42, as in the
+paper's code. Words that are not one token of a model's tokenizer are dropped when that model is
+trained, not here.
 """
 
 import random
@@ -12,7 +13,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import PositiveInt
 
-from workflow_scripts.data.formats.wordnet import Lexicon, WordNet, read_lexicon, read_wordnet, split_gloss
+from workflow_scripts.data.formats.wordnet import (
+    Lexicon,
+    WordNet,
+    read_lexicon,
+    read_wordnet,
+    split_gloss,
+)
 from workflow_scripts.data.prepared import PromptItem, TableDataset, collect_columns
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wordnet as stand_in
@@ -28,9 +35,10 @@ MARK = re.compile(r"[^\w\s]|_")
 
 
 class DictionaryOptions(DataOptions):
-    """The dictionary, and how many most frequent words, by WordNet's counts in tagged texts, may be answers.
+    """The dictionary, and how many most frequent words may be answers.
 
-    This replaces the paper's filter, words that are one token of the first LLaMA tokenizer.
+    Words are counted in WordNet's tagged texts. This replaces the paper's filter, words that are
+    one token of the first LLaMA tokenizer.
     """
 
     definienda: PositiveInt = 2500
@@ -39,8 +47,10 @@ class DictionaryOptions(DataOptions):
 class Options(DictionaryOptions):
     """How items are split, and which are left out of all splits.
 
-    split_by: `word` puts all items that share the word or the definition into one split; the paper splits by `item`.
-    leave_out: `word_in_definition` are items whose definition holds their own word, or another form of it.
+    split_by: `word` puts all items that share the word or the definition into one split; the paper
+        splits by `item`.
+    leave_out: `word_in_definition` are items whose definition holds their own word, or another form
+        of it.
     """
 
     split_by: Literal["item", "word"] = "item"
@@ -48,7 +58,10 @@ class Options(DictionaryOptions):
 
 
 class Item(NamedTuple):
-    """A definition without punctuation and its word; `synset` is the id of the synset in WordNet."""
+    """A definition without punctuation and its word.
+
+    `synset` is the id of the synset in WordNet.
+    """
 
     synset: str
     content: str
@@ -58,14 +71,16 @@ class Item(NamedTuple):
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing dictionary."""
     items = find_items(load_dictionary(settings, sources), settings.definienda)
-    splits = {
-        split: [items[i] for i in positions] for split, positions in split_items(items, settings.split_by).items()
-    }
+    splits = {}
+    for split, positions in split_items(items, settings.split_by).items():
+        splits[split] = [items[position] for position in positions]
+    words = {item.label for item in items}
     named = sum(item.label in item.content.split() for item in items)
     notes = [
-        f"{len(items)} items: one for each synset with a word among the {settings.definienda} most frequent ones of "
-        f"WordNet's tagged texts (in place of: one token of the LLaMA tokenizer) and a definition of two or more words",
-        f"{len({item.label for item in items})} words; {named} definitions contain their own word",
+        f"{len(items)} items: one for each synset with a word among the {settings.definienda} most "
+        "frequent ones of WordNet's tagged texts (in place of: one token of the LLaMA tokenizer) "
+        "and a definition of two or more words",
+        f"{len(words)} words; {named} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
     described = {}
@@ -73,12 +88,17 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         splits, counts = drop_own_words(splits, load_lexicon(settings, sources))
         described["left_out"] = {settings.leave_out: counts}
         of_splits = ", ".join(f"{count} of {split}" for split, count in counts.items())
-        notes.append(f"left out after the split, since the definition holds a form of the word: {of_splits}")
-    rows = {
-        split: [PromptItem(f"{item.synset}-{item.label}", item.content, item.label) for item in found]
-        for split, found in splits.items()
-    }
-    return TableDataset(collect_columns(rows, PromptItem._fields), notes, "reduced", described=described)
+        notes.append(
+            f"left out after the split, since the definition holds a form of the word: {of_splits}"
+        )
+    rows: dict[str, list[PromptItem]] = {}
+    for split, of_split in splits.items():
+        rows[split] = []
+        for item in of_split:
+            key = f"{item.synset}-{item.label}"
+            rows[split].append(PromptItem(key, item.content, item.label))
+    tables = collect_columns(rows, PromptItem._fields)
+    return TableDataset(tables, notes, "reduced", described=described)
 
 
 def load_dictionary(settings: DictionaryOptions, sources: dict[str, Path]) -> WordNet:
@@ -93,36 +113,59 @@ def load_lexicon(settings: DictionaryOptions, sources: dict[str, Path]) -> Lexic
         return read_lexicon(settings.find_source(files, SOURCE))
 
 
-def drop_own_words(splits: dict[str, list[Item]], lexicon: Lexicon) -> tuple[dict[str, list[Item]], dict[str, int]]:
-    """Return the splits without items whose definition holds a form of their word, and how many those are by split."""
-    kept = {split: [item for item in items if not has_own_word(item, lexicon)] for split, items in splits.items()}
-    return kept, {split: len(items) - len(kept[split]) for split, items in splits.items()}
+def drop_own_words(
+    splits: dict[str, list[Item]], lexicon: Lexicon
+) -> tuple[dict[str, list[Item]], dict[str, int]]:
+    """Drop the items whose definition holds a form of their word.
+
+    Returns the splits, and how many items are dropped from each.
+    """
+    kept = {}
+    counts = {}
+    for split, items in splits.items():
+        kept[split] = [item for item in items if not has_own_word(item, lexicon)]
+        counts[split] = len(items) - len(kept[split])
+    return kept, counts
 
 
 def has_own_word(item: Item, lexicon: Lexicon) -> bool:
-    """Whether a word of the definition is the item's word or has it as a base form, whatever the part of speech."""
-    own = item.label.lower()
+    """Return whether a word of the definition is the item's word or has it as a base form.
+
+    Its part of speech does not matter.
+    """
+    own_word = item.label.lower()
     words = set(item.content.lower().split())
     # Possessives have lost their apostrophe.
     words |= {word.removesuffix("s") for word in words}
-    return own in words or any(own in lexicon.find_base_forms(word, pos) for word in words for pos in "nvar")
+    if own_word in words:
+        return True
+    for word in words:
+        for part_of_speech in "nvar":
+            if own_word in lexicon.find_base_forms(word, part_of_speech):
+                return True
+    return False
 
 
 def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
-    """Return one item for each synset with a frequent word and a definition of two or more words, in WordNet's order.
+    """Return one item for each synset with a frequent word, in WordNet's order.
 
-    Frequent are the `definienda` one-word lemmas with the most occurrences, ties alphabetically. The item's word is the
-    one used most often in this sense in the tagged texts; on a tie, WordNet's first.
+    Its definition must have two or more words. Frequent are the `definienda` one-word lemmas with
+    the most occurrences, ties alphabetically. The item's word is the one used most often in this
+    sense in the tagged texts; on a tie, WordNet's first.
     """
     totals: Counter[str] = Counter()
-    for (lemma, _), times in wordnet.counts.items():
+    for (lemma, _synset), times in wordnet.counts.items():
         if ONE_WORD.fullmatch(lemma):
             totals[lemma] += times
-    frequent = set(sorted(totals, key=lambda lemma: (-totals[lemma], lemma))[:definienda])
+    by_frequency = sorted(totals, key=lambda lemma: (-totals[lemma], lemma))
+    frequent = set(by_frequency[:definienda])
     topics = collect_topic_words(wordnet)
     items = []
     for synset in wordnet.synsets.values():
-        words = [lemma for lemma in synset.lemmas if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent]
+        words = []
+        for lemma in synset.lemmas:
+            if ONE_WORD.fullmatch(lemma) and lemma.lower() in frequent:
+                words.append(lemma)
         if not words:
             continue
         content = clean_definition(synset.gloss, topics)
@@ -134,24 +177,30 @@ def find_items(wordnet: WordNet, definienda: int) -> list[Item]:
 
 def collect_topic_words(wordnet: WordNet) -> set[str]:
     """Return the names of WordNet's topic domains, such as law."""
-    named = {topic for synset in wordnet.synsets.values() for topic in synset.topics}
-    return {
-        lemma.replace("_", " ").lower()
-        for topic in named
-        if topic in wordnet.synsets
-        for lemma in wordnet.synsets[topic].lemmas
-    }
+    topics: set[str] = set()
+    for synset in wordnet.synsets.values():
+        topics.update(synset.topics)
+    names = set()
+    for topic in topics & wordnet.synsets.keys():
+        for lemma in wordnet.synsets[topic].lemmas:
+            names.add(lemma.replace("_", " ").lower())
+    return names
 
 
 def clean_definition(gloss: str, topics: set[str]) -> str:
-    """Return the definition as plain words, e.g. `in law a formal claim and a demand`. May be empty.
+    """Return the definition as plain words, e.g. `in law a formal claim and a demand`.
 
-    Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its start) come first.
-    What else is in parentheses is omitted, as are usage remarks and parts that start with a dash. Punctuation is
-    deleted (`cold-blooded`: `coldblooded`).
+    May be empty.
+
+    Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its
+    start) come first. What else is in parentheses is omitted, as are usage remarks and parts that
+    start with a dash. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
-    fields, parts = [], []
-    for part in (part.strip() for part in remove_parentheses(split_gloss(gloss)[0], topics).split(";")):
+    fields = []
+    parts = []
+    definition, _examples = split_gloss(gloss)
+    for part in remove_parentheses(definition, topics).split(";"):
+        part = part.strip()
         if part.startswith("-") or "followed by" in part:
             continue
         head = TOPIC.match(part)
@@ -169,20 +218,30 @@ def clean_definition(gloss: str, topics: set[str]) -> str:
 
 
 def remove_parentheses(text: str, topics: set[str]) -> str:
-    """Remove what is in parentheses, also nested ones, but for a topic at the start of a part between semicolons."""
+    """Remove what is in parentheses, also nested ones.
 
-    def replace(found: re.Match[str]) -> str:
-        before = found.string[: found.start()].rstrip()
+    A topic at the start of a part between semicolons is kept.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        before = match.string[: match.start()].rstrip()
         starts_part = not before or before.endswith(";")
-        return found[0] if starts_part and found[1].lower() in topics else " "
+        if starts_part and match[1].lower() in topics:
+            return match[0]
+        return " "
 
     shorter = PARENTHESES.sub(replace, text)
-    return text if shorter == text else remove_parentheses(shorter, topics)
+    if shorter == text:
+        return text
+    return remove_parentheses(shorter, topics)
 
 
 def split_items(items: list[Item], by: str) -> dict[str, list[int]]:
     """Assign every item to one split. Returns split -> sorted positions of its items."""
-    groups = [[i] for i in range(len(items))] if by == "item" else group_connected_items(items)
+    if by == "item":
+        groups = [[position] for position in range(len(items))]
+    else:
+        groups = group_connected_items(items)
     random.Random(SPLIT_SEED).shuffle(groups)
     room = {"test": len(items) // 10, "valid": len(items) // 10, "train": len(items)}
     splits: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
@@ -195,23 +254,37 @@ def split_items(items: list[Item], by: str) -> dict[str, list[int]]:
 
 
 def group_connected_items(items: list[Item]) -> list[list[int]]:
-    """Group positions of items that share the word or the definition, directly or through other items."""
+    """Group positions of items that share the word or the definition.
+
+    They share it directly or through other items.
+    """
     import numpy as np
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    first: dict[tuple[str, str], int] = {}
-    words = [first.setdefault(("word", item.label.lower()), i) for i, item in enumerate(items)]
-    definitions = [first.setdefault(("definition", item.content.lower()), i) for i, item in enumerate(items)]
-    ends = np.array([[*range(len(items))] * 2, words + definitions])
-    _, components = connected_components(coo_array((np.ones(ends.shape[1]), ends), shape=(len(items), len(items))))
+    # Each item is linked to the first with its word and to the first with its definition.
+    first_with: dict[tuple[str, str], int] = {}
+    same_word = []
+    same_definition = []
+    for position, item in enumerate(items):
+        same_word.append(first_with.setdefault(("word", item.label.lower()), position))
+        same_definition.append(
+            first_with.setdefault(("definition", item.content.lower()), position)
+        )
+    size = len(items)
+    links = np.array([[*range(size)] * 2, same_word + same_definition])
+    graph = coo_array((np.ones(2 * size), links), shape=(size, size))
+    _count, components = connected_components(graph)
     groups: dict[int, list[int]] = {}
-    for i, component in enumerate(components.tolist()):
-        groups.setdefault(component, []).append(i)
+    for position, component in enumerate(components.tolist()):
+        groups.setdefault(component, []).append(position)
     return list(groups.values())
 
 
 def select_held_out_items(items: list[Item]) -> list[Item]:
-    """Return the items that are in `valid` or `test` of the split by item or of the split by word."""
-    positions = {i for by in ("item", "word") for split in ("valid", "test") for i in split_items(items, by)[split]}
-    return [items[i] for i in sorted(positions)]
+    """Return the items of `valid` or `test` of the split by item or of the split by word."""
+    positions: set[int] = set()
+    for by in ("item", "word"):
+        splits = split_items(items, by)
+        positions.update(splits["valid"], splits["test"])
+    return [items[position] for position in sorted(positions)]

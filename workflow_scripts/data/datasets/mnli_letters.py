@@ -1,6 +1,7 @@
 """MNLI (Williams et al. 2018), trained on telephone calls and tested on letters.
 
-Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `test` (letters, mismatched dev set).
+Splits: `train`, `valid`, `in_distribution` (telephone, matched dev set) and `test` (letters,
+mismatched dev set).
 """
 
 from pathlib import Path
@@ -13,19 +14,27 @@ from workflow_scripts.data.prepared import TableDataset
 
 
 class Options(UpstreamOptions):
-    """Number of telephone pairs sampled from upstream's training set; the others are for validation."""
+    """Number of telephone pairs sampled from upstream's training set.
+
+    The others are for validation.
+    """
 
     train: PositiveInt = 80000
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""
-    found = read_glue(settings, sources, "mnli", "train", "telephone")
-    if settings.train >= len(found):
-        raise settings.make_error(f"key 'train' is {settings.train}; the training set has {len(found)} pairs")
-    valid, train = split_off(found, settings.train, settings.seed, "train")
-    splits = {"train": train, "valid": valid}
-    splits["in_distribution"] = read_glue(settings, sources, "mnli", "test", "telephone")
-    splits["test"] = read_glue(settings, sources, "mnli", "mismatched", "letters")
+    telephone = read_glue(settings, sources, "mnli", "train", "telephone")
+    if settings.train >= len(telephone):
+        raise settings.make_error(
+            f"key 'train' is {settings.train}; the training set has {len(telephone)} pairs"
+        )
+    valid, train = split_off(telephone, settings.train, settings.seed, "train")
+    splits = {
+        "train": train,
+        "valid": valid,
+        "in_distribution": read_glue(settings, sources, "mnli", "test", "telephone"),
+        "test": read_glue(settings, sources, "mnli", "mismatched", "letters"),
+    }
     notes = [f"train: drawn with seed {settings.seed}; valid: the rest"]
     return build_table(splits, list(MNLI_LABELS), settings, notes)

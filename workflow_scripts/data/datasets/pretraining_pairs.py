@@ -1,20 +1,25 @@
-"""Sentence pairs for pre-training with masked words and next sentences, as pieces of a WordPiece tokenizer.
+"""Sentence pairs for pre-training with masked words and next sentences, as word pieces.
 
-The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their definition; a definition and
-its first usage example. Pairs that contain an item of `contamination.SOURCES` are excluded. Rare words that WikiText-2
-has replaced become [UNK]. Other files: `tokenizer.json`; `sememes.parquet` and `sememe_names.json`.
+The pairs are consecutive sentences of WikiText-2; the words of a WordNet synset and their
+definition; a definition and its first usage example. Pairs that contain an item of
+`contamination.SOURCES` are excluded. Rare words that WikiText-2 has replaced become [UNK]. Other
+files: `tokenizer.json` of WordPiece; `sememes.parquet` and `sememe_names.json`.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from workflow_scripts.data.datasets import inverse_dictionary
-from workflow_scripts.data.datasets.contamination import normalise_words, read_evaluation_texts
+from workflow_scripts.data.datasets.contamination import (
+    EvaluationTexts,
+    normalise_words,
+    read_evaluation_texts,
+)
 from workflow_scripts.data.formats import hownet, wikitext
 from workflow_scripts.data.formats.tokenizer_training import train_wordpiece
 from workflow_scripts.data.formats.wordnet import MARKER, WordNet, read_wordnet, split_gloss
@@ -29,10 +34,11 @@ if TYPE_CHECKING:
 
 
 class Options(DataOptions):
-    """Size of the tokenizer, trained on the training pairs, and share of each kind of pairs in the split `valid`.
+    """Size of the tokenizer, and share of each kind of pairs in the split `valid`.
 
-    A definition with its words and examples is in one split, and so is a paragraph of WikiText-2. A few examples that
-    belong to several definitions are in both splits.
+    The tokenizer is trained on the training pairs. A definition with its words and examples is in
+    one split, and so is a paragraph of WikiText-2. A few examples that belong to several
+    definitions are in both splits.
     """
 
     vocabulary_size: Annotated[int, Field(gt=100)]
@@ -40,7 +46,10 @@ class Options(DataOptions):
 
 
 class TextPair(NamedTuple):
-    """A pair of texts. Pairs with equal `key`, e.g. the same definition, must be in the same split."""
+    """A pair of texts.
+
+    Pairs with equal `key`, e.g. the same definition, must be in the same split.
+    """
 
     source: str
     key: str
@@ -50,55 +59,90 @@ class TextPair(NamedTuple):
 
 def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare splits, tokenizer and sememes. Raises UserError for missing or malformed sources."""
-    with settings.open_sources(sources, lambda to: write_wordnet(to) | write_sememes(to)) as files:
-        pairs = list(iterate_dictionary_pairs(read_wordnet(settings.find_source(files, inverse_dictionary.SOURCE))))
-        folder, _ = (settings.find_source(files, name).parent for name in hownet.SOURCES)
-        known, names = hownet.read_sememes(folder)
+    with settings.open_sources(sources, write_dictionaries) as files:
+        wordnet = read_wordnet(settings.find_source(files, inverse_dictionary.SOURCE))
+        pairs = list(iterate_dictionary_pairs(wordnet))
+        sememe_files = [settings.find_source(files, name) for name in hownet.SOURCES]
+        sememes, names = hownet.read_sememes(sememe_files[0].parent)
     notes = []
     if settings.origin == "upstream":
-        paths = [settings.find_source(sources, name) for name in wikitext.SOURCES]
-        found = pairs + [pair for path in paths for pair in iterate_wikitext_pairs(path)]
-        held = read_evaluation_texts(sources)
-        pairs = [pair for pair in found if not held.is_leaked_by(pair.first, pair.second)]
-        left_out = Counter(pair.source for pair in found) - Counter(pair.source for pair in pairs)
-        listed = ", ".join(f"{count} {source}" for source, count in left_out.items())
-        notes = [f"left out, since they contain items that models are evaluated on: {listed or 'none'}"]
+        for path in [settings.find_source(sources, name) for name in wikitext.SOURCES]:
+            pairs += iterate_wikitext_pairs(path)
+        pairs, note = drop_leaks(pairs, read_evaluation_texts(sources))
+        notes.append(note)
     splits = split_by_key(pairs, settings.valid_fraction, shared_keys=True)
-    tokenizer = train_wordpiece(
-        settings.vocabulary_size, (text for pair in splits["train"] for text in (pair.first, pair.second))
+    texts = chain.from_iterable((pair.first, pair.second) for pair in splits["train"])
+    tokenizer = train_wordpiece(settings.vocabulary_size, texts)
+    notes.append(
+        f"vocabulary of {tokenizer.get_vocab_size()}; "
+        f"{len(sememes)} words and phrases, {len(names)} sememes"
     )
-    notes.append(f"vocabulary of {tokenizer.get_vocab_size()}; {len(known)} words and phrases, {len(names)} sememes")
-    return StreamedDataset(lambda folder: write_pair_splits(folder, splits, tokenizer, known, names), notes, "reduced")
+
+    def fill(folder: Path) -> dict[str, Any]:
+        return write_pair_splits(folder, splits, tokenizer, sememes, names)
+
+    return StreamedDataset(fill, notes, "reduced")
+
+
+def write_dictionaries(folder: Path) -> dict[str, Path]:
+    """Write the stand-in dictionary and sememes. Returns their paths by source name."""
+    return write_wordnet(folder) | write_sememes(folder)
+
+
+def drop_leaks(
+    pairs: list[TextPair], evaluation_texts: EvaluationTexts
+) -> tuple[list[TextPair], str]:
+    """Drop the pairs that contain an evaluated item. Returns the others and a note."""
+    kept = []
+    left_out: Counter[str] = Counter()
+    for pair in pairs:
+        if evaluation_texts.is_leaked_by(pair.first, pair.second):
+            left_out[pair.source] += 1
+        else:
+            kept.append(pair)
+    sources = dict.fromkeys(pair.source for pair in pairs)
+    counts = [f"{left_out[source]} {source}" for source in sources if left_out[source]]
+    listed = ", ".join(counts) or "none"
+    return kept, f"left out, since they contain items that models are evaluated on: {listed}"
 
 
 def write_pair_splits(
     folder: Path,
     splits: dict[str, list[TextPair]],
     tokenizer: "Tokenizer",
-    known: dict[str, list[int]],
+    sememes: dict[str, list[int]],
     names: list[str],
 ) -> dict[str, Any]:
     """Write all files except dataset.json. Returns content of dataset.json on the splits."""
     summary = {}
     for split, pairs in splits.items():
-        columns: dict[str, list] = {"source": [pair.source for pair in pairs]}
-        for side in ("first", "second"):
-            encoded = tokenizer.encode_batch_fast([getattr(pair, side) for pair in pairs], add_special_tokens=False)
-            columns[f"{side}_ids"] = [row.ids for row in encoded]
+        first_ids = encode_without_marks(tokenizer, [pair.first for pair in pairs])
+        second_ids = encode_without_marks(tokenizer, [pair.second for pair in pairs])
+        sources = [pair.source for pair in pairs]
+        columns = {"source": sources, "first_ids": first_ids, "second_ids": second_ids}
         write_split(folder, split, columns)
         summary[split] = {
             "rows": len(pairs),
             "distinct": len({(pair.first, pair.second) for pair in pairs}),
-            "tokens": sum(map(len, columns["first_ids"] + columns["second_ids"])),
-            **Counter(pair.source for pair in pairs),
+            "tokens": sum(map(len, first_ids + second_ids)),
+            **Counter(sources),
         }
-    hownet.write_sememe_files(folder, known, names)
+    hownet.write_sememe_files(folder, sememes, names)
     (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
     return {"splits": summary}
 
 
+def encode_without_marks(tokenizer: "Tokenizer", texts: list[str]) -> list[list[int]]:
+    """Return the ids of each text, without [CLS] and [SEP]."""
+    encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    return [encoding.ids for encoding in encodings]
+
+
 def iterate_dictionary_pairs(wordnet: WordNet) -> Iterator[TextPair]:
-    """Yield pairs of a synset's words and definition, and of the definition and its first example."""
+    """Yield pairs of a synset's words and definition, and of the definition and an example.
+
+    The example is the first.
+    """
     for synset in wordnet.synsets.values():
         gloss, examples = split_gloss(synset.gloss)
         if not gloss:
@@ -111,8 +155,12 @@ def iterate_dictionary_pairs(wordnet: WordNet) -> Iterator[TextPair]:
 
 
 def iterate_wikitext_pairs(path: Path) -> Iterator[TextPair]:
-    """Yield pairs of consecutive sentences in a paragraph, detokenised and with [UNK] for `<unk>`."""
+    """Yield pairs of consecutive sentences in a paragraph, detokenised, with [UNK] for `<unk>`."""
     for number, tokenised in wikitext.read_paragraphs(path):
-        sentences = [wikitext.detokenise_wikitext(s).replace("<unk>", "[UNK]").strip() for s in tokenised]
-        for first, second in pairwise(filter(None, sentences)):
+        sentences = []
+        for tokens in tokenised:
+            text = wikitext.detokenise_wikitext(tokens).replace("<unk>", "[UNK]").strip()
+            if text:
+                sentences.append(text)
+        for first, second in pairwise(sentences):
             yield TextPair("wikitext", f"{path.name}:{number}", first, second)

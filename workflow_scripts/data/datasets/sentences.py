@@ -1,4 +1,7 @@
-"""Shared parts of data sets with one or two sentences and a class or score: options, rows of text files, tables."""
+"""Shared parts of data sets with one or two sentences and a class or score.
+
+They are options, rows of text files, and tables.
+"""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -16,7 +19,10 @@ Row = TypeVar("Row")
 
 
 class Sentence(NamedTuple):
-    """One example with a stable key. `second` is None for a single sentence; `label` is a class number or a score."""
+    """One example with a stable key.
+
+    `second` is None for a single sentence; `label` is a class number or a score.
+    """
 
     item: str
     first: str
@@ -28,8 +34,8 @@ class Sentence(NamedTuple):
 class SentenceOptions(DataOptions):
     """Options of every data set of this kind.
 
-    limit: split -> maximum number of examples, or their share if below 1, sampled at random. The sample of a larger
-        limit contains that of a smaller one.
+    limit: split -> maximum number of examples, or their share if below 1, sampled at random. The
+        sample of a larger limit contains that of a smaller one.
     """
 
     limit: dict[str, PositiveInt | Annotated[float, Field(gt=0, lt=1)]] = {}
@@ -43,17 +49,21 @@ class UpstreamOptions(SentenceOptions):
 
 
 def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
-    """Return the rows in random order. Each combination of `seed` and `purpose` has its own order."""
+    """Return the rows in random order.
+
+    Each combination of `seed` and `purpose` has its own order.
+    """
     return random.Random(f"{seed}/{purpose}").sample(rows, len(rows))
 
 
-def split_off(rows: Sequence[Row], count: int, seed: int, purpose: str) -> tuple[list[Row], list[Row]]:
+def split_off(
+    rows: Sequence[Row], count: int, seed: int, purpose: str
+) -> tuple[list[Row], list[Row]]:
     """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
     drawn = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
-    parts: tuple[list[Row], list[Row]] = ([], [])
-    for position, row in enumerate(rows):
-        parts[position in drawn].append(row)
-    return parts
+    others = [row for position, row in enumerate(rows) if position not in drawn]
+    sampled = [row for position, row in enumerate(rows) if position in drawn]
+    return others, sampled
 
 
 def build_table(
@@ -63,57 +73,85 @@ def build_table(
     notes: list[str],
     protocol: str = "paper",
 ) -> TableDataset:
-    """Build a data set from splits, after applying the limits. Raises UserError for a limit on an unknown split.
+    """Build a data set from splits, after applying the limits.
 
-    `labels` are the class names, None for scores. `protocol` is the one of upstream's files without limits.
+    Raises UserError for a limit on an unknown split.
+
+    `labels` are the class names, None for scores. `protocol` is the one of upstream's files without
+    limits.
     """
+    limited = dict(splits)
+    all_notes = list(notes)
     for split, limit in options.limit.items():
         if split not in splits:
-            raise UserError(f"options.limit: no split {split} to limit here; known: {', '.join(splits)}")
+            raise UserError(
+                f"options.limit: no split {split} to limit here; known: {', '.join(splits)}"
+            )
         rows = splits[split]
-        count = limit if isinstance(limit, int) else round(limit * len(rows))
+        is_number = isinstance(limit, int)
+        count = limit if is_number else round(limit * len(rows))
         if count >= len(rows):
             continue
-        if isinstance(limit, int) and protocol == "paper":  # a share does not: it is used to study sample sizes
+        # A share makes nothing reduced: it is used to study sample sizes.
+        if is_number and protocol == "paper":
             protocol = "reduced"
-        notes = [*notes, f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"]
-        splits = splits | {split: split_off(rows, count, options.seed, f"limit/{split}")[1]}
-    return TableDataset(collect_columns(splits, Sentence._fields), notes, protocol, described={"labels": labels})
+        all_notes.append(
+            f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"
+        )
+        _others, limited[split] = split_off(rows, count, options.seed, f"limit/{split}")
+    tables = collect_columns(limited, Sentence._fields)
+    return TableDataset(tables, all_notes, protocol, described={"labels": labels})
 
 
 def read_tsv(
-    path: Path, name: str, needed: Sequence[str], columns: Sequence[str] = (), skip_broken: bool = False
+    path: Path,
+    name: str,
+    needed: Sequence[str],
+    columns: Sequence[str] = (),
+    skip_broken: bool = False,
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line number, column -> text) of a tab-separated file without quotes: `name` in an archive, or `path`.
+    """Yield (line number, column -> text) of a tab-separated file without quotes.
 
-    The first line is the header unless `columns` is given. Fields after the last column are ignored. Raises UserError
-    for a missing column or a line with too few fields; `skip_broken` skips lines with another number of fields.
+    The file is `name` in an archive, or `path`. The first line is the header unless `columns` is
+    given. Fields after the last column are ignored. Raises UserError for a missing column or a line
+    with too few fields; `skip_broken` skips lines with another number of fields.
     """
     for number, line in read_lines(path, name):
         fields = line.split("\t")
         if not columns:
             columns = fields
-            if missing := [column for column in needed if column not in columns]:
-                raise UserError(f"{path}: {name}: no column '{missing[0]}'; fetch it again")
-        elif not (skip_broken and len(fields) != len(columns)):
-            if len(fields) < len(columns):
-                raise UserError(f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; fetch it again")
-            yield number, dict(zip(columns, fields, strict=False))
+            for column in needed:
+                if column not in columns:
+                    raise UserError(f"{path}: {name}: no column '{column}'; fetch it again")
+            continue
+        if skip_broken and len(fields) != len(columns):
+            continue
+        if len(fields) < len(columns):
+            raise UserError(
+                f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; "
+                "fetch it again"
+            )
+        yield number, dict(zip(columns, fields, strict=False))
 
 
-def parse_number(text: str, low: float, high: float, where: str) -> float:
-    """Parse a number from `low` to `high`. Raises UserError with `where`."""
+def parse_number(text: str, low: float, high: float, place: str) -> float:
+    """Parse a number from `low` to `high`. Raises UserError with `place`."""
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if not low <= value <= high:
-        raise UserError(f"{where}: the label is {text!r}, not a number from {low:g} to {high:g}; fetch the file again")
+        raise UserError(
+            f"{place}: the label is {text!r}, not a number from {low:g} to {high:g}; "
+            "fetch the file again"
+        )
     return value
 
 
-def parse_class(text: str, labels: Sequence[str], where: str) -> float:
-    """Return the position of a class in `labels`. Raises UserError with `where`."""
+def parse_class(text: str, labels: Sequence[str], place: str) -> float:
+    """Return the position of a class in `labels`. Raises UserError with `place`."""
     if text not in labels:
-        raise UserError(f"{where}: the label is {text!r}, none of {', '.join(labels)}; fetch the file again")
+        raise UserError(
+            f"{place}: the label is {text!r}, none of {', '.join(labels)}; fetch the file again"
+        )
     return float(labels.index(text))

@@ -1,12 +1,11 @@
 """SQuAD 1.1 (Rajpurkar et al. 2016), whose answers are spans of a paragraph.
 
-Splits: `train`, `valid`, `test` (upstream's dev set); `add_sent` and `add_one_sent` (Jia and Liang 2017) add a
-misleading sentence to paragraphs.
+Splits: `train`, `valid`, `test` (upstream's dev set); `add_sent` and `add_one_sent` (Jia and Liang
+2017) add a misleading sentence to paragraphs.
 """
 
 import json
 from collections import Counter
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,10 @@ SOURCES = {
 
 
 class Question(NamedTuple):
-    """A question with its paragraph and its first answer, which starts at character `start` of the paragraph."""
+    """A question with its paragraph and its first answer.
+
+    The answer starts at character `start` of the paragraph; `answers` are all as a JSON list.
+    """
 
     item: str
     question: str
@@ -37,39 +39,64 @@ class Question(NamedTuple):
 
 
 class Options(DataOptions):
-    """Options of the validation set."""
+    """Options of the validation set.
 
-    validation: PositiveInt = 5000  # minimum number of training questions, sampled as whole paragraphs
-    seed: int = 0  # of this sample
+    validation: minimum number of training questions in it, sampled as whole paragraphs.
+    seed: of this sample.
+    """
+
+    validation: PositiveInt = 5000
+    seed: int = 0
 
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing source."""
+    questions = {}
     with settings.open_sources(sources, stand_in.write_squad, settings.seed) as files:
-        found = {split: read_squad(settings.find_source(files, name)) for split, name in SOURCES.items()}
-    rows = found.pop("train")
-    size = Counter(row.context for row in rows)
-    order = shuffle_rows(list(size), settings.seed, "validation")
-    before = accumulate((size[context] for context in order), initial=0)
-    chosen = {context for context, kept in zip(order, before, strict=False) if kept < settings.validation}
-    train = [row for row in rows if row.context not in chosen]
-    valid = [row for row in rows if row.context in chosen]
+        for split, name in SOURCES.items():
+            questions[split] = read_squad(settings.find_source(files, name))
+    rows = questions.pop("train")
+    held_out = sample_paragraphs(rows, settings)
+    train = [row for row in rows if row.context not in held_out]
+    valid = [row for row in rows if row.context in held_out]
     if not train:
-        raise settings.make_error(f"key 'validation' is {settings.validation}; it leaves no question for training")
-    notes = [f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"]
-    tables = collect_columns({"train": train, "valid": valid} | found, Question._fields)
-    return TableDataset(tables, notes)
+        raise settings.make_error(
+            f"key 'validation' is {settings.validation}; it leaves no question for training"
+        )
+    notes = [
+        f"valid: {len(valid)} questions of training paragraphs, drawn with seed {settings.seed}"
+    ]
+    splits = {"train": train, "valid": valid, **questions}
+    return TableDataset(collect_columns(splits, Question._fields), notes)
+
+
+def sample_paragraphs(questions: list[Question], settings: Options) -> set[str]:
+    """Sample paragraphs until they have as many questions as the validation set needs."""
+    sizes = Counter(question.context for question in questions)
+    sampled: set[str] = set()
+    n_questions = 0
+    for context in shuffle_rows(list(sizes), settings.seed, "validation"):
+        if n_questions >= settings.validation:
+            break
+        sampled.add(context)
+        n_questions += sizes[context]
+    return sampled
 
 
 def read_squad(path: Path) -> list[Question]:
     """Read the questions of a file."""
-    found = []
+    questions = []
     for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
-            context = paragraph["context"]
-            for question in paragraph["qas"]:
-                texts = [answer["text"] for answer in question["answers"]]
-                start = float(question["answers"][0]["answer_start"])
-                answers = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
-                found.append(Question(question["id"], question["question"].strip(), context, start, texts[0], answers))
-    return found
+            for entry in paragraph["qas"]:
+                texts = [answer["text"] for answer in entry["answers"]]
+                question = Question(
+                    item=entry["id"],
+                    question=entry["question"].strip(),
+                    context=paragraph["context"],
+                    start=float(entry["answers"][0]["answer_start"]),
+                    answer=texts[0],
+                    answers=json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False),
+                )
+                questions.append(question)
+    return questions

@@ -1,12 +1,13 @@
-"""WMT translation data, prepared like fairseq's recipes, in memory that does not grow with the corpora.
+"""WMT translation data, prepared like fairseq's recipes.
 
-Texts are pieces (`hel@@ lo`). `test` and `valid` also have `target_words` (Moses tokens), `test` has `target_text` (the
-unchanged reference translation).
+Memory does not grow with the corpora. Texts are pieces (`hel@@ lo`). `test` and `valid` also have
+`target_words` (Moses tokens), `test` has `target_text` (the unchanged reference translation).
 """
 
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +27,8 @@ from workflow_scripts.data.prepared import StreamedDataset
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.stand_ins import wmt as stand_in
 
-PAIRS_TO_TOKENISE, PAIRS_TO_ENCODE = 2_000, 20_000  # in one call
+PAIRS_TO_TOKENISE = 2_000  # in one call
+PAIRS_TO_ENCODE = 20_000  # in one call
 Language = Literal["en", "de", "fr"]
 
 
@@ -42,8 +44,8 @@ class Options(DataOptions):
 
     validation_every: every n-th training line is used for validation instead.
     merges: maximum number of merges of the byte-pair encoding, which both languages share.
-    longest, ratio: training and validation pairs are dropped if a side is empty or has more than `longest` pieces, or
-        more than `ratio` times the pieces of the other side.
+    longest, ratio: training and validation pairs are dropped if a side is empty or has more than
+        `longest` pieces, or more than `ratio` times the pieces of the other side.
     """
 
     source: Language
@@ -61,99 +63,134 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     for corpus in (*settings.corpora, settings.test):
         for language in (settings.source, settings.target):
             if language not in corpus.files:
-                raise settings.make_error(f"{corpus.archive} has no file for the language '{language}'; name it")
+                raise settings.make_error(
+                    f"{corpus.archive} has no file for the language '{language}'; name it"
+                )
         if settings.origin == "upstream":
             settings.find_source(sources, corpus.archive)
     notes = [
-        f"train, valid: without pairs with an empty side, a side of over {settings.longest} pieces, or over "
-        f"{settings.ratio} times as many pieces on one side",
+        "train, valid: without pairs with an empty side, a side of over "
+        f"{settings.longest} pieces, or over {settings.ratio} times as many pieces on one side",
         f"valid: the last of each {settings.validation_every} training lines",
     ]
-    corpora, test = ([(c.archive, c.files) for c in corpora] for corpora in (settings.corpora, [settings.test]))
+    corpora = [(corpus.archive, corpus.files) for corpus in settings.corpora]
+    test = (settings.test.archive, settings.test.files)
 
     def fill(folder: Path) -> dict[str, Any]:
-        with settings.open_sources(sources, stand_in.write_wmt, corpora, *test) as archives:
+        with settings.open_sources(sources, stand_in.write_wmt, corpora, test) as archives:
             return write_translations(folder, settings, archives)
 
     return StreamedDataset(fill, notes)
 
 
-def write_translations(folder: Path, settings: Options, archives: dict[str, Path]) -> dict[str, Any]:
+def write_translations(
+    folder: Path, settings: Options, archives: dict[str, Path]
+) -> dict[str, Any]:
     """Write the data into `folder`. Returns the counts for dataset.json.
 
-    Temporary files hold tokenised lines, from which the merges are learnt, then joint pieces of both languages, from
-    which each language gets its own vocabulary.
+    Temporary files hold tokenised lines, from which the merges are learnt, then joint pieces of
+    both languages, from which each language gets its own vocabulary.
     """
-    # Not imported at the top, because reading the catalogue imports this module and must not wait for numpy and regex.
-    from workflow_scripts.data.formats.translation_tables import learn_byte_pairs, write_tables
+    # Not imported at the top, because reading the catalogue imports this module and must not wait
+    # for numpy and regex.
+    from workflow_scripts.data.formats.translation_tables import (
+        Limits,
+        learn_byte_pairs,
+        write_tables,
+    )
 
     scratch = folder / "scratch"
     scratch.mkdir()
     characters, last = write_training_text(scratch, settings, archives)
-    extra = write_test_text(scratch, settings, archives)
+    test_columns = write_test_text(scratch, settings, archives)
     sides = (settings.source, settings.target)
-    both = (line for side in sides for line in iterate_lines(scratch / f"train.{side}"))
+    both = chain.from_iterable(iterate_lines(scratch / f"train.{side}") for side in sides)
     tokenizer = learn_byte_pairs(both, settings.merges, characters, last)
-    texts = {
-        split: split_into_chunks(
-            zip(*(iterate_lines(scratch / f"{split}.{side}") for side in sides), strict=True), PAIRS_TO_ENCODE
-        )
-        for split in ("train", "valid", "test")
-    }
-    content = write_tables(folder, scratch, tokenizer, texts, (settings.longest, settings.ratio), extra)
+    texts = {}
+    for split in ("train", "valid", "test"):
+        lines = [iterate_lines(scratch / f"{split}.{side}") for side in sides]
+        texts[split] = split_into_chunks(zip(*lines, strict=True), PAIRS_TO_ENCODE)
+    limits = Limits(settings.longest, settings.ratio)
+    content = write_tables(folder, scratch, tokenizer, texts, limits, test_columns)
     shutil.rmtree(scratch)
     return content
 
 
-def iterate_training_pairs(scratch: Path, settings: Options, archives: dict[str, Path]) -> Iterator[tuple[str, str]]:
+def iterate_training_pairs(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> Iterator[tuple[str, str]]:
     """Yield the aligned lines of all corpora. One corpus at a time is unpacked into `scratch`."""
     for corpus in settings.corpora:
-        raw = {corpus.files[side]: scratch / f"raw.{side}" for side in (settings.source, settings.target)}
-        extract_files(archives[corpus.archive], raw)
-        yield from pair_lines(*raw.values(), f"{archives[corpus.archive]}: {' and '.join(raw)}")
+        archive = archives[corpus.archive]
+        raw = locate_raw_files(scratch, settings, corpus)
+        extract_files(archive, raw)
+        yield from pair_lines(*raw.values(), f"{archive}: {' and '.join(raw)}")
         for path in raw.values():
             path.unlink()
 
 
-def write_training_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> tuple[set[str], set[str]]:
-    """Write the tokenised lines `{train,valid}.<language>`. Returns all characters, and the last ones of tokens."""
+def locate_raw_files(scratch: Path, settings: Options, corpus: Corpus) -> dict[str, Path]:
+    """Return where the files of a corpus are unpacked to: name in the archive -> path."""
+    raw = {}
+    for language in (settings.source, settings.target):
+        raw[corpus.files[language]] = scratch / f"raw.{language}"
+    return raw
+
+
+def write_training_text(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> tuple[set[str], set[str]]:
+    """Write the tokenised lines `{train,valid}.<language>`.
+
+    Returns all characters, and the last ones of tokens.
+    """
     from workflow_scripts.data.formats.moses import tokenise_pairs
 
     sides = (settings.source, settings.target)
     characters: set[str] = set()
-    last: set[str] = set()
+    last_characters: set[str] = set()
     number = 0
-    chunks = split_into_chunks(iterate_training_pairs(scratch, settings, archives), PAIRS_TO_TOKENISE)
+    pairs = iterate_training_pairs(scratch, settings, archives)
+    chunks = split_into_chunks(pairs, PAIRS_TO_TOKENISE)
     with ExitStack() as files:
-        out = {
-            (split, side): files.enter_context(open(scratch / f"{split}.{side}", "w", newline="\n", encoding="utf-8"))
-            for split in ("train", "valid")
-            for side in sides
-        }
-        for *texts, found, ends in map_in_order(tokenise_pairs, chunks, *sides):
-            characters |= found
-            last |= ends
-            for pair in zip(*texts, strict=True):
+        streams = {}
+        for split in ("train", "valid"):
+            for side in sides:
+                path = scratch / f"{split}.{side}"
+                streams[split, side] = files.enter_context(
+                    open(path, "w", newline="\n", encoding="utf-8")
+                )
+        for tokenised in map_in_order(tokenise_pairs, chunks, *sides):
+            characters |= tokenised.characters
+            last_characters |= tokenised.last_characters
+            for source, target in zip(tokenised.source, tokenised.target, strict=True):
                 number += 1
                 split = "train" if number % settings.validation_every else "valid"
-                for side, text in zip(sides, pair, strict=True):
-                    out[split, side].write(text + "\n")
-    return characters, last
+                streams[split, settings.source].write(source + "\n")
+                streams[split, settings.target].write(target + "\n")
+    return characters, last_characters
 
 
-def write_test_text(scratch: Path, settings: Options, archives: dict[str, Path]) -> dict[str, list[str]]:
-    """Write the tokenised lines `test.<language>`. Returns the column with the unchanged reference translations."""
+def write_test_text(
+    scratch: Path, settings: Options, archives: dict[str, Path]
+) -> dict[str, list[str]]:
+    """Write the tokenised lines `test.<language>`.
+
+    Returns the column with the unchanged reference translations.
+    """
     from workflow_scripts.data.formats.moses import tokenise_moses
 
-    sides = (settings.source, settings.target)
-    raw = {settings.test.files[side]: scratch / f"raw.{side}" for side in sides}
     archive = archives[settings.test.archive]
+    raw = locate_raw_files(scratch, settings, settings.test)
     extract_files(archive, raw)
-    found = [read_segments(path, f"{archive}: {name}") for name, path in raw.items()]
-    if len(found[0]) != len(found[1]):
-        sizes = f"{len(found[0])} segments on one side, {len(found[1])} on the other"
+    sources, targets = (read_segments(path, f"{archive}: {name}") for name, path in raw.items())
+    if len(sources) != len(targets):
+        sizes = f"{len(sources)} segments on one side, {len(targets)} on the other"
         raise UserError(f"{archive}: {' and '.join(raw)}: {sizes}; fetch it again")
-    for side, texts in zip(sides, found, strict=True):
-        lines = [tokenise_moses(text.replace("’", "'"), side, normalise=False) for text in texts]
-        (scratch / f"test.{side}").write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
-    return {"target_text": found[1]}
+    for language, texts in {settings.source: sources, settings.target: targets}.items():
+        lines = []
+        for text in texts:
+            line = tokenise_moses(text.replace("’", "'"), language, normalise=False)
+            lines.append(f"{line}\n")
+        (scratch / f"test.{language}").write_text("".join(lines), "utf-8", newline="\n")
+    return {"target_text": targets}

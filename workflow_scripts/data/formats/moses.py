@@ -1,6 +1,7 @@
 """Cleaning and tokenisation of text like the Moses scripts, with `sacremoses`."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import regex
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -12,15 +13,19 @@ ALPHABETIC = frozenset(MosesTokenizer.IsAlpha)
 @lru_cache
 def _load_tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
     tokenizer = MosesTokenizer(lang=language)
-    # The library's method rebuilds its set of letters for each sentence, which takes 10 times as long as all the rest.
+    # The library's method rebuilds its set of letters for each sentence, which takes 10 times as
+    # long as all the rest.
     tokenizer.isanyalpha = lambda text: not ALPHABETIC.isdisjoint(text)
     return MosesPunctNormalizer(lang=language, perl_parity=True), tokenizer
 
 
 def tokenise_moses(line: str, language: str, normalise: bool) -> str:
-    """Tokenise a line; tokens are joined by one space, with `@-@` for hyphens in words and Moses escapes like `&apos;`.
+    """Tokenise a line; tokens are joined by one space.
 
-    normalise: first normalise punctuation and replace characters that are not printable, as in training text.
+    Hyphens in words become `@-@`, and there are Moses escapes like `&apos;`.
+
+    normalise: first normalise punctuation and replace characters that are not printable, as in
+        training text.
     """
     normaliser, tokenizer = _load_tools(language)
     if normalise:
@@ -28,13 +33,23 @@ def tokenise_moses(line: str, language: str, normalise: bool) -> str:
     return tokenizer.tokenize(line, aggressive_dash_splits=True, return_str=True)
 
 
+class TokenisedPairs(NamedTuple):
+    """The lines of both sides, the set of all characters, and of those that end a token."""
+
+    source: list[str]
+    target: list[str]
+    characters: set[str]
+    last_characters: set[str]
+
+
 def tokenise_pairs(
     lines: list[tuple[str, str]], source: str, target: str, normalise: bool = True
-) -> tuple[list[str], list[str], set[str], set[str]]:
-    """Tokenise pairs of lines. Returns both sides, the set of all characters, and the set of those that end a token."""
-    sides = [
-        [tokenise_moses(line[side], language, normalise) for line in lines]
-        for side, language in enumerate((source, target))
-    ]
-    tokens = {token for side in sides for token in " ".join(side).split(" ") if token}
-    return sides[0], sides[1], set("".join(tokens)), {token[-1] for token in tokens}
+) -> TokenisedPairs:
+    """Tokenise pairs of lines in the languages `source` and `target`."""
+    source_lines = [tokenise_moses(line, source, normalise) for line, _ in lines]
+    target_lines = [tokenise_moses(line, target, normalise) for _, line in lines]
+    tokens = set(" ".join(source_lines).split(" ")) | set(" ".join(target_lines).split(" "))
+    tokens.discard("")
+    characters = set("".join(tokens))
+    last_characters = {token[-1] for token in tokens}
+    return TokenisedPairs(source_lines, target_lines, characters, last_characters)

@@ -1,4 +1,7 @@
-"""Parallel text in tar archives and SGML, and work on more lines than fit into memory: in chunks, by processes."""
+"""Parallel text in tar archives and SGML, and work on more lines than fit into memory.
+
+The work is in chunks, by processes.
+"""
 
 import os
 import re
@@ -15,13 +18,17 @@ from typing import Any, TypeVar
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.archives import iterate_archive, report_broken, unpack_stream
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 PROCESSES = 8  # at most, of about a GB each: the threads of the rule prepare_large
 SEGMENT = re.compile(r"<seg id[^>]*>(.*?)</seg>")
 
 
 def extract_files(archive: Path, files: dict[str, Path]) -> None:
-    """Copy files out of a tar archive, decompressed: name -> target. Raises UserError if it is broken or lacks one."""
+    """Copy files out of a tar archive, decompressed: name -> target.
+
+    Raises UserError if it is broken or lacks one.
+    """
     missing = dict(files)
     with report_broken(archive):
         for name, content in iterate_archive(archive):
@@ -33,23 +40,40 @@ def extract_files(archive: Path, files: dict[str, Path]) -> None:
     raise UserError(f"{archive}: has no {next(iter(missing))}; fetch it again")
 
 
-def pair_lines(source: Path, target: Path, where: str) -> Iterator[tuple[str, str]]:
-    """Yield aligned lines of two files, with U+FFFD for what is not UTF-8. Raises UserError if one has more lines."""
-    with open(source, "rb") as one, open(target, "rb") as other:
-        for number, (left, right) in enumerate(zip_longest(one, other), start=1):
-            if left is None or right is None:
-                rest = 1 + sum(1 for _ in (one if right is None else other))
-                counts = (number - 1 + rest, number - 1) if right is None else (number - 1, number - 1 + rest)
-                raise UserError(f"{where}: {counts[0]} lines on one side, {counts[1]} on the other; fetch it again")
-            yield left.decode(errors="replace").rstrip("\r\n"), right.decode(errors="replace").rstrip("\r\n")
+def pair_lines(source: Path, target: Path, place: str) -> Iterator[tuple[str, str]]:
+    """Yield aligned lines of two files, with U+FFFD for what is not UTF-8.
+
+    Raises UserError, beginning with `place`, if one has more lines.
+    """
+    with open(source, "rb") as source_lines, open(target, "rb") as target_lines:
+        pairs = zip_longest(source_lines, target_lines)
+        for number, (source_line, target_line) in enumerate(pairs, start=1):
+            if source_line is None or target_line is None:
+                n_source = n_target = number - 1
+                if target_line is None:
+                    n_source += 1 + sum(1 for _ in source_lines)
+                else:
+                    n_target += 1 + sum(1 for _ in target_lines)
+                raise UserError(
+                    f"{place}: {n_source} lines on one side, {n_target} on the other; "
+                    "fetch it again"
+                )
+            yield (
+                source_line.decode(errors="replace").rstrip("\r\n"),
+                target_line.decode(errors="replace").rstrip("\r\n"),
+            )
 
 
-def read_segments(path: Path, where: str) -> list[str]:
-    """Return the text of each `<seg id="..">` of an SGML test set, in order. Raises UserError if there is none."""
-    found = [text.strip() for text in SEGMENT.findall(path.read_text(encoding="utf-8", errors="replace"))]
-    if not found:
-        raise UserError(f"{where}: has no segments '<seg id=\"1\"> ... </seg>'; fetch it again")
-    return found
+def read_segments(path: Path, place: str) -> list[str]:
+    """Return the text of each `<seg id="..">` of an SGML test set, in order.
+
+    Raises UserError, beginning with `place`, if there is none.
+    """
+    content = path.read_text(encoding="utf-8", errors="replace")
+    segments = [text.strip() for text in SEGMENT.findall(content)]
+    if not segments:
+        raise UserError(f"{place}: has no segments '<seg id=\"1\"> ... </seg>'; fetch it again")
+    return segments
 
 
 def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -59,8 +83,13 @@ def split_into_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def map_in_order(function: Callable[..., Result], items: Iterable[Item], *others: Any) -> Iterator[Result]:
-    """Yield results in order, reading only a few items ahead. Raises UserError if a process was killed."""
+def map_in_order(
+    function: Callable[..., Result], items: Iterable[Item], *others: Any
+) -> Iterator[Result]:
+    """Yield results in order, reading only a few items ahead.
+
+    Raises UserError if a process was killed.
+    """
     waiting: deque = deque()
     workers = min(PROCESSES, os.cpu_count() or 1)
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
@@ -72,11 +101,16 @@ def map_in_order(function: Callable[..., Result], items: Iterable[Item], *others
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise UserError("a process that reads text was killed; see that there is enough memory") from error
+            raise UserError(
+                "a process that reads text was killed; see that there is enough memory"
+            ) from error
 
 
 def iterate_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file without line ends. Only LF ends a line; Unicode's other line ends are text."""
+    """Yield the lines of a text file without line ends.
+
+    Only LF ends a line; Unicode's other line ends are text.
+    """
     with open(path, newline="\n", encoding="utf-8") as stream:
         for line in stream:
             yield line.rstrip("\n")

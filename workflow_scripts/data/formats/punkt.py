@@ -9,7 +9,8 @@ from workflow_scripts.data.sources.archives import iterate_archive
 if TYPE_CHECKING:
     from nltk.tokenize.punkt import PunktTokenizer
 
-SOURCE, ENGLISH = "nltk/punkt_tab_english.tar.gz", "punkt_tab/english/"
+SOURCE = "nltk/punkt_tab_english.tar.gz"
+ENGLISH = "punkt_tab/english/"
 
 
 def load_sentence_splitter(archive: Path) -> "PunktTokenizer":

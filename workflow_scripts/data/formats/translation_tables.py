@@ -1,7 +1,11 @@
-"""Joint byte-pair encoding of two languages (Sennrich et al. 2016), and Parquet files of the encoded pairs."""
+"""Joint byte-pair encoding of two languages (Sennrich et al. 2016), and files of encoded pairs.
+
+The files are Parquet.
+"""
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +24,26 @@ UNKNOWN = "<unk>"
 Chunks = Iterable[list[tuple[str, str]]]
 
 
-def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], last: set[str]) -> "Tokenizer":
-    """Learn up to `merges` merges of the most frequent pair, which must occur at least twice, like `subword-nmt`.
+@dataclass(frozen=True)
+class Limits:
+    """Lengths of the pairs that are kept, see `mask_lengths`."""
 
-    characters, last: all characters, and all that end a token; they are the initial pieces.
+    longest: int
+    ratio: float
+
+
+def learn_byte_pairs(
+    texts: Iterable[str], merges: int, characters: set[str], last: set[str]
+) -> "Tokenizer":
+    """Learn up to `merges` merges of the most frequent pair, like `subword-nmt`.
+
+    A pair must occur at least twice. characters, last: all characters, and all that end a token;
+    they are the initial pieces.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change with each training,
-    # and so would the choice between pairs of equal frequency.
+    # As special tokens, the initial pieces get ids in this order. Otherwise the order would change
+    # with each training, and so would the choice between pairs of equal frequency.
     ends = sorted(character + END for character in last)
     trainer = trainers.BpeTrainer(
         vocab_size=1 + len(characters) + len(ends) + merges,
@@ -41,26 +56,38 @@ def learn_byte_pairs(texts: Iterable[str], merges: int, characters: set[str], la
     learner = Tokenizer(models.BPE(unk_token=UNKNOWN, end_of_word_suffix=END))
     learner.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     learner.train_from_iterator(texts, trainer)
-    model = json.loads(learner.to_str())["model"]
-    found = [tuple(pair) for pair in model["merges"]]
-    tokenizer = Tokenizer(models.BPE(model["vocab"], found, unk_token=UNKNOWN, end_of_word_suffix=END))
+    learnt = json.loads(learner.to_str())["model"]
+    pairs = [tuple(pair) for pair in learnt["merges"]]
+    model = models.BPE(learnt["vocab"], pairs, unk_token=UNKNOWN, end_of_word_suffix=END)
+    tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
     return tokenizer
 
 
 def format_pieces(tokenizer: "Tokenizer") -> list[str]:
-    """Return the written form of each piece, by id, as in `subword-nmt`: `@@` follows a piece that ends no token."""
+    """Return the written form of each piece, by id, as in `subword-nmt`.
+
+    `@@` follows a piece that ends no token.
+    """
     vocabulary = tokenizer.get_vocab()
-    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
-    return [p if p == UNKNOWN else p.removesuffix(END) if p.endswith(END) else f"{p}@@" for p in pieces]
+    forms = []
+    for piece in sorted(vocabulary, key=vocabulary.__getitem__):
+        if piece == UNKNOWN:
+            forms.append(piece)
+        elif piece.endswith(END):
+            forms.append(piece.removesuffix(END))
+        else:
+            forms.append(f"{piece}@@")
+    return forms
 
 
 def encode_texts(tokenizer: "Tokenizer", texts: list[str]) -> "pyarrow.ListArray":
     """Return the piece ids of each text, as 32-bit integers."""
     import pyarrow
 
-    found = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-    return pyarrow.array(found, pyarrow.list_(pyarrow.int32()))
+    encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    ids = [encoding.ids for encoding in encodings]
+    return pyarrow.array(ids, pyarrow.list_(pyarrow.int32()))
 
 
 def write_tables(
@@ -68,69 +95,112 @@ def write_tables(
     scratch: Path,
     tokenizer: "Tokenizer",
     texts: dict[str, Chunks],
-    limits: tuple[int, float],
+    limits: Limits,
     test_columns: dict[str, list[str]],
 ) -> dict[str, Any]:
-    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`. Returns the counts for dataset.json.
+    """Write `<split>.parquet` for each split of `texts` and `vocabulary.json`.
 
-    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits: (longest, ratio) of
-    `mask_lengths`; pairs of the test set are never removed. test_columns: further columns of the test set.
+    Returns the counts for dataset.json.
 
-    Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties alphabetically. It
-    is known only after all text is encoded, so the ids of the joint encoding are first written to files in `scratch`.
+    texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits:
+    pairs of the test set are never removed. test_columns: further columns of the test set.
+
+    Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties
+    alphabetically. It is known only after all text is encoded, so the ids of the joint encoding are
+    first written to files in `scratch`.
     """
-    joint = {split: scratch / f"{split}.arrows" for split in texts}
-    dropped = {
-        split: encode_pairs(tokenizer, chunks, joint[split], None if split == "test" else limits, split != "train")
-        for split, chunks in texts.items()
-    }
+    joint_files = {}
+    left_out = {}
+    for split, chunks in texts.items():
+        joint_files[split] = scratch / f"{split}.arrows"
+        left_out[split] = encode_pairs(
+            tokenizer,
+            chunks,
+            joint_files[split],
+            limits=None if split == "test" else limits,
+            words=split != "train",
+        )
     pieces = format_pieces(tokenizer)
-    vocabulary, new_ids = {}, {}
+    vocabulary = {}
+    new_ids = {}
     for side in SIDES:
-        counts = np.zeros(len(pieces), np.int64)
-        for batch in iterate_batches(joint["train"]):
-            counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
-        found = (i for i in np.flatnonzero(counts).tolist() if pieces[i] != UNKNOWN)
-        order = sorted(found, key=lambda i: (-counts[i], pieces[i], i))
-        vocabulary[side] = SPECIAL_TOKENS + [pieces[i] for i in order]
+        ids = rank_pieces(joint_files["train"], side, pieces)
+        vocabulary[side] = SPECIAL_TOKENS + [pieces[piece_id] for piece_id in ids]
         new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
-        new_ids[side][order] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
+        new_ids[side][ids] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
     write_json(folder / "vocabulary.json", vocabulary)
     splits = {}
-    for split, path in joint.items():
+    for split, path in joint_files.items():
         columns = test_columns if split == "test" else {}
         splits[split] = remap_ids(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
-        splits[split]["left_out"] = dropped[split]
+        splits[split]["left_out"] = left_out[split]
         path.unlink()
-    return {"splits": splits, "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()}}
+    return {
+        "splits": splits,
+        "vocabulary": {side: len(tokens) for side, tokens in vocabulary.items()},
+    }
+
+
+def rank_pieces(path: Path, side: str, pieces: list[str]) -> list[int]:
+    """Return the ids of the pieces that one side of a file of `encode_pairs` has.
+
+    They are sorted by decreasing frequency, ties alphabetically.
+    """
+    counts = np.zeros(len(pieces), np.int64)
+    for batch in iterate_batches(path):
+        counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
+    ids = []
+    for piece_id in np.flatnonzero(counts).tolist():
+        if pieces[piece_id] != UNKNOWN:
+            ids.append(piece_id)
+    return sorted(ids, key=lambda piece_id: (-counts[piece_id], pieces[piece_id], piece_id))
 
 
 def encode_pairs(
-    tokenizer: "Tokenizer", chunks: Chunks, path: Path, limits: tuple[int, float] | None, words: bool
+    tokenizer: "Tokenizer",
+    chunks: Chunks,
+    path: Path,
+    limits: Limits | None,
+    words: bool,
 ) -> int:
-    """Write joint ids to an Arrow file, and, if `words`, `target_words`. Returns the number of pairs left out."""
+    """Write joint ids to an Arrow file, and, if `words`, `target_words`.
+
+    Returns the number of pairs left out.
+    """
     import pyarrow
 
     ids = pyarrow.list_(pyarrow.int32())
-    columns = {f"{side}_ids": ids for side in SIDES} | ({"target_words": pyarrow.string()} if words else {})
-    dropped = 0
+    columns = {"source_ids": ids, "target_ids": ids}
+    if words:
+        columns["target_words"] = pyarrow.string()
+    left_out = 0
     with pyarrow.ipc.new_stream(path, pyarrow.schema(columns)) as writer:
         for chunk in chunks:
-            texts = [list(side) for side in zip(*chunk, strict=True)]
-            arrays = [encode_texts(tokenizer, side) for side in texts]
-            lengths = [array.value_lengths().to_numpy() for array in arrays]
-            arrays += [pyarrow.array(texts[1], pyarrow.string())] if words else []
+            source_texts = [source for source, _target in chunk]
+            target_texts = [target for _source, target in chunk]
+            source_ids = encode_texts(tokenizer, source_texts)
+            target_ids = encode_texts(tokenizer, target_texts)
+            arrays = [source_ids, target_ids]
+            if words:
+                arrays.append(pyarrow.array(target_texts, pyarrow.string()))
             batch = pyarrow.RecordBatch.from_arrays(arrays, list(columns))
             if limits:
-                kept = mask_lengths(*lengths, *limits)
-                batch, dropped = batch.filter(pyarrow.array(kept)), dropped + int((~kept).sum())
+                source_lengths = source_ids.value_lengths().to_numpy()
+                target_lengths = target_ids.value_lengths().to_numpy()
+                kept = mask_lengths(source_lengths, target_lengths, limits.longest, limits.ratio)
+                batch = batch.filter(pyarrow.array(kept))
+                left_out += int((~kept).sum())
             writer.write_batch(batch)
-    return dropped
+    return left_out
 
 
 def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
-    """Return which pairs to keep, [N] bool, by their numbers of pieces [N]; `ratio` is of the longer to the shorter."""
-    shorter, longer = np.minimum(source, target), np.maximum(source, target)
+    """Return which pairs to keep, [N] bool, by their numbers of pieces [N].
+
+    `ratio` is of the longer to the shorter.
+    """
+    shorter = np.minimum(source, target)
+    longer = np.maximum(source, target)
     return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
 
 
@@ -149,13 +219,23 @@ def remap_ids(
     vocabulary: dict[str, list[str]],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
-    """Write a split with each side's own ids, its text as pieces, and `columns`. Returns the split's counts."""
+    """Write a split with each side's own ids, its text as pieces, and `columns`.
+
+    Returns the split's counts.
+    """
     import pyarrow
     import pyarrow.compute
     import pyarrow.parquet
 
-    text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.int32())
-    types = {"source": text, "target": text, "subset": text, "source_ids": numbers, "target_ids": numbers}
+    text = pyarrow.string()
+    numbers = pyarrow.list_(pyarrow.int32())
+    types = {
+        "source": text,
+        "target": text,
+        "subset": text,
+        "source_ids": numbers,
+        "target_ids": numbers,
+    }
     with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
         kept = [name for name in reader.schema.names if name not in types]
     types |= dict.fromkeys([*kept, *columns], text)
@@ -163,19 +243,24 @@ def remap_ids(
     counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
     with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
         for batch in iterate_batches(path):
-            made = {name: batch[name] for name in kept}
-            made["subset"] = pyarrow.array([""] * len(batch), text)
+            start = counts["rows"]
+            end = start + len(batch)
+            arrays = {name: batch[name] for name in kept}
+            arrays["subset"] = pyarrow.array([""] * len(batch), text)
             for name, values in columns.items():
-                made[name] = pyarrow.array(values[counts["rows"] : counts["rows"] + len(batch)], text)
+                arrays[name] = pyarrow.array(values[start:end], text)
             for side in SIDES:
                 lengths = batch[f"{side}_ids"].value_lengths().to_numpy()
-                ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
                 offsets = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]), pyarrow.int32())
-                made[f"{side}_ids"] = pyarrow.ListArray.from_arrays(offsets, pyarrow.array(ids))
-                pieces = pyarrow.ListArray.from_arrays(offsets, tokens[side].take(pyarrow.array(ids)))
-                made[side] = pyarrow.compute.binary_join(pieces, " ")
-                counts["out_of_vocabulary_tokens"] += int((ids == UNKNOWN_ID).sum())
+                ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
+                unknown = int((ids == UNKNOWN_ID).sum())
+                ids = pyarrow.array(ids)
+                pieces = pyarrow.ListArray.from_arrays(offsets, tokens[side].take(ids))
+                arrays[f"{side}_ids"] = pyarrow.ListArray.from_arrays(offsets, ids)
+                arrays[side] = pyarrow.compute.binary_join(pieces, " ")
+                counts["out_of_vocabulary_tokens"] += unknown
                 counts[f"longest_{side}"] = max(counts[f"longest_{side}"], int(lengths.max()))
-            writer.write_batch(pyarrow.RecordBatch.from_pydict({name: made[name] for name in types}))
-            counts["rows"] += len(batch)
+            ordered = {name: arrays[name] for name in types}
+            writer.write_batch(pyarrow.RecordBatch.from_pydict(ordered))
+            counts["rows"] = end
     return counts

@@ -1,4 +1,7 @@
-"""Reader of WikiText-2 (Merity et al. 2017), whose text is tokenised and has `<unk>` for rare words."""
+"""Reader of WikiText-2 (Merity et al. 2017).
+
+Its text is tokenised and has `<unk>` for rare words.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,11 +1,13 @@
-"""Reader of WordNet's dictionary files, in the format of wndb(5WN): synsets, counts of senses, base forms of words.
+"""Reader of WordNet's dictionary files, in the format of wndb(5WN).
 
-Reads a folder (as installed by Debian's package wordnet-base) or any archive of one; files are found by their names.
-Their format is not checked, because their sha256 is.
+It reads synsets, counts of senses, and base forms of words, from a folder (as installed by Debian's
+package wordnet-base) or any archive of one; files are found by their names. Their format is not
+checked, because their sha256 is.
 
-Why not NLTK's reader: it needs a folder with `lexnames`, which the pinned archive omits, and either a second WordNet or
-an override of its `map_wn`; it removes quoted text from 79 definitions ("especially in the phrase )"); and it takes
-9 s of CPU and 590 MB for what this module reads in 1.4 s and 170 MB. The tests compare it with this reader.
+Why not NLTK's reader: it needs a folder with `lexnames`, which the pinned archive omits, and either
+a second WordNet or an override of its `map_wn`; it removes quoted text from 79 definitions
+("especially in the phrase )"); and it takes 9 s of CPU and 590 MB for what this module reads in
+1.4 s and 170 MB. The tests compare it with this reader.
 """
 
 import re
@@ -18,18 +20,26 @@ from typing import NamedTuple
 from workflow_scripts.data.sources.archives import read_members
 
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
-SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}  # of a sense key; 5 is an adjective satellite
-DATA, INDEX, EXCEPTIONS = ({name.format(part) for part in PARTS} for name in ("data.{}", "index.{}", "{}.exc"))
+# Of a sense key; 5 is an adjective satellite.
+SENSE_TYPES = {"1": "n", "2": "v", "3": "a", "4": "r", "5": "a"}
+DATA = {f"data.{part}" for part in PARTS}
+INDEX = {f"index.{part}" for part in PARTS}
+EXCEPTIONS = {f"{part}.exc" for part in PARTS}
 COUNTS = "cntlist.rev"
 ENDINGS = {  # part of speech -> endings of inflected words, and what they replace
     "n": [
         *[("s", ""), ("ses", "s"), ("ves", "f"), ("xes", "x"), ("zes", "z")],
         *[("ches", "ch"), ("shes", "sh"), ("men", "man"), ("ies", "y")],
     ],
-    "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
+    "v": [
+        *[("s", ""), ("ies", "y"), ("es", "e"), ("es", "")],
+        *[("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
+    ],
     "a": [("er", ""), ("est", ""), ("er", "e"), ("est", "e")],
     "r": [],
 }
+# In pointers, `s` is an adjective satellite.
+PART_OF_SATELLITE = {"s": "a"}
 # A syntactic marker after an adjective, as in galore(ip).
 MARKER = re.compile(r"\((?:a|p|ip)\)$")
 # Examples come after the definition, in double quotes: "a tall boy".
@@ -38,7 +48,10 @@ QUOTED = re.compile(r'"([^"]+)"')
 
 
 class Synset(NamedTuple):
-    """A synset. `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are `_`.
+    """A synset.
+
+    `id` is its offset and its file's part of speech (n, v, a, r): `02084071n`. Spaces of lemmas are
+    `_`.
 
     topics: ids of the synsets of its domain, such as law (pointer ;c).
     """
@@ -51,7 +64,10 @@ class Synset(NamedTuple):
 
 @dataclass(frozen=True)
 class WordNet:
-    """Content of the dictionary. counts: (lower-case lemma, synset id) -> occurrences in tagged texts, if any."""
+    """Content of the dictionary.
+
+    counts: (lower-case lemma, synset id) -> occurrences in tagged texts, if any.
+    """
 
     synsets: dict[str, Synset]
     counts: Counter[tuple[str, str]]
@@ -68,12 +84,15 @@ def read_wordnet(path: Path) -> WordNet:
     """Read a dictionary folder or an archive of one."""
     files = read_members(path, DATA | INDEX | {COUNTS})
     synsets = {synset.id: synset for synset in read_synsets(files)}
-    senses = {}  # (part of speech, lemma) -> synset offsets by sense number: the last `synset_cnt` cells of a line
+    # (Part of speech, lemma) -> synset offsets by sense number: the last `synset_cnt` cells of a
+    # line.
+    senses = {}
     for part, letter in PARTS.items():
-        for cells in map(str.split, iterate_dictionary_lines(files[f"index.{part}"])):
+        for line in iterate_dictionary_lines(files[f"index.{part}"]):
+            cells = line.split()
             senses[letter, cells[0]] = cells[-int(cells[2]) :]
     counts: Counter[tuple[str, str]] = Counter()
-    for line in iterate_dictionary_lines(files[COUNTS]):  # sense key, sense number, count
+    for line in iterate_dictionary_lines(files[COUNTS]):
         key, sense, count = line.split()
         lemma, fields = key.split("%")
         letter = SENSE_TYPES[fields[0]]
@@ -92,62 +111,86 @@ def read_synsets(files: dict[str, bytes]) -> Iterator[Synset]:
 
 
 def iterate_dictionary_lines(content: bytes) -> Iterator[str]:
-    """Yield the lines of a file without blank lines and the licence, whose lines start with two spaces."""
-    return (line for line in content.decode("utf-8").split("\n") if line.strip() and not line.startswith("  "))
+    """Yield the lines of a file without blank lines and the licence.
+
+    The lines of the licence start with two spaces.
+    """
+    for line in content.decode("utf-8").split("\n"):
+        if line.strip() and not line.startswith("  "):
+            yield line
 
 
 def parse_synset(line: str, letter: str) -> Synset:
-    """Parse a line `offset file type words lemma id ... pointers symbol offset type fields ... [frames] | gloss`."""
+    """Parse a line of a data file.
+
+    It is `offset file type words lemma id ... pointers symbol offset type fields ... [frames] |
+    gloss`.
+    """
     data, gloss = line.split("|", 1)
     cells = data.split()
-    first = 5 + 2 * int(cells[3], 16)  # first pointer; each has four cells
-    end = first + 4 * int(cells[first - 1])
-    return Synset(
-        f"{cells[0]}{letter}",
-        tuple(MARKER.sub("", word) for word in cells[4 : first - 1 : 2]),
-        gloss.strip(),
-        tuple(
-            f"{cells[i + 1]}{'a' if cells[i + 2] == 's' else cells[i + 2]}"
-            for i in range(first, end, 4)
-            if cells[i] == ";c"
-        ),
-    )
+    first_pointer = 5 + 2 * int(cells[3], 16)
+    n_pointers = int(cells[first_pointer - 1])
+    lemmas = tuple(MARKER.sub("", word) for word in cells[4 : first_pointer - 1 : 2])
+    topics = []
+    for start in range(first_pointer, first_pointer + 4 * n_pointers, 4):
+        symbol, offset, kind = cells[start : start + 3]
+        if symbol == ";c":
+            topics.append(f"{offset}{PART_OF_SATELLITE.get(kind, kind)}")
+    return Synset(f"{cells[0]}{letter}", lemmas, gloss.strip(), tuple(topics))
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """All synsets; `senses` maps (n, v, a or r; lower-case word with `_`) to positions in `synsets`."""
+    """All synsets, and where the words are.
+
+    senses: (n, v, a or r; lower-case word with `_`) -> positions in `synsets`. exceptions: the same
+    keys, of irregular forms -> base forms.
+    """
 
     synsets: list[Synset]
     senses: dict[tuple[str, str], list[int]]
     exceptions: dict[tuple[str, str], list[str]]
 
     def find_base_forms(self, word: str, pos: str) -> list[str]:
-        """Return the words of WordNet that `word` (lower case) can be a form of, by the rules of morphy(7WN)."""
+        """Return the words of WordNet that `word` (lower case) can be a form of.
+
+        The rules are those of morphy(7WN).
+        """
         forms = [word]
         if (pos, word) in self.exceptions:
             forms += self.exceptions[pos, word]
         else:
-            forms += [word[: len(word) - len(end)] + new for end, new in ENDINGS[pos] if word.endswith(end)]
+            for ending, replacement in ENDINGS[pos]:
+                if word.endswith(ending):
+                    forms.append(word.removesuffix(ending) + replacement)
         return [form for form in dict.fromkeys(forms) if (pos, form) in self.senses]
 
     def find_synonyms(self, word: str, pos: str) -> set[str]:
-        """Return the words of every synset of `word` (lower case) with that part of speech, including itself."""
-        found = {i for form in self.find_base_forms(word, pos) for i in self.senses[pos, form]}
-        return {lemma for i in found for lemma in self.synsets[i].lemmas}
+        """Return the words of every synset of `word` (lower case) with that part of speech.
+
+        It is one of them.
+        """
+        synonyms: set[str] = set()
+        for form in self.find_base_forms(word, pos):
+            for position in self.senses[pos, form]:
+                synonyms.update(self.synsets[position].lemmas)
+        return synonyms
 
 
 def read_lexicon(path: Path) -> Lexicon:
-    """Read a dictionary folder or an archive of one. index.* are not needed: they only order the senses."""
+    """Read a dictionary folder or an archive of one.
+
+    index.* are not needed: they only order the senses.
+    """
     files = read_members(path, DATA | EXCEPTIONS)
     synsets = list(read_synsets(files))
     senses: dict[tuple[str, str], list[int]] = {}
-    for i, synset in enumerate(synsets):
+    for position, synset in enumerate(synsets):
         for word in {lemma.lower() for lemma in synset.lemmas}:
-            senses.setdefault((synset.id[-1], word), []).append(i)
-    exceptions = {
-        (letter, form): bases
-        for part, letter in PARTS.items()
-        for form, *bases in (line.split(" ") for line in iterate_dictionary_lines(files[f"{part}.exc"]))
-    }
+            senses.setdefault((synset.id[-1], word), []).append(position)
+    exceptions = {}
+    for part, letter in PARTS.items():
+        for line in iterate_dictionary_lines(files[f"{part}.exc"]):
+            form, *bases = line.split(" ")
+            exceptions[letter, form] = bases
     return Lexicon(synsets, senses, exceptions)

@@ -23,7 +23,15 @@ LARGEST = 64 * 2**20  # bytes of one file; the largest file needed, WordNet's da
 MAX_FILES = 1_000_000
 MAX_RATIO = 200  # text is compressed 5 to 20 times, a zip bomb 1000 times
 MIN_ALLOWED = 2**28  # bytes that even the smallest archive may unpack to
-BROKEN = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
+BROKEN = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+)
 # Other errors of the standard library's readers when headers are damaged.
 DAMAGED = (*BROKEN, ValueError, TypeError, LookupError)
 OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -32,7 +40,7 @@ DEBIAN = b"!<arch>\n"
 
 @contextmanager
 def report_broken(path: Path, errors: tuple[type[Exception], ...] = BROKEN) -> Iterator[None]:
-    """Raise UserError for an error that occurs in the block because a file or archive is missing or broken."""
+    """Raise UserError for an error in the block because a file or archive is missing or broken."""
     try:
         yield
     except errors as error:
@@ -41,10 +49,15 @@ def report_broken(path: Path, errors: tuple[type[Exception], ...] = BROKEN) -> I
 
 
 class LimitedStream(io.RawIOBase):
-    """The unpacked content of the archive at `path`. Raises UserError after as many bytes as it may unpack to."""
+    """The unpacked content of the archive at `path`.
+
+    Raises UserError after as many bytes as it may unpack to.
+    """
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
-        self.stream, self.path, self.count = stream, path, 0
+        self.stream = stream
+        self.path = path
+        self.count = 0
 
     def readable(self) -> bool:
         """Return True: this is a stream to read from."""
@@ -63,22 +76,34 @@ def check_limits(path: Path, n_bytes: int, n_files: int = 0) -> None:
     """Raise UserError if the archive at `path` unpacks to more bytes or files than it may."""
     allowed = max(MIN_ALLOWED, MAX_RATIO * path.stat().st_size)
     if n_bytes > allowed or n_files > MAX_FILES:
-        raise UserError(f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it")
+        raise UserError(
+            f"{path} unpacks to more than {allowed:,} bytes or {MAX_FILES:,} files; do not use it"
+        )
 
 
 def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
-    """Return the limited content of a buffered stream from the archive at `path`, decompressed if gz, bz2 or xz."""
-    opener = next((opener for magic, opener in OPENERS.items() if stream.peek(6).startswith(magic)), None)
-    return io.BufferedReader(LimitedStream(opener(stream) if opener else stream, path), 2**20)
+    """Return the limited content of a buffered stream from the archive at `path`.
+
+    It is decompressed if it is gz, bz2 or xz.
+    """
+    for magic, opener in OPENERS.items():
+        if stream.peek(6).startswith(magic):
+            stream = opener(stream)
+            break
+    return io.BufferedReader(LimitedStream(stream, path), 2**20)
 
 
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yield (name, content) of the regular files of a zip, tar or deb. Raises UserError if broken or too large."""
+    """Yield (name, content) of the regular files of a zip, tar or deb.
+
+    Raises UserError if broken or too large.
+    """
     with report_broken(path, DAMAGED), ExitStack() as opened:
         if zipfile.is_zipfile(path):
             archive = opened.enter_context(zipfile.ZipFile(path))
-            check_limits(path, sum(member.file_size for member in archive.infolist()), len(archive.infolist()))
-            for member in archive.infolist():
+            members = archive.infolist()
+            check_limits(path, sum(member.file_size for member in members), len(members))
+            for member in members:
                 if not member.is_dir() and not is_link(member):
                     with archive.open(member) as content:
                         yield member.filename, content
@@ -101,7 +126,8 @@ def is_link(member: zipfile.ZipInfo) -> bool:
 def unpack_zip(path: Path, folder: Path) -> None:
     """Unpack a zip archive into a folder.
 
-    Raises UserError, and writes nothing, for a broken or too large archive, a link, a repeated name or one outside.
+    Raises UserError, and writes nothing, for a broken or too large archive, a link, a repeated name
+    or one outside.
     """
     with report_broken(path, DAMAGED), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -110,7 +136,9 @@ def unpack_zip(path: Path, folder: Path) -> None:
         for member in members:
             name = PurePosixPath(member.filename)
             if name.is_absolute() or ".." in name.parts or "\\" in member.filename:
-                raise UserError(f"{path}: contains {name}, which would be written elsewhere; do not unpack it")
+                raise UserError(
+                    f"{path}: contains {name}, which would be written elsewhere; do not unpack it"
+                )
             if is_link(member):
                 raise UserError(f"{path}: contains the link {name}; do not unpack it")
             if counts[str(name)] > 1:
@@ -118,51 +146,69 @@ def unpack_zip(path: Path, folder: Path) -> None:
         archive.extractall(folder)
 
 
-def read_members(path: Path, wanted: set[str]) -> dict[str, bytes]:
-    """Read the regular files with the wanted names, anywhere in an archive or at the top of a folder: name -> content.
+def read_members(path: Path, names: set[str]) -> dict[str, bytes]:
+    """Read the regular files with these names: name -> content.
 
-    Raises UserError if it is broken, or if a wanted file occurs twice or exceeds LARGEST bytes.
+    They are anywhere in an archive or at the top of a folder. Raises UserError if it is broken, or
+    if one of the files occurs twice or exceeds LARGEST bytes.
     """
-    found: dict[str, bytes] = {}
-    with report_broken(path), ExitStack() as opened:
+    contents: dict[str, bytes] = {}
+    with report_broken(path):
         if path.is_dir():
-            files = (file for file in sorted(path.iterdir()) if file.is_file() and file.name in wanted)
-            members: Iterator = ((file.name, opened.enter_context(open(file, "rb"))) for file in files)
+            members = iterate_folder(path, names)
         else:
             members = iterate_archive(path)
-        for member, content in members:
+        for member, stream in members:
             name = PurePosixPath(member).name
-            if name in wanted and name in found:
-                raise UserError(f"{path}: holds two files {name}; give an archive or folder with one")
-            if name in wanted:
-                found[name] = content.read(LARGEST + 1)
-                if len(found[name]) > LARGEST:
-                    raise UserError(f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again")
-    return found
+            if name not in names:
+                continue
+            if name in contents:
+                raise UserError(
+                    f"{path}: holds two files {name}; give an archive or folder with one"
+                )
+            contents[name] = stream.read(LARGEST + 1)
+            if len(contents[name]) > LARGEST:
+                raise UserError(
+                    f"{path}: {member} has more than {LARGEST} bytes; fetch the archive again"
+                )
+    return contents
+
+
+def iterate_folder(folder: Path, names: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield (name, content) of the regular files with these names at the top of a folder."""
+    for file in sorted(folder.iterdir()):
+        if file.is_file() and file.name in names:
+            with open(file, "rb") as stream:
+                yield file.name, stream
 
 
 def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, text without line end) of a UTF-8 file: `name` in an archive or folder, else `path` itself.
+    """Yield (number from 1, text without line end) of the lines of a UTF-8 file.
 
-    Only LF or CRLF ends a line. Raises UserError if the file is missing, broken or not UTF-8.
+    It is `name` in an archive or folder, else `path` itself. Only LF or CRLF ends a line. Raises
+    UserError if the file is missing, broken or not UTF-8.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist; give the path of a text file, or fetch it")
+    file = f"{path}: {name}" if name else path
+    encoding = "utf-8-sig"  # a byte order mark can only be at the start of the file
     with report_broken(path):
         for number, line in enumerate(_iterate_lines(path, name), start=1):
             try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                text = line.decode(encoding)
             except UnicodeDecodeError:
-                where = f"{path}: {name}" if name else path
-                raise UserError(f"{where}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again") from None
+                raise UserError(
+                    f"{file}:{number}: not UTF-8 text; save it as UTF-8, or fetch it again"
+                ) from None
+            encoding = "utf-8"
+            yield number, text.rstrip("\r\n")
 
 
 def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
-    path = path / name if path.is_dir() else path
+    if path.is_dir():
+        path = path / name
     with open(path, "rb") as stream:
-        start = stream.peek(262)
-        packed = zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)) or start[257:262] == b"ustar"
-        if not (name and packed):
+        if not name or not is_packed(path, stream.peek(262)):
             yield from unpack_stream(stream, path)
             return
     for member, content in iterate_archive(path):
@@ -172,27 +218,43 @@ def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
     raise UserError(f"{path}: {name} missing; fetch the archive again")
 
 
+def is_packed(path: Path, start: bytes) -> bool:
+    """Return whether a file, of which `start` are the first bytes, is an archive or compressed."""
+    if zipfile.is_zipfile(path) or start.startswith(tuple(OPENERS)):
+        return True
+    return start[257:262] == b"ustar"  # the mark of a tar archive
+
+
 def read_numbered_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text) like `read_lines`, without blank lines."""
-    return ((number, text) for number, text in read_lines(path, name) if text.strip())
+    for number, text in read_lines(path, name):
+        if text.strip():
+            yield number, text
 
 
 def read_text_lines(path: Path) -> list[str]:
     """Read all lines like `read_lines`. Raises UserError for a blank line or an empty file."""
     lines = [text for _, text in read_lines(path)]
-    if blank := next((number for number, text in enumerate(lines, start=1) if not text.strip()), None):
-        raise UserError(f"{path}:{blank}: an empty line; each line must be a sentence")
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            raise UserError(f"{path}:{number}: an empty line; each line must be a sentence")
     if not lines:
         raise UserError(f"{path}: no lines; is this the right file?")
     return lines
 
 
 def read_aligned_lines(paths: Sequence[Path]) -> list[tuple[str, ...]]:
-    """Read files whose n-th lines belong together, as one tuple per n. Raises UserError if the line counts differ."""
+    """Read files whose n-th lines belong together, as one tuple per n.
+
+    Raises UserError if the line counts differ.
+    """
     columns = [read_text_lines(path) for path in paths]
     for path, column in zip(paths[1:], columns[1:], strict=True):
         if len(column) != len(columns[0]):
-            raise UserError(f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; give aligned files")
+            raise UserError(
+                f"{path} has {len(column)} lines, but {paths[0]} has {len(columns[0])}; "
+                "give aligned files"
+            )
     return list(zip(*columns, strict=True))
 
 
@@ -200,10 +262,12 @@ def find_debian_data(package: IO[bytes]) -> io.BufferedReader:
     """Return data.tar of a Debian package (deb(5), an ar archive), still compressed."""
     package.seek(len(DEBIAN))
     while len(header := package.read(60)) == 60:
-        name, length = (header[part].decode("ascii", "replace").strip() for part in (slice(16), slice(48, 58)))
-        if not (header.endswith(b"`\n") and length.isdecimal()):
+        name = header[:16].decode("ascii", "replace").strip()
+        length = header[48:58].decode("ascii", "replace").strip()
+        if not header.endswith(b"`\n") or not length.isdecimal():
             break
+        n_bytes = int(length)
         if name.startswith("data.tar"):
-            return io.BufferedReader(io.BytesIO(package.read(int(length))))
-        package.seek(int(length) + int(length) % 2, io.SEEK_CUR)
+            return io.BufferedReader(io.BytesIO(package.read(n_bytes)))
+        package.seek(n_bytes + n_bytes % 2, io.SEEK_CUR)  # members begin at even positions
     raise tarfile.ReadError("no data.tar in the package")

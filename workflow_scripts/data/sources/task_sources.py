@@ -15,7 +15,10 @@ from workflow_scripts.common.validation import StrictModel
 
 
 class DataOptions(StrictModel):
-    """Options of every data set. `from: stand_in` first writes small stand-in files in upstream's format."""
+    """Options of every data set.
+
+    `from: stand_in` first writes small stand-in files in upstream's format.
+    """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
 
@@ -25,18 +28,28 @@ class DataOptions(StrictModel):
 
     @contextmanager
     def open_sources(
-        self, sources: dict[str, Path], write_stand_in: Callable[..., dict[str, Path]], *arguments: object
+        self,
+        sources: dict[str, Path],
+        write_stand_in: Callable[..., dict[str, Path]],
+        *arguments: object,
     ) -> Iterator[dict[str, Path]]:
-        """Yield the files to read: `sources`, or the stand-in files that `write_stand_in(folder)` writes."""
+        """Yield the files to read: `sources`, or the stand-in ones that `write_stand_in` writes.
+
+        It is called with a folder and `arguments`.
+        """
         with tempfile.TemporaryDirectory() as folder:
-            yield write_stand_in(Path(folder), *arguments) if self.origin == "stand_in" else sources
+            if self.origin == "stand_in":
+                sources = write_stand_in(Path(folder), *arguments)
+            yield sources
 
     def find_source(self, sources: dict[str, Path], *names: str) -> Path:
         """Return the first of these sources that the task has. Raises UserError if it has none."""
         for name in names:
             if name in sources:
                 return sources[name]
-        raise self.make_error(f"from: upstream needs the source {' or '.join(names)}; name it in the task's sources")
+        raise self.make_error(
+            f"from: upstream needs the source {' or '.join(names)}; name it in the task's sources"
+        )
 
 
 def write_text_lines(folder: Path, files: dict[str, Iterable[str]]) -> dict[str, Path]:

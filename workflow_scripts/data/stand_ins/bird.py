@@ -1,4 +1,7 @@
-"""Stand-in data for BiRD: phrases of two words, paired with their reversals, their parts and other phrases."""
+"""Stand-in data for BiRD: phrases of two words with related ones.
+
+They are paired with their reversals, their parts and other phrases.
+"""
 
 import itertools
 from pathlib import Path
@@ -14,15 +17,31 @@ SECOND = ["film", "story", "tent", "oar", "guide", "table"]
 def write_bird(folder: Path) -> dict[str, Path]:
     """Write BiRD.txt and BiRD-ABBA.txt. Returns their paths by source name."""
     phrases = list(itertools.product(FIRST, SECOND))
-    every, reversals = [], []
+    aligned = "PhraseTable_co-aligned"
+    pairs = []
+    reversals = []
     for position, (first, second) in enumerate(phrases):
-        phrase, (_, last) = f"{first} {second}", phrases[(7 * position + 3) % len(phrases)]
+        phrase = f"{first} {second}"
         # Scores follow a rule: the first word determines how related a phrase and its reversal are.
         score = 0.3 + 0.1 * FIRST.index(first)
-        reversals.append((phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", score))
-        every.append((phrase, second, "unigram", "PhraseTable_co-aligned", 0.6 + 0.05 * SECOND.index(second)))
-        score = 0.2 if last != second else 0.9
-        every.append((phrase, f"{first} {last}", "bigram", "PhraseTable_co-aligned", score))
-    files = {"bird/BiRD.txt": reversals + every, "bird/BiRD-ABBA.txt": reversals}
-    row = "({0}, {1})\t{0}\t{1}\t{2}\t{3}\tNone\t{4:.3f}\tn-n"
-    return write_text_lines(folder, {name: [HEADER, *(row.format(*r) for r in rows)] for name, rows in files.items()})
+        reversals.append(
+            format_row(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", score)
+        )
+        score = 0.6 + 0.05 * SECOND.index(second)
+        pairs.append(format_row(phrase, second, "unigram", aligned, score))
+        _, last = phrases[(7 * position + 3) % len(phrases)]
+        score = 0.9
+        if last != second:
+            score = 0.2
+        pairs.append(format_row(phrase, f"{first} {last}", "bigram", aligned, score))
+    files = {
+        "bird/BiRD.txt": [HEADER, *reversals, *pairs],
+        "bird/BiRD-ABBA.txt": [HEADER, *reversals],
+    }
+    return write_text_lines(folder, files)
+
+
+def format_row(first: str, second: str, size: str, source: str, score: float) -> str:
+    """Format a line of the columns in HEADER."""
+    pair = f"({first}, {second})"
+    return "\t".join((pair, first, second, size, source, "None", f"{score:.3f}", "n-n"))

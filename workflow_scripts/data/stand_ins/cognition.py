@@ -1,6 +1,7 @@
-"""Stand-in data for CoGnition: some words of its compounds, in contexts that are translated word by word.
+"""Stand-in data for CoGnition: some words of its compounds, in contexts.
 
-No compound of the test set occurs in the other files, but all its words do.
+Compounds and contexts are translated word by word. No compound of the test set occurs in the other
+files, but all its words do.
 """
 
 import random
@@ -11,8 +12,20 @@ from workflow_scripts.data.sources.task_sources import write_text_lines
 
 DETERMINERS = {"the": "", "every": "每只", "any": "任何", "another": "另一只", "each": "每只"}
 ADJECTIVES = {"": "", "small": "小", "red": "红", "dirty": "脏", "large": "大"}
-NOUNS = {"dog": "狗", "doctor": "医生", "girl": "女孩", "car": "车", "bee": "蜜蜂", "waiter": "服务员"}
-MODIFIERS = {"": "", "he liked": "他喜欢的", "at the store": "商店里 的", "on the floor": "地板上 的"}
+NOUNS = {
+    "dog": "狗",
+    "doctor": "医生",
+    "girl": "女孩",
+    "car": "车",
+    "bee": "蜜蜂",
+    "waiter": "服务员",
+}
+MODIFIERS = {
+    "": "",
+    "he liked": "他喜欢的",
+    "at the store": "商店里 的",
+    "on the floor": "地板上 的",
+}
 VERBS = {"saw": "看到 了", "found": "发现 了", "took": "带走 了", "asked": "问 了", "liked": "喜欢"}
 PREPOSITIONS = {"near": "附近", "under": "下面", "behind": "后面", "inside": "里面"}
 CONTEXTS = {
@@ -46,58 +59,112 @@ ROWS = {"train": 700, "valid": 60, "test": 60}
 COMPOUNDS = 12  # new compounds of each phrase type
 DIVIDED = ["服务员", "蛋糕"]  # words that the byte-pair encoding splits
 
+Pair = tuple[str, str]
+
 
 def write_cognition(folder: Path, seed: int) -> dict[str, Path]:
-    """Write all files; no English sentence is repeated in train, valid and test. Returns the paths by source name."""
+    """Write all files; no English sentence is repeated in train, valid and test.
+
+    Returns the paths by source name.
+    """
     rng = random.Random(f"{seed}/cognition stand-in")
-    new: dict[str, list[tuple[str, str]]] = {}
+    test_pairs, compounds = generate_test_set(rng)
+    pairs = {"cg-test_cg-test": test_pairs, **generate_usual_sets(rng, set(compounds))}
+    files: dict[str, Iterable[str]] = {"cg-test_cg-test.compound": compounds}
+    for file, of_file in pairs.items():
+        files[f"{file}.en"] = [english for english, _chinese in of_file]
+        files[f"{file}.zh"] = [chinese for _english, chinese in of_file]
+    lexicon = make_lexicon()
+    files["eval_lexicon"] = [f"{word}\t{translations}" for word, translations in lexicon.items()]
+    files["processed_code"] = ["#version: 0.2", *list_merges(files["train.zh"])]
+    return write_text_lines(folder, {f"cognition/{name}": lines for name, lines in files.items()})
+
+
+def generate_test_set(rng: random.Random) -> tuple[list[Pair], list[str]]:
+    """Generate the pairs of the new compounds, each in five contexts.
+
+    Also returns the compound of each pair.
+    """
+    phrases_of: dict[str, dict[str, str]] = {}
     for kind in CONTEXTS:
-        found: dict[str, str] = {}
-        while len(found) < COMPOUNDS:
-            found |= [generate_phrase(rng, kind)]
-        new[kind] = list(found.items())
-    lines: dict[str, list[tuple[str, str]]] = {"cg-test_cg-test": []}
+        phrases: dict[str, str] = {}
+        while len(phrases) < COMPOUNDS:
+            english, chinese = generate_phrase(rng, kind)
+            phrases[english] = chinese
+        phrases_of[kind] = phrases
+    pairs = []
     compounds = []
-    for kind, phrases in new.items():
-        for english, chinese in phrases:
+    for kind, phrases in phrases_of.items():
+        for english, chinese in phrases.items():
             for context in rng.sample(sorted(CONTEXTS[kind]), 5):
-                filled = context.format(english), CONTEXTS[kind][context].format(chinese).replace(" ", "")
-                lines["cg-test_cg-test"].append(filled)
+                translation = CONTEXTS[kind][context].format(chinese)
+                pairs.append((context.format(english), translation.replace(" ", "")))
                 compounds.append(english)
-    held_out, seen = set(compounds), set()
+    return pairs, compounds
+
+
+def generate_usual_sets(rng: random.Random, compounds: set[str]) -> dict[str, list[Pair]]:
+    """Generate the pairs of train, valid and test, in which none of the compounds occurs."""
+    seen: set[str] = set()
+    pairs: dict[str, list[Pair]] = {}
     for file, rows in ROWS.items():
-        lines[file] = []
-        while len(lines[file]) < rows:
+        pairs[file] = []
+        while len(pairs[file]) < rows:
             kind = rng.choice(sorted(CONTEXTS))
             context = rng.choice(sorted(CONTEXTS[kind]))
             english, chinese = generate_phrase(rng, kind)
             sentence = context.format(english)
-            if sentence not in seen and not any(f" {compound} " in f" {sentence} " for compound in held_out):
-                seen.add(sentence)
-                lines[file].append((sentence, " ".join(CONTEXTS[kind][context].format(chinese).split())))
-    files: dict[str, Iterable[str]] = {"cg-test_cg-test.compound": compounds}
-    for file, pairs in lines.items():
-        files |= {f"{file}.{ending}": [pair[side] for pair in pairs] for side, ending in enumerate(("en", "zh"))}
+            if sentence in seen:
+                continue
+            if any(f" {compound} " in f" {sentence} " for compound in compounds):
+                continue
+            seen.add(sentence)
+            translation = CONTEXTS[kind][context].format(chinese)
+            pairs[file].append((sentence, " ".join(translation.split())))
+    return pairs
+
+
+def make_lexicon() -> dict[str, str]:
+    """Return the translations of each word of the compounds, separated by `/`."""
     lexicon = dict(TRANSLATIONS)
     for words in (DETERMINERS, ADJECTIVES, NOUNS, VERBS, PREPOSITIONS):
-        lexicon |= {word: text.split(" ")[0] for word, text in words.items() if word and word not in lexicon}
-    files["eval_lexicon"] = [f"{word}\t{translations}" for word, translations in lexicon.items()]
-    whole = sorted({word for _, chinese in lines["train"] for word in chinese.split(" ")} - set(DIVIDED))
-    merges: dict[str, None] = {}  # in order; they build each word character by character
-    for word in whole:
+        for word, text in words.items():
+            if word:
+                lexicon.setdefault(word, text.split(" ")[0])
+    return lexicon
+
+
+def list_merges(sentences: Iterable[str]) -> list[str]:
+    """Return merges that build each word of the sentences, but for DIVIDED, sign by sign."""
+    words: set[str] = set()
+    for sentence in sentences:
+        words.update(sentence.split(" "))
+    merges = []
+    for word in sorted(words - set(DIVIDED)):
         signs = [*word[:-1], f"{word[-1]}</w>"]
-        merges |= dict.fromkeys("".join(signs[:end]) + f" {signs[end]}" for end in range(1, len(signs)))
-    files["processed_code"] = ["#version: 0.2", *merges]
-    return write_text_lines(folder, {f"cognition/{name}": lines for name, lines in files.items()})
+        for end in range(1, len(signs)):
+            merges.append("".join(signs[:end]) + f" {signs[end]}")
+    return list(dict.fromkeys(merges))
 
 
-def generate_phrase(rng: random.Random, kind: str) -> tuple[str, str]:
-    """Generate a noun phrase, after a verb (VP) or a preposition (PP) for these kinds, and its translation."""
-    determiner, adjective, noun, modifier = (
-        rng.choice(sorted(words)) for words in (DETERMINERS, ADJECTIVES, NOUNS, MODIFIERS)
-    )
-    english = " ".join(filter(None, [determiner, adjective, noun, modifier]))
-    chinese = " ".join(filter(None, [MODIFIERS[modifier], DETERMINERS[determiner], ADJECTIVES[adjective], NOUNS[noun]]))
+def generate_phrase(rng: random.Random, kind: str) -> Pair:
+    """Generate a noun phrase and its translation.
+
+    It comes after a verb in a VP, and after a preposition in a PP.
+    """
+    determiner = rng.choice(sorted(DETERMINERS))
+    adjective = rng.choice(sorted(ADJECTIVES))
+    noun = rng.choice(sorted(NOUNS))
+    modifier = rng.choice(sorted(MODIFIERS))
+    words = [determiner, adjective, noun, modifier]
+    translations = [
+        MODIFIERS[modifier],
+        DETERMINERS[determiner],
+        ADJECTIVES[adjective],
+        NOUNS[noun],
+    ]
+    english = " ".join(filter(None, words))
+    chinese = " ".join(filter(None, translations))
     if kind == "VP":
         verb = rng.choice(sorted(VERBS))
         return f"{verb} {english}", f"{VERBS[verb]} {chinese}"

@@ -1,7 +1,8 @@
-"""Stand-in data for COGS: a small English grammar with logical forms, and all 21 kinds of generalisation.
+"""Stand-in data for COGS: a small English grammar with logical forms.
 
-As in COGS, training has a few words in one role only (`EXPOSURE`, `PRIMITIVES`). Each kind of generalisation puts such
-a word into another role, or a phrase into a position or depth, that is not in training (`GENERALISATIONS`).
+It has all 21 kinds of generalisation. As in COGS, training has a few words in one role only
+(`EXPOSURE`, `PRIMITIVES`). Each kind of generalisation puts such a word into another role, or a
+phrase into a position or depth, that is not in training (`GENERALISATIONS`).
 """
 
 import random
@@ -39,7 +40,10 @@ ROWS_PER_KIND = 10
 
 @dataclass
 class SentenceBuilder:
-    """A sentence under construction: its words, definite nouns, and facts, each with the position of its word."""
+    """A sentence under construction: its words, definite nouns, and facts.
+
+    Each fact has the position of its word.
+    """
 
     rng: random.Random
     words: list[str] = field(default_factory=list)
@@ -52,16 +56,25 @@ class SentenceBuilder:
         return len(self.words) - 1
 
     def add_noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
-        """Append a name, or a noun with article and `depth` nested prepositional phrases. Returns its variable."""
+        """Append a name, or a noun with article and `depth` nested prepositional phrases.
+
+        Returns its variable.
+        """
         if word is None:
-            word = self.rng.choice(NOUNS if depth or self.rng.random() < 0.7 else NAMES)
+            words = NAMES
+            if depth or self.rng.random() < 0.7:
+                words = NOUNS
+            word = self.rng.choice(words)
         if word[0].isupper():
             self.add_word(word)
             return word
-        article = self.add_word(self.rng.choice(["a", "the"]) if self.words else self.rng.choice(["A", "The"]))
+        article = self.rng.choice(["a", "the"])
+        if not self.words:
+            article = article.capitalize()
+        self.add_word(article)
         position = self.add_word(word)
         variable = f"x _ {position}"
-        if self.words[article].lower() == "the":
+        if article.lower() == "the":
             self.definite.append(f"* {word} ( {variable} ) ;")
         else:
             self.facts.append((position, f"{word} ( {variable} )"))
@@ -73,10 +86,12 @@ class SentenceBuilder:
         return variable
 
     def add_clause(self, frame: str, verb: Verb | None = None, depth: int = 1, **fixed: Any) -> int:
-        """Append a clause and return the position of its verb. The order of the steps decides the random draws.
+        """Append a clause and return the position of its verb.
 
-        fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the infinitive;
-            `ccomp` -> arguments of the innermost of `depth` nested clauses.
+        The order of the steps decides the random draws.
+
+        fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the
+            infinitive; `ccomp` -> arguments of the innermost of `depth` nested clauses.
         """
         parts, verbs = FRAMES[frame]
         roles: dict[str, str] = {}
@@ -87,8 +102,7 @@ class SentenceBuilder:
                 lemma, form = verb or self.rng.choice(verbs)
                 position = self.add_word(form)
             elif part == "ccomp":
-                inner = {"frame": "clausal", "depth": depth - 1, "ccomp": value} if depth > 1 else value
-                roles[part] = f"x _ {self.add_clause(**(inner or {'frame': 'unergative'}))}"
+                roles[part] = f"x _ {self.add_nested_clause(depth, value)}"
             elif part == "xcomp":
                 word = value or self.rng.choice(UNERGATIVE)[0]
                 infinitive = (self.add_word(word), word)
@@ -98,18 +112,30 @@ class SentenceBuilder:
                     value = self.rng.choice(NOUNS)
                 elif part == "theme" and frame == "transitive" and value is None:
                     value = self.rng.choice([0, 0, 1])
-                noun = (value, 0) if isinstance(value, str) else (None, value or 0)
-                roles[part] = self.add_noun_phrase(*noun)
+                if isinstance(value, str):
+                    roles[part] = self.add_noun_phrase(value)
+                else:
+                    roles[part] = self.add_noun_phrase(depth=value or 0)
             else:
                 self.add_word(part)
         if frame == "passive" and self.rng.random() < 0.5:
             self.add_word("by")
             roles["agent"] = self.add_noun_phrase()
-        self.facts += [(position, f"{lemma} . {role} ( x _ {position} , {value} )") for role, value in roles.items()]
+        for role, variable in roles.items():
+            self.facts.append((position, f"{lemma} . {role} ( x _ {position} , {variable} )"))
         if infinitive:
             place, word = infinitive
             self.facts.append((place, f"{word} . agent ( x _ {place} , {roles['agent']} )"))
         return position
+
+    def add_nested_clause(self, depth: int, innermost: dict[str, Any] | None) -> int:
+        """Append `depth` nested clauses and return the position of the first one's verb.
+
+        innermost: arguments of the innermost clause.
+        """
+        if depth > 1:
+            return self.add_clause("clausal", depth=depth - 1, ccomp=innermost)
+        return self.add_clause(**(innermost or {"frame": "unergative"}))
 
     def format_line(self, kind: str) -> str:
         """Format the TSV line: definite nouns, then the facts in the order of their words."""
@@ -152,7 +178,10 @@ GENERALISATIONS: dict[str, dict[str, Any]] = {
         "frame": "clausal",
         "ccomp": {"frame": "unaccusative", "theme": "cobra"},
     },
-    "only_seen_as_unacc_subj_as_unerg_subj": {"frame": "clausal", "ccomp": {"frame": "unergative", "agent": "hippo"}},
+    "only_seen_as_unacc_subj_as_unerg_subj": {
+        "frame": "clausal",
+        "ccomp": {"frame": "unergative", "agent": "hippo"},
+    },
     "only_seen_as_unacc_subj_as_obj_omitted_transitive_subj": {
         "frame": "clausal",
         "ccomp": {"frame": "unergative", "agent": "hippo", "verb": ("bake", "baked")},
@@ -164,29 +193,41 @@ GENERALISATIONS: dict[str, dict[str, Any]] = {
 
 
 def write_cogs(folder: Path, seed: int) -> dict[str, Path]:
-    """Write {train,dev,test,gen}.tsv, in which no sentence is repeated. Returns their paths by source name."""
+    """Write {train,dev,test,gen}.tsv, in which no sentence is repeated.
+
+    Returns their paths by source name.
+    """
     rng = random.Random(f"{seed}/cogs stand-in")
     seen: set[str] = set()
-
-    def new(clauses: list[dict[str, Any]], kind: str) -> str:
-        """Generate a line of a kind from one of the clauses, with a sentence that is in no file yet."""
-        while True:
-            sentence = SentenceBuilder(rng)
-            sentence.add_clause(**rng.choice(clauses))
-            line = sentence.format_line(kind)
-            text = line.split("\t")[0]
-            if text not in seen:
-                seen.add(text)
-                return line
-
-    files = {
-        "train": [f"{word}\t{meaning}\tprimitive" for word, meaning in PRIMITIVES]
-        + [new([clause], kind) for kind, clause in EXPOSURE.items()],
-        "gen": [new([clause], kind) for kind, clause in GENERALISATIONS.items() for _ in range(ROWS_PER_KIND)],
-    }
+    train = [f"{word}\t{meaning}\tprimitive" for word, meaning in PRIMITIVES]
+    for kind, clause in EXPOSURE.items():
+        train.append(generate_new_line(rng, [clause], kind, seen))
+    gen = []
+    for kind, clause in GENERALISATIONS.items():
+        for _ in range(ROWS_PER_KIND):
+            gen.append(generate_new_line(rng, [clause], kind, seen))
+    files: dict[str, list[str]] = {"train": train, "gen": gen, "dev": [], "test": []}
+    clauses = [{"frame": frame} for frame in FRAMES]
     for file, rows in ROWS.items():
-        lines = files.setdefault(file, [])
-        lines += [new([{"frame": frame} for frame in FRAMES], "in_distribution") for _ in range(rows - len(lines))]
+        while len(files[file]) < rows:
+            files[file].append(generate_new_line(rng, clauses, "in_distribution", seen))
     for lines in files.values():
         rng.shuffle(lines)
     return write_text_lines(folder, {f"cogs/{file}.tsv": lines for file, lines in files.items()})
+
+
+def generate_new_line(
+    rng: random.Random, clauses: list[dict[str, Any]], kind: str, seen: set[str]
+) -> str:
+    """Generate a line of a kind from one of the clauses.
+
+    Its sentence is not in `seen`, and is added there.
+    """
+    while True:
+        builder = SentenceBuilder(rng)
+        builder.add_clause(**rng.choice(clauses))
+        line = builder.format_line(kind)
+        sentence = line.split("\t")[0]
+        if sentence not in seen:
+            seen.add(sentence)
+            return line

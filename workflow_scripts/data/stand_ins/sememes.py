@@ -1,7 +1,8 @@
-"""Stand-in sememes, in the format of CAT's files, for the words of the stand-in dictionary and film reviews.
+"""Stand-in sememes, in the format of CAT's files.
 
-A noun has the sememes of its kind and place (`goat`: animal, mountain), other words have one to three; function words
-share one, as in HowNet.
+They are of the words of the stand-in dictionary and film reviews. A noun has the sememes of its
+kind and place (`goat`: animal, mountain), other words have one to three; function words share one,
+as in HowNet.
 """
 
 import pickle
@@ -9,7 +10,23 @@ from pathlib import Path
 
 from workflow_scripts.data.stand_ins import sst, wordnet
 
-FUNCTION_WORDS = ["the", "a", "an", "this", "that", "is", "in", "of", "and", "with", "on", "to", "it", "for", "from"]
+FUNCTION_WORDS = [
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "is",
+    "in",
+    "of",
+    "and",
+    "with",
+    "on",
+    "to",
+    "it",
+    "for",
+    "from",
+]
 MOODS = ["negative", "weakly negative", "plain", "weakly positive", "positive"]
 OTHERS = {
     "run": ["move", "fast"],
@@ -31,23 +48,26 @@ def list_compositions() -> dict[str, list[str]]:
     """Return the names of each word's sememes, each once."""
     words = {word: ["FuncWord"] for word in FUNCTION_WORDS}
     for kind, nouns in wordnet.NOUNS.items():
-        words |= {kind: [kind]}
-        words |= {noun: [kind, place.split("-")[0]] for noun, place in zip(nouns, wordnet.PLACES, strict=True)}
+        words[kind] = [kind]
+        for noun, place in zip(nouns, wordnet.PLACES, strict=True):
+            words[noun] = [kind, place.split("-")[0]]
     for mood, adjectives in sst.MOODS.items():
-        words |= {adjective: ["quality", MOODS[mood]] for adjective in adjectives}
-    words |= {noun: ["art", "story"] for subject in sst.SUBJECTS for noun in subject.split()}
+        for adjective in adjectives:
+            words[adjective] = ["quality", MOODS[mood]]
+    for subject in sst.SUBJECTS:
+        for noun in subject.split():
+            words[noun] = ["art", "story"]
     return words | OTHERS
 
 
 def write_sememes(folder: Path) -> dict[str, Path]:
     """Write `HowNet.idx` and `sememe.idx`. Returns their paths by source name."""
-    words = list_compositions()
-    names = list(dict.fromkeys(name for sememes in words.values() for name in sememes))
-    number = {name: i for i, name in enumerate(names)}
-    files = {
-        "HowNet.idx": {word: [number[name] for name in sememes] for word, sememes in words.items()},
-        "sememe.idx": dict(enumerate(names)),
-    }
-    for name, content in files.items():
-        (folder / name).write_bytes(pickle.dumps(content, protocol=4))
-    return {f"sememes/{name}": folder / name for name in files}
+    numbers: dict[str, int] = {}  # by the name of a sememe, in order of appearance
+    words = {}
+    for word, sememes in list_compositions().items():
+        words[word] = [numbers.setdefault(name, len(numbers)) for name in sememes]
+    names = {number: name for name, number in numbers.items()}
+    files = {"HowNet.idx": words, "sememe.idx": names}
+    for file, content in files.items():
+        (folder / file).write_bytes(pickle.dumps(content, protocol=4))
+    return {f"sememes/{file}": folder / file for file in files}

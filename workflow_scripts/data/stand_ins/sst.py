@@ -1,4 +1,7 @@
-"""Stand-in film reviews for SST (bracketed trees) and SST-2 (phrases): one mood word sets the label."""
+"""Stand-in film reviews for SST (bracketed trees) and SST-2 (phrases).
+
+One mood word sets the label.
+"""
 
 import random
 from pathlib import Path
@@ -14,26 +17,39 @@ MOODS = {
     3: ["charming", "clever", "warm-hearted", "enjoyable"],
     4: ["brilliant", "unforgettable", "breathtaking", "superb"],
 }
-SUBJECTS = ["film", "movie", "comedy", "sequel", "documentary", "love story", "ghost story", "screenplay"]
+SUBJECTS = [
+    "film",
+    "movie",
+    "comedy",
+    "sequel",
+    "documentary",
+    "love story",
+    "ghost story",
+    "screenplay",
+]
 ARTICLES = ["the", "this", "that"]
 ADVERBS = ["really", "simply", "certainly", "again", "often"]
-ENDINGS = ["from start to finish", "for its length", ", like the book", "-LRB- and it 's long -RRB-", "with new music"]
+ENDINGS = [
+    "from start to finish",
+    "for its length",
+    ", like the book",
+    "-LRB- and it 's long -RRB-",
+    "with new music",
+]
 
 
 def write_sst(folder: Path) -> dict[str, Path]:
-    """Write the files of SST, without a repeated sentence. Returns their folder by the source name of the archive."""
+    """Write the files of SST, without a repeated sentence.
+
+    Returns their folder by the source name of the archive.
+    """
     rng = random.Random("sst stand-in")
     seen: set[str] = set()
     for file, rows in ROWS.items():
         lines: list[str] = []
         while len(lines) < rows:
             # Cycle through the classes, so that every file has equal shares of them.
-            kind = len(lines) % len(MOODS)
-            subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
-            words = build_leaves(["is", *rng.sample(ADVERBS, rng.randint(0, 1))])
-            ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
-            # Like `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`.
-            line = f"({kind} {subject} ({kind} {words} ({kind} ({kind} {rng.choice(MOODS[kind])}) {ending})))"
+            line = generate_tree(rng, len(lines) % len(MOODS))
             if line not in seen:
                 seen.add(line)
                 lines.append(line)
@@ -42,24 +58,47 @@ def write_sst(folder: Path) -> dict[str, Path]:
     return {"sst/trainDevTestTrees_PTB.zip": folder}
 
 
+def generate_tree(rng: random.Random, kind: int) -> str:
+    """Generate a tree like `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`."""
+    subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
+    verb = build_leaves(["is", *rng.sample(ADVERBS, rng.randint(0, 1))])
+    ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
+    mood = rng.choice(MOODS[kind])
+    return f"({kind} {subject} ({kind} {verb} ({kind} ({kind} {mood}) {ending})))"
+
+
 def build_leaves(words: list[str]) -> str:
     """Build a right-branching neutral tree over the words."""
     first = f"(2 {words[0]})"
-    return first if len(words) == 1 else f"(2 {first} {build_leaves(words[1:])})"
+    if len(words) == 1:
+        return first
+    return f"(2 {first} {build_leaves(words[1:])})"
 
 
 def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
-    """Write SST-2, without a repeated phrase; `not` inverts a mood word. Returns the paths by source name."""
+    """Write SST-2, without a repeated phrase. Returns the paths by source name."""
     rng = random.Random(f"{seed}/sst2 stand-in")
     seen: set[str] = set()
     files = {name: ["sentence\tlabel"] for name in PHRASES}
     for name, lines in files.items():
         while len(lines) <= PHRASES[name]:
-            positive, negated = len(lines) % 2, rng.random() < 0.3
-            mood = rng.choice([word for kind in ((3, 4) if positive != negated else (0, 1)) for word in MOODS[kind]])
-            words = [rng.choice(ARTICLES), rng.choice(SUBJECTS), "is", "not" if negated else "", rng.choice(ADVERBS)]
-            phrase = " ".join(filter(None, [*words, mood]))
+            label = len(lines) % 2
+            phrase = generate_review(rng, label == 1)
             if phrase not in seen:
                 seen.add(phrase)
-                lines.append(f"{phrase} \t{positive}")
+                lines.append(f"{phrase} \t{label}")
     return write_text_lines(folder, files)
+
+
+def generate_review(rng: random.Random, is_positive: bool) -> str:
+    """Generate a phrase; `not` inverts its mood word."""
+    is_negated = rng.random() < 0.3
+    moods = [*MOODS[0], *MOODS[1]]
+    if is_positive != is_negated:
+        moods = [*MOODS[3], *MOODS[4]]
+    mood = rng.choice(moods)
+    words = [rng.choice(ARTICLES), rng.choice(SUBJECTS), "is"]
+    if is_negated:
+        words.append("not")
+    words += [rng.choice(ADVERBS), mood]
+    return " ".join(words)

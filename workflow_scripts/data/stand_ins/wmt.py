@@ -1,57 +1,93 @@
-"""Stand-in data for WMT: sentences in two languages with different word orders, in archives like upstream's.
+"""Stand-in data for WMT, in archives like upstream's.
 
-A sentence of the first language is `subject verb object place .`. The second has the place after the subject, and its
-words are spelt backwards, except numbers, names and words with a hyphen.
+They are sentences in two languages with different word orders. A sentence of the first language is
+`subject verb object place .`. The second has the place after the subject, and its words are spelt
+backwards, except numbers, names and words with a hyphen.
 """
 
 import gzip
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 from workflow_scripts.data.sources.task_sources import write_tar
 
-SUBJECTS = ["the commission", "the council", "a member", "the report", "Mr. Smith", "the well-known agency"]
+SUBJECTS = [
+    "the commission",
+    "the council",
+    "a member",
+    "the report",
+    "Mr. Smith",
+    "the well-known agency",
+]
 VERBS = ["supports", "rejects", "prepares", "discusses", "welcomes", "delays"]
 OBJECTS = ["the proposal", "the budget", "3,5 million", "an agreement", "the vote", "new rules"]
 PLACES = ["in June", "in Vienna", "at the summit", "on Monday", "(again)", "this year"]
-LINES, SEGMENTS = 700, 60
+LINES = 700  # of a corpus
+SEGMENTS = 60  # of the test set
 
 Files = dict[str, str]  # language -> name in the archive
 
 
-def write_wmt(folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]) -> dict[str, Path]:
-    """Write archives with aligned lines for each corpus and SGML for the test set. Returns archive name -> path."""
+class SentencePair(NamedTuple):
+    """A sentence in both languages."""
+
+    first: str
+    second: str
+
+
+def write_wmt(
+    folder: Path, corpora: list[tuple[str, Files]], test: tuple[str, Files]
+) -> dict[str, Path]:
+    """Write archives with aligned lines for each corpus and SGML for the test set.
+
+    Returns archive name -> path.
+    """
     rng = random.Random("wmt stand-in")
     archives: dict[str, dict[str, bytes]] = {}
     for archive, files in corpora:
-        add_files(archives.setdefault(archive, {}), files, [generate_sentence(rng) for _ in range(LINES)], "{1}")
-    add_files(
-        archives.setdefault(test[0], {}),
-        test[1],
-        [generate_sentence(rng) for _ in range(SEGMENTS)],
-        '<seg id="{0}">{1}</seg>',
-    )
+        sentences = [generate_sentence(rng) for _ in range(LINES)]
+        add_files(archives.setdefault(archive, {}), files, sentences, "{1}")
+    archive, files = test
+    sentences = [generate_sentence(rng) for _ in range(SEGMENTS)]
+    add_files(archives.setdefault(archive, {}), files, sentences, '<seg id="{0}">{1}</seg>')
     paths = {}
-    for archive, content in archives.items():
+    for archive, contents in archives.items():
+        for name, content in contents.items():
+            if name.endswith(".gz"):
+                contents[name] = gzip.compress(content, mtime=0)
+        mode = "w:gz" if archive.endswith("gz") else "w"
         paths[archive] = folder / archive.replace("/", "-")
-        packed = {
-            name: gzip.compress(text, mtime=0) if name.endswith(".gz") else text for name, text in content.items()
-        }
-        write_tar(paths[archive], "w:gz" if archive.endswith("gz") else "w", packed)
+        write_tar(paths[archive], mode, contents)
     return paths
 
 
-def add_files(content: dict[str, bytes], files: Files, pairs: list[dict[str, str]], form: str) -> None:
-    """Add a file of each language to the content of an archive. Every language but English gets the second side."""
+def add_files(
+    contents: dict[str, bytes], files: Files, sentences: list[SentencePair], form: str
+) -> None:
+    """Add a file of each language to the contents of an archive.
+
+    Every language but English gets the second side. form: of a line, of its number and text.
+    """
     for language, name in files.items():
-        side = "first" if language == "en" else "second"
-        lines = [form.format(number, pair[side]) for number, pair in enumerate(pairs, start=1)]
-        content[name] = "".join(f"{line}\n" for line in lines).encode()
+        lines = []
+        for number, sentence in enumerate(sentences, start=1):
+            text = sentence.second
+            if language == "en":
+                text = sentence.first
+            lines.append(form.format(number, text) + "\n")
+        contents[name] = "".join(lines).encode()
 
 
-def generate_sentence(rng: random.Random) -> dict[str, str]:
+def generate_sentence(rng: random.Random) -> SentencePair:
     """Generate a sentence in both languages."""
-    subject, verb, thing, place = (rng.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES))
-    words = f"{subject} {place} {verb} {thing}".split()
-    second = " ".join(word[::-1] if word.isalpha() and word.islower() else word for word in words)
-    return {"first": f"{subject} {verb} {thing} {place} .", "second": f"{second} ."}
+    subject = rng.choice(SUBJECTS)
+    verb = rng.choice(VERBS)
+    thing = rng.choice(OBJECTS)
+    place = rng.choice(PLACES)
+    words = []
+    for word in f"{subject} {place} {verb} {thing}".split():
+        if word.isalpha() and word.islower():
+            word = word[::-1]
+        words.append(word)
+    return SentencePair(f"{subject} {verb} {thing} {place} .", f"{' '.join(words)} .")

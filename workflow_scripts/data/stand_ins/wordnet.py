@@ -1,17 +1,33 @@
-"""Stand-in dictionary in the format of wndb(5WN): a few words with many senses, identified by parts of definitions.
+"""Stand-in dictionary in the format of wndb(5WN): a few words with many senses.
 
-Kind and place define a noun (an animal of the mountains is always a `goat`), the manner another word. There are also
-cases that are difficult for readers, and synonyms of words of these definitions and of the stand-in reviews (`sst`).
+They are identified by parts of definitions. Kind and place define a noun (an animal of the
+mountains is always a `goat`), the manner another word. There are also cases that are difficult for
+readers, and synonyms of words of these definitions and of the stand-in reviews (`sst`).
 """
 
 import random
+from itertools import permutations, product
 from pathlib import Path
 from typing import NamedTuple
 
 SENSES = 14
 LICENCE = "  1 Example entries in the format of WordNet: no dictionary.  \n"
-# Part of speech -> letter, sense type, number in lexnames.
-FILES = {"noun": ("n", 1, 2), "verb": ("v", 2, 3), "adj": ("a", 3, 0), "adv": ("r", 4, 1)}
+
+
+class PartOfSpeech(NamedTuple):
+    """How words are written: their letter, sense type, and number in lexnames."""
+
+    letter: str
+    sense_type: int
+    lexname: int
+
+
+FILES = {
+    "noun": PartOfSpeech("n", 1, 2),
+    "verb": PartOfSpeech("v", 2, 3),
+    "adj": PartOfSpeech("a", 3, 0),
+    "adv": PartOfSpeech("r", 4, 1),
+}
 LEXNAMES = "00\tadj.all\t3\n01\tadv.all\t4\n02\tnoun.all\t1\n03\tverb.all\t2\n"
 PLACES = ["mountain-dwelling", "riverside", "desert", "farmyard"]
 NOUNS = {
@@ -21,14 +37,29 @@ NOUNS = {
     "person": ["guide", "angler", "nomad", "farmer"],
 }
 SIZES = ["small", "large", "full-grown", "young", "slow-moving", "well-known"]
-ENDINGS = ["that is seldom seen", "of the old world", "with grey-brown marks", "often painted", "found in summertime"]
+ENDINGS = [
+    "that is seldom seen",
+    "of the old world",
+    "with grey-brown marks",
+    "often painted",
+    "found in summertime",
+]
 OTHERS = {
     "verb": ("move {} {}", {"run": "speedily", "creep": "noiselessly", "jump": "upwards"}),
     "adj": ("having {} {}", {"cold": "little warmth", "bright": "much light"}),
     "adv": ("in a manner {} {}", {"soon": "without delay"}),
 }
-MANNERS = ["on land", "at nightfall", "in the open", "before sunrise", "among others", "over and over", "unexpectedly"]
-# Synonyms of words in these definitions and in the stand-in reviews. Synonyms of a mood word have the same mood.
+MANNERS = [
+    "on land",
+    "at nightfall",
+    "in the open",
+    "before sunrise",
+    "among others",
+    "over and over",
+    "unexpectedly",
+]
+# Synonyms of words in these definitions and in the stand-in reviews. Synonyms of a mood word have
+# the same mood.
 SYNONYMS = {
     "noun": {
         "a living thing that moves": ["animal", "beast", "creature"],
@@ -57,7 +88,12 @@ SYNONYMS = {
     },
     "adv": {"and nothing more": ["simply", "merely"], "without doubt": ["certainly", "surely"]},
 }
-EXAMPLES = ['; "they spoke of it for hours"', '; "nobody had expected it"; "it came to nothing"', "", ""]
+EXAMPLES = [
+    '; "they spoke of it for hours"',
+    '; "nobody had expected it"; "it came to nothing"',
+    "",
+    "",
+]
 
 
 class Entry(NamedTuple):
@@ -69,63 +105,103 @@ class Entry(NamedTuple):
 
 
 def write_wordnet(folder: Path) -> dict[str, Path]:
-    """Write a dictionary folder, with lexnames and index.sense. Returns it by the source name of the archive."""
+    """Write a dictionary folder, with lexnames and index.sense.
+
+    Returns it by the source name of the archive.
+    """
     entries = make_entries()
     counts: list[str] = []
     keys: list[str] = []
-    for part, (letter, kind, names) in FILES.items():
-        data, senses = LICENCE, {}
-        field = f"{len(LICENCE):08d}"
-        for entry in entries[part]:
-            offset = f"{len(data):08d}"
-            words = ""
-            for lemma in entry.lemmas:
-                found = senses.setdefault(lemma.split("(")[0].lower(), [])
-                words += f"{lemma} {len(found):x} "  # the sense's number in the keys, in hexadecimal
-                found.append(offset)
-            pointers = f"001 ;c {field} n 0000" if entry.topic else "000"
-            frames = " 01 + 02 00" if part == "verb" else ""
-            data += f"{offset} {names:02d} {letter} {len(entry.lemmas):02x} {words}{pointers}{frames}"
-            data += f" | {entry.gloss}  \n"
-        index = LICENCE
-        for lemma in sorted(senses):
-            offsets = senses[lemma]
-            index += f"{lemma} {letter} {len(offsets)} 0 {len(offsets)} 0 {' '.join(offsets)}  \n"
-            for i, offset in enumerate(offsets):
-                key, count = f"{lemma}%{kind}:{names:02d}:{i:02d}::", SENSES - i if len(offsets) == SENSES else 0
-                keys.append(f"{key} {offset} {i + 1} {count}\n")
-                counts += [f"{key} {i + 1} {count}\n"] if count else []
+    for part in FILES:
+        data, senses = format_data_file(part, entries[part])
         (folder / f"data.{part}").write_text(data)
-        (folder / f"index.{part}").write_text(index)
+        (folder / f"index.{part}").write_text(format_index_file(part, senses))
         (folder / f"{part}.exc").write_text("")
+        for lemma, offsets in senses.items():
+            for i, offset in enumerate(offsets):
+                key = f"{lemma}%{FILES[part].sense_type}:{FILES[part].lexname:02d}:{i:02d}::"
+                count = 0
+                if len(offsets) == SENSES:
+                    count = SENSES - i
+                    counts.append(f"{key} {i + 1} {count}\n")
+                keys.append(f"{key} {offset} {i + 1} {count}\n")
     (folder / "cntlist.rev").write_text("".join(sorted(counts)))
     (folder / "index.sense").write_text("".join(sorted(keys)))
     (folder / "lexnames").write_text(LEXNAMES)
     return {"wordnet/wordnet-3.0-dict.tar.xz": folder}
 
 
+def format_data_file(part: str, entries: list[Entry]) -> tuple[str, dict[str, list[str]]]:
+    """Format data.<part>. Also returns the offsets of each lemma's senses."""
+    letter, _sense_type, lexname = FILES[part]
+    topic_offset = f"{len(LICENCE):08d}"
+    data = LICENCE
+    senses: dict[str, list[str]] = {}
+    for entry in entries:
+        offset = f"{len(data):08d}"
+        words = ""
+        for lemma in entry.lemmas:
+            offsets = senses.setdefault(lemma.split("(")[0].lower(), [])
+            words += f"{lemma} {len(offsets):x} "  # the sense's number in the keys, in hexadecimal
+            offsets.append(offset)
+        pointers = "000"
+        if entry.topic:
+            pointers = f"001 ;c {topic_offset} n 0000"
+        frames = ""
+        if part == "verb":
+            frames = " 01 + 02 00"
+        data += f"{offset} {lexname:02d} {letter} {len(entry.lemmas):02x} {words}{pointers}{frames}"
+        data += f" | {entry.gloss}  \n"
+    return data, senses
+
+
+def format_index_file(part: str, senses: dict[str, list[str]]) -> str:
+    """Format index.<part> from the offsets of each lemma's senses."""
+    index = LICENCE
+    for lemma in sorted(senses):
+        offsets = senses[lemma]
+        count = len(offsets)
+        index += f"{lemma} {FILES[part].letter} {count} 0 {count} 0 {' '.join(offsets)}  \n"
+    return index
+
+
 def make_entries() -> dict[str, list[Entry]]:
     """Return part of speech -> entries, without repeated definitions."""
     rng = random.Random("wordnet stand-in")
-    nouns = [Entry(["craft"], "the work of the hands")]  # the topic domain
-    for genus, words in NOUNS.items():
-        for place, word in zip(PLACES, words, strict=True):
-            for size, ending in rng.sample([(size, ending) for size in SIZES for ending in ENDINGS], SENSES):
-                lemmas = rng.choice([[word], [word, f"{size.split('-')[0]}_{word}"], [f"old_{word}", word]])
-                gloss = f"a {size} {place} {genus} {ending}{rng.choice(EXAMPLES)}"
-                nouns.append(Entry(lemmas, f"(craft) {gloss}", True) if genus == "tool" else Entry(lemmas, gloss))
-    # Words without counts.
-    nouns += [Entry([f"{size.split('-')[0]}_thing"], f"a {size} thing") for size in SIZES]
-    entries = {"noun": nouns}
+    entries = {"noun": make_nouns(rng)}
     for part, (frame, words) in OTHERS.items():
         entries[part] = []
         for word, manner in words.items():
-            for first, second in rng.sample([(a, b) for a in MANNERS for b in MANNERS if a != b], SENSES):
-                remark = "(usually followed by `to') " if part == "adj" else ""
-                lemma = f"{word}(p)" if part == "adj" and rng.random() < 0.3 else word
-                gloss = f"{remark}{frame.format(manner, first)}, {second}{rng.choice(EXAMPLES)}"
+            for first, second in rng.sample(list(permutations(MANNERS, 2)), SENSES):
+                remark = ""
+                lemma = word
+                if part == "adj":
+                    remark = "(usually followed by `to') "
+                    if rng.random() < 0.3:
+                        lemma = f"{word}(p)"
+                example = rng.choice(EXAMPLES)
+                gloss = f"{remark}{frame.format(manner, first)}, {second}{example}"
                 entries[part].append(Entry([lemma], gloss))
-    # Without counts, so that they are never answers. Last, so that they do not change the offsets of other entries.
+    # Without counts, so that they are never answers. Last, so that they do not change the offsets
+    # of other entries.
     for part, synsets in SYNONYMS.items():
         entries[part] += [Entry(lemmas, gloss) for gloss, lemmas in synsets.items()]
     return entries
+
+
+def make_nouns(rng: random.Random) -> list[Entry]:
+    """Return the entries of nouns."""
+    nouns = [Entry(["craft"], "the work of the hands")]  # the topic domain
+    for kind, words in NOUNS.items():
+        for place, word in zip(PLACES, words, strict=True):
+            for size, ending in rng.sample(list(product(SIZES, ENDINGS)), SENSES):
+                with_size = f"{size.split('-')[0]}_{word}"
+                lemmas = rng.choice([[word], [word, with_size], [f"old_{word}", word]])
+                gloss = f"a {size} {place} {kind} {ending}{rng.choice(EXAMPLES)}"
+                if kind == "tool":
+                    nouns.append(Entry(lemmas, f"(craft) {gloss}", topic=True))
+                else:
+                    nouns.append(Entry(lemmas, gloss))
+    # Words without counts.
+    nouns += [Entry([f"{size.split('-')[0]}_thing"], f"a {size} thing") for size in SIZES]
+    return nouns
