@@ -28,7 +28,9 @@ def compute_kl_divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 @torch.no_grad()
-def compute_encoder_attention(model: nn.Module, sentences: Sequence[Sequence[int]]) -> list[np.ndarray]:
+def compute_encoder_attention(
+    model: nn.Module, sentences: Sequence[Sequence[int]]
+) -> list[np.ndarray]:
     """Compute the encoder attention of each sentence (ids with EOS): float32 [layers, heads, S, S], queries first.
 
     A batch has sentences of one length, so it needs no padding.
@@ -64,16 +66,28 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     """
     sentences = merge_options(options, sentences=[])["sentences"]
     if len(sentences) < 2:
-        raise UserError("displays.yaml: option sentences must name at least two, to compare the last with the first")
+        raise UserError(
+            "displays.yaml: option sentences must name at least two, to compare the last with the first"
+        )
     maps, by_head, scores = [], [], []
     for run in runs:
         model, words = run.load()
         found = compute_encoder_attention(model, encode_sentences(sentences, words, run))
         for sentence, attention in zip(sentences, found, strict=True):
             divergence = compute_kl_divergence(found[0], attention)
-            maps.append(make_map_table(run, sentence, ("layer", "head", "query", "key"), "weight", attention))
-            by_head.append(make_map_table(run, sentence, ("layer", "head"), "attention_kl", divergence.mean(-1)))
+            maps.append(
+                make_map_table(
+                    run, sentence, ("layer", "head", "query", "key"), "weight", attention
+                )
+            )
+            by_head.append(
+                make_map_table(
+                    run, sentence, ("layer", "head"), "attention_kl", divergence.mean(-1)
+                )
+            )
         scores += run.make_scores({"attention_kl": (divergence.mean(), "nats", divergence.size)})
-    files = {"attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"])}
+    files = {
+        "attention": stack_tables(maps, ["sentence", "layer", "head", "query", "key", "weight"])
+    }
     files["kl_by_head"] = stack_tables(by_head, ["sentence", "layer", "head", "attention_kl"])
     return AnalysisResult(scores, files)

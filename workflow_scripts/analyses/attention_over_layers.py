@@ -18,14 +18,18 @@ from workflow_scripts.tasks.seq2seq.batches import read_pairs
 BATCH_TOKENS = 4096
 
 
-def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
+def collect_fusion_weights(
+    model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int
+) -> dict:
     """Return (side, layer from 1) -> weights [positions, heads, K] (float64) of at most `count` pairs of a split.
 
     Positions of padding are left out. The decoder reads the reference.
     """
     pairs = read_pairs(run.data, split)
     if not pairs.target.length.any():
-        raise UserError(f"displays.yaml: the references of {split} of {run.task} are not tokens; name another split")
+        raise UserError(
+            f"displays.yaml: the references of {split} of {run.task} are not tokens; name another split"
+        )
     drawn = np.sort(np.random.default_rng(seed).permutation(len(pairs))[:count])
     lengths = [side.length[drawn] + 1 for side in (pairs.source, pairs.target)]
     longest = int(max(length.max() for length in lengths))
@@ -34,7 +38,10 @@ def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str,
         batch = pairs.make_batch(drawn[rows])
         with torch.no_grad():
             encoder, decoder = model.compute_fusion(batch.source, batch.target_in)
-        for side, by_layer, ids in (("encoder", encoder, batch.source), ("decoder", decoder, batch.target_in)):
+        for side, by_layer, ids in (
+            ("encoder", encoder, batch.source),
+            ("decoder", decoder, batch.target_in),
+        ):
             for layer, weights in enumerate(by_layer, start=1):
                 found.setdefault((side, layer), []).append(weights[ids.ne(0)])
     return {where: torch.cat(weights).double().numpy() for where, weights in found.items()}
@@ -60,8 +67,12 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     for run in runs:
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
-            raise UserError(f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs")
-        weights_of = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
+            raise UserError(
+                f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs"
+            )
+        weights_of = collect_fusion_weights(
+            model, run, given["split"], given["sentences"], given["seed"]
+        )
         by_side: dict[str, list[tuple[float, float]]] = {"encoder": [], "decoder": [], "all": []}
         for (side, layer), weights in weights_of.items():
             K = weights.shape[-1]
@@ -74,6 +85,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             if pairs:
                 layers, entropy = np.mean(pairs, axis=0)
                 n = len(pairs)
-                found = {"fused_layers": (layers, "layers", n), "fusion_entropy": (entropy, "percent", n)}
+                found = {
+                    "fused_layers": (layers, "layers", n),
+                    "fusion_entropy": (entropy, "percent", n),
+                }
                 scores += run.make_scores(found, subset=side, split=given["split"])
     return AnalysisResult(scores)

@@ -21,21 +21,29 @@ from workflow_scripts.interventions.synonym_resources import load_tagger
 Tagged = list[tuple[str, str]]  # word and tag of each token
 
 
-def find_most_frequent_tags(classes: Sequence[Hashable], tags: Sequence[str]) -> dict[Hashable, str]:
+def find_most_frequent_tags(
+    classes: Sequence[Hashable], tags: Sequence[str]
+) -> dict[Hashable, str]:
     """Find the most frequent tag of each class, the alphabetically first of equally frequent ones."""
     counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
     for class_, tag in zip(classes, tags, strict=True):
         counts[class_][tag] += 1
-    return {class_: min(found, key=lambda tag: (-found[tag], tag)) for class_, found in counts.items()}
+    return {
+        class_: min(found, key=lambda tag: (-found[tag], tag)) for class_, found in counts.items()
+    }
 
 
-def compute_probe_accuracy(classes: Sequence[Hashable], tags: Sequence[str], probe: dict[Hashable, str]) -> float:
+def compute_probe_accuracy(
+    classes: Sequence[Hashable], tags: Sequence[str], probe: dict[Hashable, str]
+) -> float:
     """Compute the share (percent) of tokens with the tag of their class; a class without a tag counts as wrong."""
     right = sum(probe.get(class_) == tag for class_, tag in zip(classes, tags, strict=True))
     return 100 * right / len(tags)
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
+def analyse(
+    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+) -> AnalysisResult:
     """Score a probe that is fitted on the tokens of the training set and predicts those of a split.
 
     options: split: whose tokens are predicted; sentences: how many distinct ones of each set are tagged at most.
@@ -50,7 +58,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
             return [(word, PART_OF.get(word, "other")) for word in words]
     else:
         if TAGGER not in sources:
-            raise UserError(f"displays.yaml: the analysis needs the source {TAGGER}; name it under its sources")
+            raise UserError(
+                f"displays.yaml: the analysis needs the source {TAGGER}; name it under its sources"
+            )
         tag = load_tagger(sources[TAGGER]).tag
     tagged: dict[tuple[str, str], Tagged] = {}
     scores, notes = [], []
@@ -63,13 +73,19 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
         code = dict(zip(words, codes, strict=True))
         for split in ("train", given["split"]):
             if (run.task, split) not in tagged:
-                sentences = list(dict.fromkeys(run.read_pairs(split)["source"]))[: given["sentences"]]
-                tagged[run.task, split] = [pair for sentence in sentences for pair in tag(sentence.split(" "))]
+                sentences = list(dict.fromkeys(run.read_pairs(split)["source"]))[
+                    : given["sentences"]
+                ]
+                tagged[run.task, split] = [
+                    pair for sentence in sentences for pair in tag(sentence.split(" "))
+                ]
         fitted, tested = tagged[run.task, "train"], tagged[run.task, given["split"]]
         tags, expected = ([tag_ for _, tag_ in tokens] for tokens in (fitted, tested))
         # Words that are not in the training data share the class None.
         for name, classify in {"": code.get, "_words": str, "_none": lambda word: ""}.items():
-            classes, others = ([classify(word) for word, _ in tokens] for tokens in (fitted, tested))
+            classes, others = (
+                [classify(word) for word, _ in tokens] for tokens in (fitted, tested)
+            )
             value = compute_probe_accuracy(others, expected, find_most_frequent_tags(classes, tags))
             values = {f"pos_accuracy{name}": (value, "percent", len(tested))}
             scores += run.make_scores(values, split=given["split"])

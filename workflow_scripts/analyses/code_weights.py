@@ -48,7 +48,9 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight` that is not above all of these
     does not say that words attend to their own sememes.
     """
-    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[])
+    given = merge_options(
+        options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[]
+    )
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
@@ -56,10 +58,14 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         lexicon, count = read_sememe_lexicon(run.data, tokenizer)
         continues = extract_vocabulary(tokenizer, run.data / "tokenizer.json").continues
         if model.config.last_codes != count:
-            raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
+            raise UserError(
+                f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes"
+            )
         names = read_json(run.data / "sememe_names.json")
         if unknown := set(given["without"]) - set(names):
-            raise UserError(f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`")
+            raise UserError(
+                f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`"
+            )
         encoded = tokenizer.encode_batch(given["words"], add_special_tokens=False)
         found = []
         for batch in read_codes(model, tokenizer, [np.array(row.ids) for row in encoded]):
@@ -70,23 +76,36 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             for name, table in make_word_tables(word, weights, gold, names, given["top"]).items():
                 tables[name].append(table.assign(**run.columns))
         first, _ = read_sentence_ids(run.data, given["split"])
-        drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
-        texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
+        drawn = np.sort(
+            np.random.default_rng(given["seed"]).permutation(len(first.length))[
+                : given["sentences"]
+            ]
+        )
+        texts = [
+            first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])]
+            for i in drawn
+        ]
         uses = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
         words, tokens = [], 0
         for batch in read_codes(model, tokenizer, texts):
             tokens += int(batch.words.sum())
             for layer, weights in enumerate(batch.codes):
                 uses[layer] += (weights[batch.words] > 0).sum(0)
-            words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
+            words.append(
+                select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues))
+            )
         for layer, used in enumerate(uses, start=1):
             codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
             codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
             scores += run.make_scores(codes, split=given["split"], layer=layer)
         weights, gold = map(np.concatenate, zip(*words, strict=True))
         kept = ~gold[:, [names.index(name) for name in given["without"]]].any(1)
-        scores += run.make_scores(compute_gold_scores(weights[kept], gold[kept]), split=given["split"])
-    return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
+        scores += run.make_scores(
+            compute_gold_scores(weights[kept], gold[kept]), split=given["split"]
+        )
+    return AnalysisResult(
+        scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()}
+    )
 
 
 def load_cat_model(run: TrainedRun):
@@ -96,7 +115,9 @@ def load_cat_model(run: TrainedRun):
     folder = run.folder / "checkpoint"
     model = import_model(section.name).load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
-        raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs")
+        raise UserError(
+            f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs"
+        )
     return model, load_tokenizer(folder)
 
 
@@ -105,14 +126,19 @@ def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[TokenC
     """Compute the weights for texts, each the ids [S] of its pieces; yield them in batches."""
     cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
     for start in range(0, len(texts), BATCH):
-        rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in texts[start : start + BATCH]]
+        rows = [
+            torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep])
+            for text in texts[start : start + BATCH]
+        ]
         ids = pad_sequence(rows, batch_first=True, padding_value=PAD)
         length = torch.tensor([len(row) for row in rows])[:, None]
         column = torch.arange(ids.shape[1])
         mask = (column < length).long()
         output = model(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield TokenCodes(ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes])
+        yield TokenCodes(
+            ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes]
+        )
 
 
 def make_word_tables(
@@ -125,7 +151,10 @@ def make_word_tables(
     share = 100 * weights[order] / max(weights.sum(), np.finfo(float).tiny)
     found |= {"share": share, "gold": np.isin(order, gold)}
     own = {"word": word, "sememe": [names[i] for i in gold]}
-    return {"words": pandas.DataFrame(found), "gold": pandas.DataFrame(own, columns=COLUMNS["gold"])}
+    return {
+        "words": pandas.DataFrame(found),
+        "gold": pandas.DataFrame(own, columns=COLUMNS["gold"]),
+    }
 
 
 def select_word_weights(
@@ -157,4 +186,8 @@ def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tupl
         found["gold_weight_uniform"] = gold.mean(1), n
         found["gold_weight_one_sememe"] = gold[:, gold.sum(0).argmax()], n
         found["gold_first"] = gold[np.arange(n), weights.argmax(1)], n
-    return {metric: (100 * float(values.mean()), "percent", n) for metric, (values, n) in found.items() if n}
+    return {
+        metric: (100 * float(values.mean()), "percent", n)
+        for metric, (values, n) in found.items()
+        if n
+    }

@@ -26,13 +26,23 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         path = run.folder / "eval/predictions.parquet"
         if not path.is_file():
             raise UserError(f"{path} does not exist; evaluate {run} first")
-        answered = set(pq.read_table(path, columns=["item"], filters=[("split", "==", split)])["item"].to_pylist())
+        answered = set(
+            pq.read_table(path, columns=["item"], filters=[("split", "==", split)])[
+                "item"
+            ].to_pylist()
+        )
         table = read_table(run.data, split, ["item", "label"]).to_pylist()
         labels = [row["label"] for row in table if row["item"] in answered]
         trained = read_table(run.data, "train", ["label"])["label"].to_pylist()
         for readout, among in (("constant", trained), ("best_constant", labels)):
             answer, _ = min(Counter(among).items(), key=lambda entry: (-entry[1], entry[0]))
-            where = {"task": run.task, "split": split, "subset": "all", "readout": readout, "protocol": run.protocol}
+            where = {
+                "task": run.task,
+                "split": split,
+                "subset": "all",
+                "readout": readout,
+                "protocol": run.protocol,
+            }
             value = 100 * labels.count(answer) / len(labels)
             found.scores += make_scores(where, {"exact_match": (value, "percent", len(labels))})
             found.notes.append(f"{run.task}, {readout}: {answer}")

@@ -24,7 +24,11 @@ from workflow_scripts.tasks.batching import EOS
 
 END = SPECIAL_TOKENS[EOS]
 UNTRAINED = [token for token in SPECIAL_TOKENS if token != END]  # not in any source sentence
-SCAN_WORDS = {"verb": "walk look run jump turn", "direction": "left right", "preposition": "around opposite"}
+SCAN_WORDS = {
+    "verb": "walk look run jump turn",
+    "direction": "left right",
+    "preposition": "around opposite",
+}
 SCAN_WORDS |= {"adverb": "twice thrice", "conjunction": "and after"}
 SCAN_CLASSES = {word: name for name, words in SCAN_WORDS.items() for word in words.split()}
 COGS_DETERMINERS = ("a", "the")
@@ -40,7 +44,9 @@ def project_tsne(vectors: np.ndarray, seed: int) -> np.ndarray:
     if len(vectors) < 4:
         raise UserError(f"a map of {len(vectors)} words shows nothing; t-SNE needs at least 4")
     perplexity = min(30.0, max(2.0, (len(vectors) - 1) / 3))
-    return TSNE(perplexity=perplexity, method="exact", init="pca", random_state=seed).fit_transform(vectors)
+    return TSNE(perplexity=perplexity, method="exact", init="pca", random_state=seed).fit_transform(
+        vectors
+    )
 
 
 def assign_codes(model: nn.Module, side: str, ids: Sequence[int]) -> list[int] | None:
@@ -65,7 +71,9 @@ def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np
     else:
         raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
     by_word |= {END: END}
-    table = pandas.DataFrame({"word": [words[id_] for id_ in ids], "class": [by_word[words[id_]] for id_ in ids]})
+    table = pandas.DataFrame(
+        {"word": [words[id_] for id_ in ids], "class": [by_word[words[id_]] for id_ in ids]}
+    )
     codes = assign_codes(model, "source", ids)
     table["code"] = pandas.array(codes if codes else [None] * len(ids), "Int64")
     return table, model.source_embedding.weight.detach()[ids].float().numpy()
@@ -109,15 +117,21 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 values |= {name: (share, "share", 1) for name, share in shares.items()}
         if given["output"] and has_codes:
             target, wanted = read_vocabularies(run.data)["target"], given["output"]
-            codes = dict(zip(target, assign_codes(run.load()[0], "target", range(len(target))), strict=True))
+            codes = dict(
+                zip(target, assign_codes(run.load()[0], "target", range(len(target))), strict=True)
+            )
             if _has_words(codes, wanted, run, notes):
                 shared = codes[wanted["word"]] in [codes[peer] for peer in wanted["peers"]]
                 values[f"{wanted['word']}_with_any_{wanted['name']}"] = shared, "share", 1
         scores += run.make_scores(values)
-    return AnalysisResult(scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes)
+    return AnalysisResult(
+        scores, {"words": stack_tables(tables, ["word", "class", "code", "x", "y"])}, notes
+    )
 
 
-def _has_words(words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]) -> bool:
+def _has_words(
+    words: Container[str], wanted: dict[str, Any], run: TrainedRun, notes: list[str]
+) -> bool:
     """Return whether `words` contain a word and its peers; add a note if not."""
     missing = [name for name in (wanted["word"], *wanted["peers"]) if name not in words]
     if missing:
@@ -125,7 +139,9 @@ def _has_words(words: Container[str], wanted: dict[str, Any], run: TrainedRun, n
     return not missing
 
 
-def score_focus_code(codes: dict[str, int], word: str, peers: Sequence[str], name: str) -> dict[str, bool]:
+def score_focus_code(
+    codes: dict[str, int], word: str, peers: Sequence[str], name: str
+) -> dict[str, bool]:
     """Compute <word>_with_<name> and <word>_alone of `analyse` from the code of each source word."""
     sharing = {other.rstrip("0123456789") for other, code in codes.items() if code == codes[word]}
     with_peers = all(codes[peer] == codes[word] for peer in peers)
@@ -140,7 +156,9 @@ def find_scan_classes(words: Iterable[str]) -> dict[str, str]:
     originals = {word: word.rstrip("0123456789") for word in words if word not in SPECIAL_TOKENS}
     for word, original in originals.items():
         if original not in SCAN_CLASSES:
-            raise UserError(f"'{word}' is no word of SCAN; set option classes in displays.yaml to that of the data")
+            raise UserError(
+                f"'{word}' is no word of SCAN; set option classes in displays.yaml to that of the data"
+            )
     return {word: SCAN_CLASSES[original] for word, original in originals.items()}
 
 
@@ -157,7 +175,11 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for sentence, form in pairs:
         words = sentence.split()
         if len(words) == 1:
-            alone = "common noun" if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form) else "verb, infinitive"
+            alone = (
+                "common noun"
+                if re.fullmatch(r"LAMBDA a \. \w+ \( a \)", form)
+                else "verb, infinitive"
+            )
             seen[words[0]]["proper name" if form == words[0] else alone] += 1
             continue
         nouns = {int(position) for position in re.findall(r"\w+ \( x _ (\d+) \)", form)}
@@ -168,7 +190,9 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
             if position in nouns:
                 seen[word]["common noun"] += 1
             elif position in verbs:
-                seen[word][VERB_FORMS.get(words[position - 1] if position else "", "verb, past")] += 1
+                seen[word][
+                    VERB_FORMS.get(words[position - 1] if position else "", "verb, past")
+                ] += 1
             elif word in names:
                 seen[word]["proper name"] += 1
             elif word in prepositions:
@@ -177,6 +201,10 @@ def find_cogs_classes(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
                 seen[word]["determiner" if word.lower() in COGS_DETERMINERS else OTHER] += 1
     for counts in seen.values():
         if counts["verb, past"] and counts["verb, participle"]:
-            counts["verb, past or participle"] = counts.pop("verb, past") + counts.pop("verb, participle")
+            counts["verb, past or participle"] = counts.pop("verb, past") + counts.pop(
+                "verb, participle"
+            )
     # Ties alphabetically.
-    return {word: min(counts, key=lambda name: (-counts[name], name)) for word, counts in seen.items()}
+    return {
+        word: min(counts, key=lambda name: (-counts[name], name)) for word, counts in seen.items()
+    }

@@ -24,7 +24,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     Metric `label`, for each task that has the pair: its class, or the annotators' score. Metric `prediction`, by run
     and readout, if the split of the pair was evaluated. A task without a pair gets a note.
     """
-    wanted = {normalise_pair(*pair): name for name, pair in merge_options(options, items={})["items"].items()}
+    wanted = {
+        normalise_pair(*pair): name
+        for name, pair in merge_options(options, items={})["items"].items()
+    }
     found = AnalysisResult()
     for task in dict.fromkeys(run.task for run in runs):
         task_runs = [run for run in runs if run.task == task]
@@ -40,13 +43,17 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 names[split, row["item"]] = name
                 where = {"task": task, "subset": name, "protocol": protocol}
                 found.scores += make_scores(where, {"label": (row["label"], unit, 1)})
-        found.notes += [f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()]
+        found.notes += [
+            f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()
+        ]
         items = [item for _, item in names]
         for run in task_runs:
             path = run.folder / "eval/predictions.parquet"
             if not path.is_file():
                 raise UserError(f"{path} does not exist; evaluate {run} first")
-            for row in pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []:
+            for row in (
+                pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []
+            ):
                 if name := names.get((row["split"], row["item"])):
                     values = {"prediction": (row["prediction"], unit, 1)}
                     found.scores += run.make_scores(values, subset=name, readout=row["readout"])

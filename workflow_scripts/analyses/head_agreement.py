@@ -52,17 +52,30 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         coder = replace(run, **given["codes_from"])
         if given["codes_from"] and str(coder) in by_name:
             code = assign_codes(by_name[str(coder)].load()[0], "source", range(len(words)))
-            same = [[code[i] for i in one] == [code[i] for i in other] for one, other in zip(*sides, strict=True)]
+            same = [
+                [code[i] for i in one] == [code[i] for i in other]
+                for one, other in zip(*sides, strict=True)
+            ]
             if str(coder) == str(run):
                 values["printed_same_codes"] = 100 * np.mean(same), "percent", len(pairs)
         scores += run.make_scores(values, split=split)
-        for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
-            pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
+        for (number, (first, second)), share, alike in zip(
+            pairs.items(), shares, same, strict=True
+        ):
+            pair = {
+                "pair": number,
+                "first": first,
+                "second": second,
+                "agreement": share,
+                "same_codes": alike,
+            }
             rows.append(run.columns | pair)
     return AnalysisResult(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
 
 
-def select_pairs(sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]) -> Pairs:
+def select_pairs(
+    sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
+) -> Pairs:
     """Select the pairs of `rows` that exist, have only known `words` and have one length."""
     known, found = set(words), {}
     for number, pair in enumerate(rows, start=1):

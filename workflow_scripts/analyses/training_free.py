@@ -22,7 +22,9 @@ from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
+def analyse(
+    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+) -> AnalysisResult:
     """Score the data of `runs` by task and readout, without reading the runs; options: split.
 
     Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100); for tasks with
@@ -46,17 +48,32 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[s
             answers = {"constant": np.full(len(label), np.bincount(train).argmax(), float)}
         else:
             pairs = list(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True))
-            answers = {"word_overlap": compute_overlaps(pairs, {}), "sememe_overlap": compute_overlaps(pairs, known)}
+            answers = {
+                "word_overlap": compute_overlaps(pairs, {}),
+                "sememe_overlap": compute_overlaps(pairs, known),
+            }
         for readout, answer in answers.items():
             for subset, rows in find_subset_rows(table["subset"].to_numpy()).items():
                 if names:
-                    values, undefined = compute_class_metrics(answer[rows], answer[rows], label[rows])
+                    values, undefined = compute_class_metrics(
+                        answer[rows], answer[rows], label[rows]
+                    )
                 else:
                     values, undefined = compute_correlations(answer[rows], label[rows])
-                where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
+                where = {
+                    "task": run.task,
+                    "split": given["split"],
+                    "subset": subset,
+                    "readout": readout,
+                }
                 where["protocol"] = run.protocol
-                found.scores += make_scores(where, {name: (v, "percent", len(rows)) for name, v in values.items()})
-                found.notes += [f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in undefined.items()]
+                found.scores += make_scores(
+                    where, {name: (v, "percent", len(rows)) for name, v in values.items()}
+                )
+                found.notes += [
+                    f"{run.task}, {subset}, {readout}: no {name}: {why}"
+                    for name, why in undefined.items()
+                ]
     return found
 
 

@@ -28,11 +28,22 @@ def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
         rows = pandas.DataFrame([row for path in paths for row in read_scores(path)])
         for rate, table in rows[rows["metric"] == "consistency"].groupby("rate", sort=False):
             # Only the seeds with a score for every draw.
-            values = table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
-            seeds, draws = (part if part is None else math.sqrt(part) for part in split_variance(values))
+            values = (
+                table.pivot(index="seed", columns="intervention_seed", values="value")
+                .dropna()
+                .to_numpy()
+            )
+            seeds, draws = (
+                part if part is None else math.sqrt(part) for part in split_variance(values)
+            )
             deviations = {"sd_training_seeds": (seeds, "points", len(values))}
             deviations["sd_draws"] = draws, "points", values.shape[1]
-            columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "protocol": members[0].protocol}
+            columns = {
+                "task": task,
+                "subset": f"{method} {variant}",
+                "rate": rate,
+                "protocol": members[0].protocol,
+            }
             found.scores += make_scores(columns, deviations)
     return found
 

@@ -15,7 +15,9 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 
-HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
+HOW_TO_FIX = (
+    "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
+)
 MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
 
 
@@ -67,19 +69,27 @@ def read_json(path: str | Path) -> Any:
         level = [content]
         for _ in range(MAX_DEPTH):
             containers = [value for value in level if isinstance(value, dict | list)]
-            level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
+            level = [
+                inner
+                for value in containers
+                for inner in (value.values() if isinstance(value, dict) else value)
+            ]
         if any(isinstance(value, dict | list) for value in level):
             raise RecursionError
         return content
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except RecursionError as error:
-        raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}") from error
+        raise UserError(
+            f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}"
+        ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {HOW_TO_FIX}") from error
     except ValueError as error:  # an integer of thousands of digits has no line
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UserError(f"{path}{line}: not valid JSON ({getattr(error, 'msg', error)}); {HOW_TO_FIX}") from error
+        raise UserError(
+            f"{path}{line}: not valid JSON ({getattr(error, 'msg', error)}); {HOW_TO_FIX}"
+        ) from error
 
 
 def read_mapping(path: str | Path, *keys: str) -> dict[str, Any]:
@@ -109,11 +119,15 @@ def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, 
         raise UserError(f"{path}: has no column {lacking[0]}; {HOW_TO_FIX}")
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise UserError(f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}")
+            raise UserError(
+                f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}"
+            )
     return rows
 
 
-def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_csv(
+    path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]
+) -> None:
     """Write rows as CSV, atomically. A column that a row lacks is empty."""
     with write_atomically(path) as temporary:
         temporary.write_text(format_csv(columns, rows), encoding="utf-8", newline="")
@@ -152,12 +166,20 @@ def hash_files(folder: str | Path) -> dict[str, str]:
 
 def verify_checksum(path: Path) -> None:
     """Raise UserError if a file differs from the sha256 in its manifest, a JSON file with the key `files`."""
-    for name in ("evaluation.json", "intervention.json", "analysis.json", "candidates.json", "run.json"):
+    for name in (
+        "evaluation.json",
+        "intervention.json",
+        "analysis.json",
+        "candidates.json",
+        "run.json",
+    ):
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
             expected = read_mapping(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
-                raise UserError(f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again")
+                raise UserError(
+                    f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again"
+                )
 
 
 def make_writable(folder: Path) -> None:
@@ -165,9 +187,13 @@ def make_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
+        raise UserError(
+            f"{folder} cannot be made ({error.strerror}); choose another folder"
+        ) from error
     if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder} is not writable; change its permissions or choose another folder")
+        raise UserError(
+            f"{folder} is not writable; change its permissions or choose another folder"
+        )
 
 
 def check_replaceable(folder: Path, patterns: Collection[str], required: str = "*") -> None:
@@ -183,4 +209,6 @@ def check_replaceable(folder: Path, patterns: Collection[str], required: str = "
     is_ours = any(fnmatch(name, required) for name in names)
     for name in names:
         if not is_ours or not any(fnmatch(name, pattern) for pattern in patterns):
-            raise UserError(f"{folder} contains {name}, which this command does not write; choose another --out")
+            raise UserError(
+                f"{folder} contains {name}, which this command does not write; choose another --out"
+            )

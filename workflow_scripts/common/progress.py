@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 BAR_SECONDS = 0.1
 # A line each second at first, for users who watch a short job; the pause grows to 10 s in a long job.
@@ -41,9 +48,17 @@ class LiveCurves:
                 folder.mkdir(parents=True, exist_ok=True)
                 file = folder / f"events.out.tfevents.{time.time():.0f}.{os.getpid()}"
                 self.record = RecordWriter(file.open("wb", buffering=0))
-                self.record.write(Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
-            summary = Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in values.items()])
-            self.record.write(Event(wall_time=time.time(), step=step, summary=summary).SerializeToString())
+                self.record.write(
+                    Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString()
+                )
+            summary = Summary(
+                value=[
+                    Summary.Value(tag=name, simple_value=value) for name, value in values.items()
+                ]
+            )
+            self.record.write(
+                Event(wall_time=time.time(), step=step, summary=summary).SerializeToString()
+            )
             self.record.flush()
         except Exception as error:  # whatever it is, the training continues without curves
             folder, self.folder = self.folder, None
@@ -120,13 +135,21 @@ class Reporter:
             return
         self.shown = now
         rate = (self.done - self.first) / max(now - self.started, 1e-9)
-        note = " ".join(f"{name} {value:.4g}{UNITS.get(name, '')}" for name, value in self.values.items())
+        note = " ".join(
+            f"{name} {value:.4g}{UNITS.get(name, '')}" for name, value in self.values.items()
+        )
         if self.bar:
             self.bar.update(self.task, completed=self.done, rate=rate, note=note)
         else:
             seconds = int((self.total - self.done) / rate)
-            left = f"{seconds // 60}:{seconds % 60:02}" if seconds < 3600 else timedelta(seconds=seconds)
-            self.print_line(f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip())
+            left = (
+                f"{seconds // 60}:{seconds % 60:02}"
+                if seconds < 3600
+                else timedelta(seconds=seconds)
+            )
+            self.print_line(
+                f"{self.done:,}/{self.total:,} {self.unit}  {rate:.1f}/s  {left} left  {note}".rstrip()
+            )
 
     def print_line(self, message: str) -> None:
         """Print one line with the run's name immediately."""

@@ -15,7 +15,16 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[2]
 # Only these paths can change a result, so an untracked file elsewhere does not set `dirty`.
-CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
+CODE = (
+    "Snakefile",
+    "catalogue",
+    "config.yaml",
+    "envs",
+    "papers",
+    "profiles",
+    "rules",
+    "workflow_scripts",
+)
 
 
 def get_utc_time() -> str:
@@ -62,7 +71,9 @@ def measure_cpu_seconds() -> float:
 def measure_peak_memory() -> int:
     """Return the largest memory use of this process so far, in bytes."""
     # Linux counts kibibytes, macOS bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
 
 
 def read_commit() -> dict[str, Any]:
@@ -70,7 +81,9 @@ def read_commit() -> dict[str, Any]:
 
     def git(*arguments: str) -> str | None:
         try:
-            done = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=30)
+            done = subprocess.run(
+                ["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=30
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         return done.stdout if done.returncode == 0 else None

@@ -58,7 +58,11 @@ def suggest_name(key: str, known: Any) -> str:
 
 
 def parse_as(
-    model: type[Model], content: Any, file: str | Path, where: str | tuple = (), at: tuple | None = None
+    model: type[Model],
+    content: Any,
+    file: str | Path,
+    where: str | tuple = (),
+    at: tuple | None = None,
 ) -> Model:
     """Validate `content`, the entry `where` of a file, as `model`.
 
@@ -78,7 +82,11 @@ def parse_as(
 
 def locate(file: str | Path, keys: tuple) -> str:
     """Return the file; of a YAML file `file:line` of a key, or of the nearest outer key that it has."""
-    return f"{file}:{find_line(file, keys)}" if isinstance(file, Path) and file.suffix == ".yaml" else str(file)
+    return (
+        f"{file}:{find_line(file, keys)}"
+        if isinstance(file, Path) and file.suffix == ".yaml"
+        else str(file)
+    )
 
 
 def describe_unknown(file: str | Path, keys: tuple, name: str, known: Any) -> str:
@@ -104,13 +112,18 @@ def _list_problems(
         texts = [one["msg"].removeprefix("Value error, ") for one in (first, *others)]
         said = "; or ".join(dict.fromkeys(f"{text[0].lower()}{text[1:]}" for text in texts))
         if first["type"] == "extra_forbidden":
-            yield place, f"unknown key '{path}'; {suggest_name(str(place[-1]), _fields_at(model, place[:-1]))}"
+            yield (
+                place,
+                f"unknown key '{path}'; {suggest_name(str(place[-1]), _fields_at(model, place[:-1]))}",
+            )
         elif first["type"] == "missing":
             # A misspelt required key is both missing and unknown, and the unknown name says more.
             beside = [str(other[-1]) for other in unknown if other[:-1] == place[:-1]]
             if not difflib.get_close_matches(str(place[-1]), beside, n=1):
                 yield place, f"key '{path}' is missing"
-        elif first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
+        elif first["type"] == "value_error" and isinstance(
+            first["input"], dict
+        ):  # the error names the dict's keys
             yield place, f"key '{path}': {said}" if path else said
         else:
             what = f"key '{path}'" if path else "it"
@@ -137,7 +150,9 @@ def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[st
     models = [model]
     for key in location:
         inside = [inner for one in models for inner in _models_in(_fields(one).get(str(key)))]
-        models = inside or models  # an item of a list and a value of a dict are of the models that their type names
+        models = (
+            inside or models
+        )  # an item of a list and a value of a dict are of the models that their type names
     return [name for one in models for name in _fields(one)]
 
 

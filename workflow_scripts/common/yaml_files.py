@@ -13,7 +13,9 @@ from workflow_scripts.common.files import MAX_DEPTH
 
 MAX_VALUES = 1_000_000
 KEYS = ("str", "int", "float", "merge")  # types that a key may have
-EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")  # a number in Python; in YAML 1.1 mostly a text
+EXPONENT = re.compile(
+    r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+"
+)  # a number in Python; in YAML 1.1 mostly a text
 
 
 def read_yaml(path: Path) -> Any:
@@ -21,7 +23,9 @@ def read_yaml(path: Path) -> Any:
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; run this in the root of the repository, or restore it") from error
+        raise UserError(
+            f"{path} does not exist; run this in the root of the repository, or restore it"
+        ) from error
     return parse_yaml(content, path)
 
 
@@ -31,7 +35,9 @@ def parse_yaml(content: bytes, path: str | Path) -> Any:
         text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         depth = 0
         for event in yaml.parse(text, make_loader):  # the loader would exhaust the stack
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if depth > MAX_DEPTH:
                 problem = f"nested more than {MAX_DEPTH} levels deep"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
@@ -41,7 +47,11 @@ def parse_yaml(content: bytes, path: str | Path) -> Any:
         return loader.construct_document(node) if node else None
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: no such number, date or time
+    except (
+        yaml.YAMLError,
+        ValueError,
+        AttributeError,
+    ) as error:  # the last two: no such number, date or time
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = str(getattr(error, "problem", error)).partition("\n")[0]
@@ -60,9 +70,18 @@ def _check_node(node: yaml.Node | None, counts: dict[int, int]) -> int:
     counts[id(node)] = MAX_VALUES  # an alias inside its own anchor never ends
     inner = node.value if isinstance(node, yaml.SequenceNode) else []
     if isinstance(node, yaml.ScalarNode):
-        if node.tag == "tag:yaml.org,2002:float" and node.value.lstrip("+-").lower() in (".nan", ".inf"):
-            raise yaml.MarkedYAMLError(problem=f"{node.value} is no number", problem_mark=node.start_mark)
-        if node.tag == "tag:yaml.org,2002:str" and not node.style and EXPONENT.fullmatch(node.value):
+        if node.tag == "tag:yaml.org,2002:float" and node.value.lstrip("+-").lower() in (
+            ".nan",
+            ".inf",
+        ):
+            raise yaml.MarkedYAMLError(
+                problem=f"{node.value} is no number", problem_mark=node.start_mark
+            )
+        if (
+            node.tag == "tag:yaml.org,2002:str"
+            and not node.style
+            and EXPONENT.fullmatch(node.value)
+        ):
             mantissa, _, exponent = node.value.lower().partition("e")
             number = f"{mantissa}{'' if '.' in mantissa else '.0'}e{int(exponent):+d}"
             problem = f"YAML reads {node.value} as text; write {number}"
@@ -111,4 +130,6 @@ def find_line(path: Path, keys: Iterable[str | int]) -> int:
 
 @lru_cache(maxsize=32)
 def _compose(path: Path, changed: int) -> yaml.Node | None:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(path.read_bytes().decode()).get_single_node()
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(
+        path.read_bytes().decode()
+    ).get_single_node()

@@ -24,7 +24,11 @@ class Options(StrictModel):
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    given: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return score rows: BLEU (0 to 100) for each metric of the options and each subset of the split `table`."""
     subsets, found = table["subset"].to_numpy(), []
@@ -32,6 +36,8 @@ def score_outputs(
         # `force` silences sacrebleu's warning about tokenised input, which is intended here.
         bleu = BLEU(tokenize=parse_as(Options, options, WHERE, metric).tokenize, force=True)
         for subset, rows in find_subset_rows(subsets).items():
-            score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
+            score = bleu.corpus_score(
+                [outputs[i] for i in rows], [[references[i] for i in rows]]
+            ).score
             found += make_scores({"subset": subset}, {metric: (score, "BLEU", len(rows))})
     return found

@@ -16,7 +16,11 @@ WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    given: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
     parse_as(StrictModel, given, WHERE)  # no options
@@ -25,7 +29,9 @@ def score_outputs(
     compounds = table["compound"].to_pylist()
     errors = find_compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
     rows = []
-    for subset, (instance, aggregate, sentences) in compute_rates_by_phrase(compounds, errors).items():
+    for subset, (instance, aggregate, sentences) in compute_rates_by_phrase(
+        compounds, errors
+    ).items():
         rates = {"cter_instance": (instance, "percent", sentences)}
         rates["cter_aggregate"] = aggregate, "percent", sentences // 5
         rows += make_scores({"subset": subset}, rates)

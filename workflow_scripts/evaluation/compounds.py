@@ -81,7 +81,9 @@ def remove_spaces(translation: str) -> str:
     return translation.replace("@@ ", "").replace(" ", "")
 
 
-def find_compound_errors(compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon) -> list[bool]:
+def find_compound_errors(
+    compounds: Sequence[str], translations: Sequence[str], lexicon: Lexicon
+) -> list[bool]:
     """Return, for each sentence, whether the translation of its compound has an error."""
     checkers = {compound: make_checker(compound, lexicon) for compound in dict.fromkeys(compounds)}
     pairs = zip(compounds, translations, strict=True)
@@ -106,4 +108,6 @@ def compute_rates_by_phrase(
     for compound, wrong in zip(compounds, errors, strict=True):
         chosen["all"].append(wrong)
         chosen[find_phrase_type(compound)].append(wrong)
-    return {name: (*compute_error_rates(found), len(found)) for name, found in chosen.items() if found}
+    return {
+        name: (*compute_error_rates(found), len(found)) for name, found in chosen.items() if found
+    }

@@ -29,7 +29,11 @@ class Options(StrictModel):
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    given: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return score rows with BLEU from 0 to 100.
 
@@ -38,10 +42,14 @@ def score_outputs(
     language = parse_as(Options, given, WHERE).language
     tokens = table["target_words"].to_pylist()
     # `force` silences sacrebleu's warning about tokenised input, which is intended here.
-    scores = {"bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score}
+    scores = {
+        "bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score
+    }
     if "target_text" in table.column_names:
         detokenizer = MosesDetokenizer(lang=language)
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
         published = table["target_text"].to_pylist()
         scores["bleu_detokenised"] = BLEU(tokenize="13a").corpus_score(texts, [published]).score
-    return make_scores({}, {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()})
+    return make_scores(
+        {}, {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()}
+    )

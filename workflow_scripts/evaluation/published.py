@@ -60,10 +60,18 @@ def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Pub
         except ValueError as error:
             problems.add(f"{where}: {error}; value, std and n_seeds are numbers or empty")
             continue
-        if not all(math.isfinite(number or 0) for number in (value, std)) or (std or 0) < 0 or (n_seeds or 1) < 1:
-            problems.add(f"{where}: value, std and n_seeds must be finite, std not negative and n_seeds at least 1")
+        if (
+            not all(math.isfinite(number or 0) for number in (value, std))
+            or (std or 0) < 0
+            or (n_seeds or 1) < 1
+        ):
+            problems.add(
+                f"{where}: value, std and n_seeds must be finite, std not negative and n_seeds at least 1"
+            )
         if key in found:
             problems.add(f"{where}: the cell {'/'.join(key)} is listed twice; remove one line")
-        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"], where)
+        found[key] = Published(
+            row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"], where
+        )
     problems.check_empty()
     return found

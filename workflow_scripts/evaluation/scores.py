@@ -16,7 +16,14 @@ SCORE_COLUMNS = (
     "task", "method", "variant", "seed", "split", "subset", "metric", "value", "unit", "n", "protocol",
     "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout",
 )  # fmt: skip
-NUMBERS = {"seed": int, "value": float, "n": int, "layer": int, "rate": float, "intervention_seed": int}
+NUMBERS = {
+    "seed": int,
+    "value": float,
+    "n": int,
+    "layer": int,
+    "rate": float,
+    "intervention_seed": int,
+}
 REQUIRED_COLUMNS = ("task", "metric", "value", "unit", "n", "protocol")
 # The other columns are the key of a score: no two rows have the same key.
 VALUE_COLUMNS = ("value", "unit", "n", "protocol")
@@ -31,7 +38,9 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     for row in rows:
         if unknown := sorted(row.keys() - set(SCORE_COLUMNS)):
             raise ValueError(f"no column {unknown[0]} in a score table")
-        texts.append({name: "" if row.get(name) is None else str(row[name]) for name in SCORE_COLUMNS})
+        texts.append(
+            {name: "" if row.get(name) is None else str(row[name]) for name in SCORE_COLUMNS}
+        )
     _check(texts)
     with open(path, "w", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
@@ -53,7 +62,10 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
         raise MissingFileError(path) from error
     except (ValueError, csv.Error) as error:
         raise UserError(f"{path}: {error}; delete it and run ./reproduce again") from error
-    return [{name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()} for row in texts]
+    return [
+        {name: NUMBERS.get(name, str)(text) if text else None for name, text in row.items()}
+        for row in texts
+    ]
 
 
 def _check(rows: list[dict[str, str]]) -> None:
@@ -70,29 +82,39 @@ def _check(rows: list[dict[str, str]]) -> None:
                 number = kind(row[name] or 0)
             except ValueError:
                 expected = "whole number" if kind is int else "number"
-                raise ValueError(f"line {line}: {name} is {row[name]!r}, not a {expected}") from None
+                raise ValueError(
+                    f"line {line}: {name} is {row[name]!r}, not a {expected}"
+                ) from None
             if not math.isfinite(number):
                 raise ValueError(f"line {line}: {name} is {row[name]}")
         if row["protocol"] not in PROTOCOLS:
-            raise ValueError(f"line {line}: protocol {row['protocol']!r} is none of {', '.join(PROTOCOLS)}")
+            raise ValueError(
+                f"line {line}: protocol {row['protocol']!r} is none of {', '.join(PROTOCOLS)}"
+            )
         key = tuple(row[name] for name in SCORE_COLUMNS if name not in VALUE_COLUMNS)
         if key in seen:
             raise ValueError(f"lines {seen[key]} and {line} give the same score twice")
         seen[key] = line
 
 
-def find_subset_rows(subsets: np.ndarray, groups: dict[str, list[str]] | None = None) -> dict[str, np.ndarray]:
+def find_subset_rows(
+    subsets: np.ndarray, groups: dict[str, list[str]] | None = None
+) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets, unless empty.
 
     `subsets` is [N] of str; `groups` maps a group's name to its subsets.
     """
     chosen = {"all": np.ones(len(subsets), bool)}
     chosen |= {name: subsets == name for name in sorted(set(subsets.tolist()) - {""})}
-    chosen |= {group: np.isin(subsets, members) for group, members in sorted((groups or {}).items())}
+    chosen |= {
+        group: np.isin(subsets, members) for group, members in sorted((groups or {}).items())
+    }
     return {name: np.flatnonzero(rows) for name, rows in chosen.items() if rows.any()}
 
 
-def make_scores(where: Mapping[str, Any], values: Mapping[str, tuple[float | None, str, int]]) -> list[dict[str, Any]]:
+def make_scores(
+    where: Mapping[str, Any], values: Mapping[str, tuple[float | None, str, int]]
+) -> list[dict[str, Any]]:
     """Make rows of scores.csv with the columns `where` from metric -> (value, unit, n); a value of None makes none.
 
     n is how many values were averaged. The default subset is "all".
@@ -110,4 +132,8 @@ def score_shares(
     """Return score rows with the share of `right` [N] bool, in percent, over all rows, each subset and each group."""
     found = find_subset_rows(subsets, groups).items()
     shares = {name: (100 * right[rows].mean(), "percent", len(rows)) for name, rows in found}
-    return [row for name, share in shares.items() for row in make_scores({"subset": name}, {metric: share})]
+    return [
+        row
+        for name, share in shares.items()
+        for row in make_scores({"subset": name}, {metric: share})
+    ]

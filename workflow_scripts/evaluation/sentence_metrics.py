@@ -27,11 +27,17 @@ def compute_class_metrics(
     }
     if likelihood is not None:
         no_zero = "" if (label == 0).any() else "no item has class 0"
-        no_one = "" if (label == 1).any() or (predicted == 1).any() else "no item has class 1, and none is predicted"
+        no_one = (
+            ""
+            if (label == 1).any() or (predicted == 1).any()
+            else "no item has class 1, and none is predicted"
+        )
         measures["accuracy_label_0"] = no_zero, lambda: (predicted[label == 0] == 0).mean()
         measures["f1"] = no_one, lambda: f1_score(label, predicted)
         measures["auc"] = one_class, lambda: roc_auc_score(label, likelihood)
-    found = {name: 100 * float(measure()) for name, (reason, measure) in measures.items() if not reason}
+    found = {
+        name: 100 * float(measure()) for name, (reason, measure) in measures.items() if not reason
+    }
     return found, {name: reason for name, (reason, _) in measures.items() if reason}
 
 
@@ -48,5 +54,8 @@ def compute_correlations(predicted: np.ndarray, label: np.ndarray) -> tuple[Meas
         reason = "all predictions are equal"
     else:
         measures = {"pearson": pearsonr, "spearman": spearmanr}
-        return {name: 100 * float(measure(predicted, label).statistic) for name, measure in measures.items()}, {}
+        return {
+            name: 100 * float(measure(predicted, label).statistic)
+            for name, measure in measures.items()
+        }, {}
     return {}, dict.fromkeys(("pearson", "spearman"), reason)

@@ -39,6 +39,10 @@ def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[in
     for row, item in enumerate(items):
         question = item.partition("-")[0]
         before = rows.get(question)
-        if before is None or items[before] == question or (item != question and f1s[row] < f1s[before]):
+        if (
+            before is None
+            or items[before] == question
+            or (item != question and f1s[row] < f1s[before])
+        ):
             rows[question] = row
     return list(rows.values())

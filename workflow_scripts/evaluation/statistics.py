@@ -135,7 +135,9 @@ def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
     return _one_sample(differences, "Student's t of the differences within seeds")
 
 
-def compare_with_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
+def compare_with_constant(
+    values: Sequence[float], constant: float, constant_right: bool = True
+) -> Effect:
     """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`."""
     differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
     return _one_sample(differences, "Student's t of the seeds against a number that has none")
@@ -215,7 +217,9 @@ class Superiority(Effect):
         factor = float(stdtrit(self.freedom, quantile))
 
         def exceed(probability: float) -> float:
-            return abs(self.value - probability) - factor * math.sqrt(self.compute_variance(probability))
+            return abs(self.value - probability) - factor * math.sqrt(
+                self.compute_variance(probability)
+            )
 
         # V is 0 at 0 and at 1, which are no limits.
         near, far = self.value * (1 - 1e-9), 1 - (1 - self.value) * (1 - 1e-9)
@@ -248,7 +252,9 @@ def measure_superiority(left: Sequence[float], right: Sequence[float]) -> Superi
     differences = np.sign(sides[0][:, None] - sides[1][None, :])
     above = (differences + 1) / 2  # [m, n]: 1, 1/2 or 0
     value, (m, n) = float(above.mean()), above.shape
-    method = "chance that a seed is above one of the other side, interval by inversion of a rank test"
+    method = (
+        "chance that a seed is above one of the other side, interval by inversion of a rank test"
+    )
     if min(m, n) < 2:
         return Superiority(value, None, None, min(m, n), method, m, n)
     parts = [above.mean(axis).var(ddof=1) / size for axis, size in ((1, m), (0, n))]

@@ -33,8 +33,14 @@ WORD = re.compile(r"(?P<before>(?:[^\w\s]|_)*)(?P<core>\S*?)(?P<after>(?:[^\w\s]
 TEXT = re.compile(r"[a-z]{2,}( [a-z]{2,})?")
 ROUND = 6  # decimals of a score, so that ties do not depend on the order of additions on a machine
 # Columns that `read_candidates` reads.
-TYPES = {"content": "string", "positions": "list<element: int32>", "candidates": "list<element: list<element: string>>"}
-Candidates = dict[str, dict[int, list[str]]]  # content -> position of the word -> its candidates, the best first
+TYPES = {
+    "content": "string",
+    "positions": "list<element: int32>",
+    "candidates": "list<element: list<element: string>>",
+}
+Candidates = dict[
+    str, dict[int, list[str]]
+]  # content -> position of the word -> its candidates, the best first
 
 
 class Word(NamedTuple):
@@ -55,10 +61,16 @@ class Query(NamedTuple):
 
 def split_words(content: str) -> list[Word]:
     """Split `content` into words, as many as `content.split()`."""
-    return [Word(*match.groups(), match.start("core")) for match in WORD.finditer(content) if match.group()]
+    return [
+        Word(*match.groups(), match.start("core"))
+        for match in WORD.finditer(content)
+        if match.group()
+    ]
 
 
-def find_queries(content: str, resources: SynonymResources, nlp: "Language | None" = None) -> dict[int, Query]:
+def find_queries(
+    content: str, resources: SynonymResources, nlp: "Language | None" = None
+) -> dict[int, Query]:
     """Return position -> query of each word that may be replaced, by the tagger of `nlp`, else of `resources`."""
     words = split_words(content)
     # The tagger was trained on text in which punctuation marks are separate tokens.
@@ -81,14 +93,23 @@ def find_queries(content: str, resources: SynonymResources, nlp: "Language | Non
     return found
 
 
-def find_wordnet_synonyms(queries: Sequence[Query], resources: SynonymResources) -> list[tuple[int, str]]:
+def find_wordnet_synonyms(
+    queries: Sequence[Query], resources: SynonymResources
+) -> list[tuple[int, str]]:
     """Return (index of a query, candidate), in order: synonyms of 1 or 2 words, no stop words, not itself."""
     pairs = []
     for index, query in enumerate(queries):
         own = {query.word, normalise_spelling(query.word)}
-        texts = {normalise_spelling(word) for word in resources.lexicon.find_synonyms(query.word, query.pos)}
+        texts = {
+            normalise_spelling(word)
+            for word in resources.lexicon.find_synonyms(query.word, query.pos)
+        }
         fitting = (text for text in sorted(texts - own) if TEXT.fullmatch(text))
-        pairs += [(index, text) for text in fitting if not resources.stop_words.intersection(text.split(" "))]
+        pairs += [
+            (index, text)
+            for text in fitting
+            if not resources.stop_words.intersection(text.split(" "))
+        ]
     return pairs
 
 
@@ -100,7 +121,11 @@ def compute_polarities(texts: Sequence[str]) -> np.ndarray:
 
 
 def rank_candidates(
-    queries: Sequence[Query], pairs: Sequence[tuple[int, str]], vectors: Vectors, weight: float, top: int
+    queries: Sequence[Query],
+    pairs: Sequence[tuple[int, str]],
+    vectors: Vectors,
+    weight: float,
+    top: int,
 ) -> dict[Query, list[tuple[str, float]]]:
     """Return the `top` candidates of each query with their scores, best first; equal scores alphabetically."""
     texts, candidate = np.unique([text for _, text in pairs], return_inverse=True)
@@ -109,7 +134,9 @@ def rank_candidates(
     texts, words, word = texts.tolist(), words.tolist(), of_query[query]
     similarity = np.einsum("nd,nd->n", vectors.embed(words)[word], vectors.embed(texts)[candidate])
     polarity = compute_polarities(words)[word] - compute_polarities(texts)[candidate]
-    score = np.round(weight * similarity.astype(float) + (1 - weight) * (1 - np.abs(polarity)), ROUND)
+    score = np.round(
+        weight * similarity.astype(float) + (1 - weight) * (1 - np.abs(polarity)), ROUND
+    )
     found: dict[Query, list[tuple[str, float]]] = {}
     for i in np.lexsort((candidate, -score, query)):
         chosen = found.setdefault(queries[query[i]], [])
@@ -123,27 +150,38 @@ def choose_vectors(
 ) -> tuple[Vectors, "Language | None"]:
     """Return the word vectors, and the spaCy pipeline that they are from. Raises UserError if it is missing."""
     model = options.spacy_model
-    if options.vectors == "glosses" or (options.vectors == "auto" and not nlp and not is_installed(model)):
+    if options.vectors == "glosses" or (
+        options.vectors == "auto" and not nlp and not is_installed(model)
+    ):
         return build_gloss_vectors(lexicon), None
     if not nlp:
         if not is_installed(model):
-            raise UserError(f"{WHERE}: the spaCy model {model} is not installed; install it, or set vectors: glosses")
+            raise UserError(
+                f"{WHERE}: the spaCy model {model} is not installed; install it, or set vectors: glosses"
+            )
         import spacy
 
         try:
             nlp = spacy.load(model, exclude=["parser", "ner", "lemmatizer"])
-        except Exception as error:  # a package that is no model, or one of another version, fails in any way
+        except (
+            Exception
+        ) as error:  # a package that is no model, or one of another version, fails in any way
             said = " ".join(str(error).split())
             raise UserError(
                 f"{WHERE}: spacy_model {model} is no model of this version of spaCy ({said}); name another one"
             ) from error
     if not nlp.vocab.vectors_length:
-        raise UserError(f"{WHERE}: the spaCy model {model} has no vectors; name one that has, such as en_core_web_md")
+        raise UserError(
+            f"{WHERE}: the spaCy model {model} has no vectors; name one that has, such as en_core_web_md"
+        )
     return build_spacy_vectors(nlp), nlp
 
 
 def build(
-    contents: Sequence[str], resources: SynonymResources, settings: Options, nlp: "Language | None" = None
+    contents: Sequence[str],
+    resources: SynonymResources,
+    settings: Options,
+    nlp: "Language | None" = None,
 ) -> pa.Table:
     """Build the table: one row per distinct content, in order, with the words that have candidates.
 
@@ -151,7 +189,9 @@ def build(
     `nlp` replaces the installed spaCy pipeline. Raises UserError for a missing model.
     """
     vectors, nlp = choose_vectors(settings, resources.lexicon, nlp)
-    by_content = {content: find_queries(content, resources, nlp) for content in sorted(set(contents))}
+    by_content = {
+        content: find_queries(content, resources, nlp) for content in sorted(set(contents))
+    }
     queries = sorted({query for found in by_content.values() for query in found.values()})
     pairs = find_wordnet_synonyms(queries, resources)
     chosen = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
@@ -169,7 +209,12 @@ def build(
             }
         )
     texts = pa.list_(pa.string())
-    columns = {"content": pa.string(), "positions": pa.list_(pa.int32()), "words": texts, "pos": texts}
+    columns = {
+        "content": pa.string(),
+        "positions": pa.list_(pa.int32()),
+        "words": texts,
+        "pos": texts,
+    }
     columns |= {"candidates": pa.list_(texts), "scores": pa.list_(pa.list_(pa.float64()))}
     description = {
         "options": settings.model_dump(),
@@ -195,8 +240,18 @@ def read_candidates(path: Path) -> Candidates:
         if b"candidates" not in (table.schema.metadata or {}) or types != TYPES:
             raise ValueError("other columns")
         columns = (table[name].to_pylist() for name in ("content", "positions", "candidates"))
-        return {content: dict(zip(at, texts, strict=True)) for content, at, texts in zip(*columns, strict=True)}
+        return {
+            content: dict(zip(at, texts, strict=True))
+            for content, at, texts in zip(*columns, strict=True)
+        }
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; run the command candidates first") from error
-    except (pa.ArrowException, OSError, TypeError, ValueError) as error:  # TypeError: a value is missing
-        raise UserError(f"{path}: not a table of candidates; delete it and rerun candidates") from error
+    except (
+        pa.ArrowException,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:  # TypeError: a value is missing
+        raise UserError(
+            f"{path}: not a table of candidates; delete it and rerun candidates"
+        ) from error

@@ -45,7 +45,9 @@ def group_tokens(words: Tensor) -> Groups:
     known = words >= 0
     empty = (~known.any(dim=1)).nonzero()[:, 0].tolist()
     if empty:
-        raise UserError(f"CAP: item {empty[0]} of the batch has no word; leave prompts without words out")
+        raise UserError(
+            f"CAP: item {empty[0]} of the batch has no word; leave prompts without words out"
+        )
     starts = torch.ones_like(known)
     starts[:, 1:] = (words[:, 1:] != words[:, :-1]) | (words[:, 1:] < 0)
     length = words.size(1) - known.flip(1).int().argmax(dim=1)
@@ -66,7 +68,9 @@ def pool(states: Tensor, groups: Groups, poolings: Sequence[str]) -> Tensor:
     tokens = states[real].to(torch.promote_types(states.dtype, torch.float32))
     pooled = states.new_zeros(len(poolings), len(index) * width, states.size(-1))
     for row, pooling in zip(pooled, poolings, strict=True):
-        row[filled] = torch.segment_reduce(tokens, pooling, lengths=lengths, axis=0, unsafe=True).to(states.dtype)
+        row[filled] = torch.segment_reduce(
+            tokens, pooling, lengths=lengths, axis=0, unsafe=True
+        ).to(states.dtype)
     return pooled.view(len(poolings), len(index), width, -1)
 
 
@@ -85,7 +89,9 @@ def predict_with_cap(
     a pass over pooled items, to limit memory. Raises UserError for an unknown layer or an item without words.
     """
     readouts = {"vocabulary": None} if labels is None else {"vocabulary": None, "labels": labels}
-    pooled = {(layer, pooling, name): [] for layer in layers for pooling in poolings for name in readouts}
+    pooled = {
+        (layer, pooling, name): [] for layer in layers for pooling in poolings for name in readouts
+    }
     for batch in batches:
         run = _Run(model, batch.ids, batch.words, layers, poolings)
         found = {
@@ -96,14 +102,23 @@ def predict_with_cap(
             for name, among in readouts.items():
                 found[name][:, :, items.cpu()] = _choose(logits, among)
         for layer, pooling, name in pooled:
-            pooled[layer, pooling, name].append(found[name][run.layers.index(layer), run.poolings.index(pooling)])
+            pooled[layer, pooling, name].append(
+                found[name][run.layers.index(layer), run.poolings.index(pooling)]
+            )
     return {key: torch.cat(parts) for key, parts in pooled.items()}
 
 
 class _Run:
     """A run of a batch without CAP: `logits` [B, V] at the last tokens, and the states [B, S, d] that enter blocks."""
 
-    def __init__(self, model: nn.Module, ids: Tensor, words: Tensor, layers: Sequence[int], poolings: Sequence[str]):
+    def __init__(
+        self,
+        model: nn.Module,
+        ids: Tensor,
+        words: Tensor,
+        layers: Sequence[int],
+        poolings: Sequence[str],
+    ):
         count = len(find_blocks(model))
         for layer in layers:
             if not 0 <= layer < count:
@@ -114,7 +129,10 @@ class _Run:
         self.groups = group_tokens(words.to(device))
         self.touched = self.groups.count < self.groups.length
         self.states: dict[int, Tensor] = {}
-        hooks = {find_blocks(model)[layer]: partial(self.states.setdefault, layer) for layer in self.layers}
+        hooks = {
+            find_blocks(model)[layer]: partial(self.states.setdefault, layer)
+            for layer in self.layers
+        }
         self.logits = _last_logits(model, self.ids, self.groups.length - 1, hooks)
 
     def run_suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
@@ -141,23 +159,31 @@ class _Run:
 
 
 @torch.inference_mode()
-def _last_logits(model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]) -> Tensor:
+def _last_logits(
+    model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]
+) -> Tensor:
     """Return logits [N, V] at position last [N] of each of the N sequences that reach the unembedding.
 
     `hooks` map the states [N, S, d] that enter a module; they are removed at the end.
     """
 
     def select(states: Tensor) -> Tensor:
-        return states[torch.arange(len(last), device=states.device), last.to(states.device)][:, None]
+        return states[torch.arange(len(last), device=states.device), last.to(states.device)][
+            :, None
+        ]
 
-    def hook(change: Callable[[Tensor], Tensor], module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    def hook(
+        change: Callable[[Tensor], Tensor], module: nn.Module, args: tuple, kwargs: dict
+    ) -> tuple[tuple, dict]:
         if args:
             return (change(args[0]), *args[1:]), kwargs
         return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
 
     with ExitStack() as stack:
         for module, change in (hooks | {model.get_output_embeddings(): select}).items():
-            stack.enter_context(module.register_forward_pre_hook(partial(hook, change), with_kwargs=True))
+            stack.enter_context(
+                module.register_forward_pre_hook(partial(hook, change), with_kwargs=True)
+            )
         return model(input_ids=ids, use_cache=False).logits[:, 0]
 
 

@@ -72,12 +72,20 @@ class AnsweredPrompts:
         model = load_causal_lm(folder, s.family).to(device).eval()
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
-        contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
+        contents, answers, items = (
+            table[name].to_pylist() for name in ("content", "label", "item")
+        )
         texts, labels = decode_vocabulary(folder, model), np.unique(prompts.label)
         readouts = ["vocabulary", "labels"] if len(labels) <= FEW_ANSWERS else ["vocabulary"]
-        how = {"template": s.template, "bos": find_bos_id(model, s.bos, str(folder)), "label_space": s.label_space}
+        how = {
+            "template": s.template,
+            "bos": find_bos_id(model, s.bos, str(folder)),
+            "label_space": s.label_space,
+        }
         encode = partial(encode_prompts, load_tokenizer(folder), labels=answers, **how)
-        return cls(model, device, prompts, contents, answers, items, texts, match, labels, readouts, encode)
+        return cls(
+            model, device, prompts, contents, answers, items, texts, match, labels, readouts, encode
+        )
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
@@ -87,7 +95,10 @@ class AnsweredPrompts:
     def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
         """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
         found = predict_answers(self.model, prompts, self.labels, BATCH_TOKENS, self.device)
-        return {name: self.compare_answers(ids, name) for name, ids in zip(self.readouts, found, strict=False)}
+        return {
+            name: self.compare_answers(ids, name)
+            for name, ids in zip(self.readouts, found, strict=False)
+        }
 
     def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool: whether the answers `ids` [N] are right."""
@@ -101,12 +112,23 @@ class AnsweredPrompts:
         The metric `kept` is of the items that were right before; returns it, or None without such an item.
         """
         before = self.correct[readout]
-        kinds = {"intervention": pa.string(), "layer": pa.int32(), "pooling": pa.string(), "rate": pa.float64()}
+        kinds = {
+            "intervention": pa.string(),
+            "layer": pa.int32(),
+            "pooling": pa.string(),
+            "rate": pa.float64(),
+        }
         kinds |= {"intervention_seed": pa.int64(), "readout": pa.string()}
         where |= {"readout": readout}
-        columns = {name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()}
-        self.tables.append(pa.table({"item": self.items, **columns, "correct_before": before, "correct": right}))
-        self.scores += make_scores(where | {"item_set": "all"}, {METRIC[readout]: score_share(right)})
+        columns = {
+            name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()
+        }
+        self.tables.append(
+            pa.table({"item": self.items, **columns, "correct_before": before, "correct": right})
+        )
+        self.scores += make_scores(
+            where | {"item_set": "all"}, {METRIC[readout]: score_share(right)}
+        )
         share = score_share(right[before])
         self.scores += make_scores(where | {"item_set": "own_correct"}, {kept: share})
         return share[0]
@@ -138,7 +160,11 @@ def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
         return wanted
     if wanted == "all" or wanted >= count - 1:
         return list(range(1, count))
-    return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
+    return (
+        sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)})
+        if wanted > 1
+        else [1]
+    )
 
 
 def score_share(right: np.ndarray) -> tuple[float | None, str, int]:
@@ -192,16 +218,31 @@ def evaluate_synonyms(
         consistent: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
         for seed in settings.seeds:
             texts, shares = perturb(
-                subject.contents, candidates, rate, seed, items=subject.items, labels=subject.answers
+                subject.contents,
+                candidates,
+                rate,
+                seed,
+                items=subject.items,
+                labels=subject.answers,
             )
             where = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
-            subject.scores += make_scores(where | {"item_set": "all"}, {"realised_rate": score_share(np.array(shares))})
+            subject.scores += make_scores(
+                where | {"item_set": "all"}, {"realised_rate": score_share(np.array(shares))}
+            )
             for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
                 share = subject.record(right, readout, PREFIX[readout] + "consistency", **where)
                 consistent[readout] += [] if share is None else [share]
             reporter.advance()
         for readout, values in consistent.items():
-            where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
+            where = {
+                "intervention": "synonyms",
+                "rate": rate,
+                "readout": readout,
+                "item_set": "own_correct",
+            }
             spread = compute_cv(values)
-            ratios = {PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()}
+            ratios = {
+                PREFIX[readout] + name: (value, "ratio", len(values))
+                for name, value in spread.items()
+            }
             subject.scores += make_scores(where, ratios)

@@ -28,7 +28,13 @@ from workflow_scripts.common.validation import Seeds, StrictModel, parse_as, req
 
 # Of the scores of both interventions.
 METRICS = (
-    *("consistency", "constrained", "constrained_consistency", "constrained_cv", "constrained_cv_high"),
+    *(
+        "consistency",
+        "constrained",
+        "constrained_consistency",
+        "constrained_cv",
+        "constrained_cv_high",
+    ),
     *("constrained_cv_low", "cv", "cv_high", "cv_low", "exact_match", "realised_rate"),
 )
 WHERE = "options of workflow_scripts.interventions.candidates"
@@ -53,14 +59,22 @@ class Intervention(StrictModel):
         description="CAP pools before each block except the first, before a number of evenly spaced blocks, or before "
         "the blocks of a list. Before block 0 the embeddings are pooled.",
     )
-    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = Field(
-        ["max", "mean", "sum"], min_length=1
+    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = (
+        Field(["max", "mean", "sum"], min_length=1)
     )
-    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = Field(
-        [0.25, 0.4], min_length=1, description="Shares of the words that are replaced by synonyms."
+    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = (
+        Field(
+            [0.25, 0.4],
+            min_length=1,
+            description="Shares of the words that are replaced by synonyms.",
+        )
     )
-    seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
-    candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
+    seeds: Seeds = Field(
+        [42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms."
+    )
+    candidates: dict[str, Any] = Field(
+        {}, description="Options of workflow_scripts.interventions.candidates."
+    )
 
 
 class Options(StrictModel):
@@ -111,5 +125,8 @@ def is_installed(package: str) -> bool:
     """Return whether a package of this name is installed."""
     try:
         return find_spec(package) is not None
-    except (ImportError, ValueError):  # its parent package is missing, or no package can have the name
+    except (
+        ImportError,
+        ValueError,
+    ):  # its parent package is missing, or no package can have the name
         return False

@@ -38,7 +38,9 @@ def load_tagger(archive: Path) -> Any:
     """Build NLTK's tagger (Penn Treebank tags) from its zip."""
     from nltk.tag.perceptron import PerceptronTagger
 
-    parts = [f"averaged_perceptron_tagger_eng.{part}.json" for part in ("weights", "tagdict", "classes")]
+    parts = [
+        f"averaged_perceptron_tagger_eng.{part}.json" for part in ("weights", "tagdict", "classes")
+    ]
     members = read_members(archive, set(parts))
     tagger = PerceptronTagger(load=False)
     tagger.decode_json_params([json.loads(members[part]) for part in parts])
@@ -64,7 +66,9 @@ def make_stand_in_resources() -> SynonymResources:
         lexicon = read_lexicon(Path(folder))
 
     def find_tag(word: str) -> str:
-        return next((tag for tag, pos in PART_OF_SPEECH.items() if lexicon.find_base_forms(word, pos)), ",")
+        return next(
+            (tag for tag, pos in PART_OF_SPEECH.items() if lexicon.find_base_forms(word, pos)), ","
+        )
 
     def tag(tokens: list[str]) -> list[tuple[str, str]]:
         return [(token, find_tag(token.lower())) for token in tokens]
@@ -119,7 +123,9 @@ def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
     def rows(text: str) -> list[int]:
         if text in row_of:
             return [row_of[text]]
-        forms = {form for pos in "nvar" for form in lexicon.find_base_forms(text.replace(" ", "_"), pos)}
+        forms = {
+            form for pos in "nvar" for form in lexicon.find_base_forms(text.replace(" ", "_"), pos)
+        }
         return sorted(row_of[normalise_spelling(form)] for form in forms)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
@@ -133,7 +139,12 @@ def build_spacy_vectors(nlp: "Language") -> Vectors:
     """Return the vectors of a spaCy pipeline. A text of several words has their mean, as a spaCy Doc."""
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        found = [np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0) for text in texts]
-        return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
+        found = [
+            np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0)
+            for text in texts
+        ]
+        return normalise_rows(
+            np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length)
+        )
 
     return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)

@@ -39,13 +39,19 @@ def perturb(
     texts, realised = [], []
     for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):
         if content not in candidates:
-            raise UserError(f"synonyms: the table of candidates has no content of item {key!r}; rerun candidates")
+            raise UserError(
+                f"synonyms: the table of candidates has no content of item {key!r}; rerun candidates"
+            )
         eligible = candidates[content]
         if label is not None:
             banned = normalise_spelling(label).strip()
             joined = banned.replace(" ", "")
             kept = {
-                position: [c for c in words_ if f" {banned} " not in f" {c} " and c.replace(" ", "") != joined]
+                position: [
+                    c
+                    for c in words_
+                    if f" {banned} " not in f" {c} " and c.replace(" ", "") != joined
+                ]
                 for position, words_ in eligible.items()
             }
             eligible = {position: words_ for position, words_ in kept.items() if words_}
@@ -70,6 +76,9 @@ def _replace(
     for position in np.sort(random.choice(sorted(eligible), size=count, replace=False)):
         word, texts = words[position], eligible[int(position)]
         new = texts[random.integers(len(texts))]
-        parts += [content[end : word.start], new[0].upper() + new[1:] if word.core[0].isupper() else new]
+        parts += [
+            content[end : word.start],
+            new[0].upper() + new[1:] if word.core[0].isupper() else new,
+        ]
         end = word.start + len(word.core)
     return "".join([*parts, content[end:]]), count / len(words)

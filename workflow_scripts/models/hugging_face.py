@@ -19,7 +19,12 @@ FAST_TOKENIZER = "models here need a fast tokenizer, which has offsets; save it 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 # Arguments of `from_pretrained` of a model.
-FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
+FROM_FOLDER = {
+    "local_files_only": True,
+    "use_safetensors": True,
+    "trust_remote_code": False,
+    "dtype": torch.float32,
+}
 
 
 @contextmanager
@@ -31,27 +36,37 @@ def report_read_errors(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:  # an odd value in config.json can raise anything
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
+        raise UserError(
+            f"{folder} cannot be read as a model ({reason}); make or fetch it again"
+        ) from error
 
 
 def read_model_config(folder: Path, family: str) -> PretrainedConfig:
     """Read config.json of a folder. Raises UserError if it is missing, or if the model is of another family."""
     if not (folder / "config.json").is_file():
-        raise UserError(f"{folder / 'config.json'} does not exist; give the folder of a trained model")
+        raise UserError(
+            f"{folder / 'config.json'} does not exist; give the folder of a trained model"
+        )
     read_mapping(folder / "config.json")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     if config.model_type != family:
-        raise UserError(f"{folder} holds a model of the family {config.model_type}, the method needs {family}")
+        raise UserError(
+            f"{folder} holds a model of the family {config.model_type}, the method needs {family}"
+        )
     return config
 
 
 def check_loaded(model: PreTrainedModel, report: dict[str, Any], folder: Path) -> None:
     """Raise UserError if the file of weights lacked one, by the loader's report, or has one that is not finite."""
     if missing := sorted(report["missing_keys"]):
-        raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+        raise UserError(
+            f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again"
+        )
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
-            raise UserError(f"{folder / 'model.safetensors'}: {name} is not finite everywhere; make or fetch it again")
+            raise UserError(
+                f"{folder / 'model.safetensors'}: {name} is not finite everywhere; make or fetch it again"
+            )
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -22,10 +22,14 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         path.touch()
         mode = path.stat().st_mode  # of the umask; safetensors would leave the file to its owner
         # Hugging Face's loader asks for the format.
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"})
+        save_file(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, path, {"format": "pt"}
+        )
         path.chmod(mode)
     except SafetensorError as error:
-        raise UserError(f"{path.parent} cannot be written ({error}); earlier files are unchanged") from error
+        raise UserError(
+            f"{path.parent} cannot be written ({error}); earlier files are unchanged"
+        ) from error
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
@@ -33,13 +37,19 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> 
     weights = list_weights(model)
     for name in sorted(weights.keys() ^ tensors.keys()):
         lacking = "the file" if name in weights else "the model"
-        raise UserError(f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again")
+        raise UserError(
+            f"{origin} belongs to another configuration: {lacking} has no {name}; train the run again"
+        )
     for name, weight in weights.items():
         if weight.dtype.is_floating_point != tensors[name].dtype.is_floating_point:
-            raise UserError(f"{origin}: {name} is {tensors[name].dtype}, not {weight.dtype}; train the run again")
+            raise UserError(
+                f"{origin}: {name} is {tensors[name].dtype}, not {weight.dtype}; train the run again"
+            )
         if weight.shape != tensors[name].shape:
             shapes = f"{list(tensors[name].shape)}, the model needs {list(weight.shape)}"
-            raise UserError(f"{origin} belongs to another configuration: {name} is {shapes}; train the run again")
+            raise UserError(
+                f"{origin} belongs to another configuration: {name} is {shapes}; train the run again"
+            )
         if not tensors[name].isfinite().all():
             raise UserError(f"{origin}: {name} is not finite everywhere; train the run again")
         weight.copy_(tensors[name])
@@ -51,7 +61,11 @@ def load_weight_file(model: nn.Module, file: Path, shared: bool = False) -> None
     With `shared` only the weights that both have count: a task may lack the head of another, or have one of its own.
     """
     tensors, own = read_weights(file), list_weights(model)
-    found = own | {name: tensor for name, tensor in tensors.items() if name in own} if shared else tensors
+    found = (
+        own | {name: tensor for name, tensor in tensors.items() if name in own}
+        if shared
+        else tensors
+    )
     load_weights(model, found, file)
 
 
@@ -62,4 +76,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; train the run first") from error
     except SafetensorError as error:
-        raise UserError(f"{path} cannot be read ({error}); delete it and train the run again") from error
+        raise UserError(
+            f"{path} cannot be read ({error}); delete it and train the run again"
+        ) from error

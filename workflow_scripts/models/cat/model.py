@@ -18,7 +18,11 @@ from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer, BertPreTrainedModel
 
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import build_from_config, load_with_config, map_bert_sizes
+from workflow_scripts.models.encoder.model import (
+    build_from_config,
+    load_with_config,
+    map_bert_sizes,
+)
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8
@@ -78,7 +82,9 @@ class CodebookAttention(GradientCheckpointingLayer):
         self.codebook = nn.Parameter(torch.empty(codes, width))
         self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
         self.value = nn.Linear(width, width, bias=config.value_bias)
-        self.output = nn.Linear(width, width, bias=False) if config.output_projection else nn.Identity()
+        self.output = (
+            nn.Linear(width, width, bias=False) if config.output_projection else nn.Identity()
+        )
         self.scale = nn.Parameter(torch.ones(1))
         self.cosine, self.dense = config.score == "cosine", config.attention == "softmax"
         # The root mean square of K weights has the factor sqrt(K).
@@ -111,7 +117,9 @@ class StreamMixer(GradientCheckpointingLayer):
         super().__init__()
         width = config.hidden_size
         self.projections, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps) if config.mixing_residual else None
+        self.norm = (
+            nn.LayerNorm(width, eps=config.layer_norm_eps) if config.mixing_residual else None
+        )
         self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
@@ -120,7 +128,9 @@ class StreamMixer(GradientCheckpointingLayer):
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
         seen = None if real is None else torch.cat([real, real], dim=1)[:, None, None]
         dropout = self.dropout if self.training else 0.0
-        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[:, 0]
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[
+            :, 0
+        ]
         # The mean of the projected halves is the projection of their mean.
         mixed = self.output((mixed[:, : cont.size(1)] + mixed[:, cont.size(1) :]) / 2)
         return mixed if self.norm is None else self.norm(mixed + cont)
@@ -169,7 +179,9 @@ class CatModel(BertPreTrainedModel):
         sizes = [config.codes] * (count - 1) + [config.last_codes]
         self.codebooks = nn.ModuleList(CodebookAttention(config, codes) for codes in sizes)
         mixing = Mean if config.mixing == "mean" else lambda: StreamMixer(config)
-        self.mixing = nn.ModuleList(mixing() for _ in range(count if config.mixing == "per_layer" else 1))
+        self.mixing = nn.ModuleList(
+            mixing() for _ in range(count if config.mixing == "per_layer" else 1)
+        )
         self.post_init()
 
     @torch.no_grad()
@@ -181,11 +193,16 @@ class CatModel(BertPreTrainedModel):
             init.ones_(module.scale)
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
     ) -> CatOutput:
         """Run the encoder. input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding."""
         states = self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
-        mask = create_bidirectional_mask(config=self.config, inputs_embeds=states, attention_mask=attention_mask)
+        mask = create_bidirectional_mask(
+            config=self.config, inputs_embeds=states, attention_mask=attention_mask
+        )
         real = None if attention_mask is None else attention_mask.bool()
         gaps, codes = [], []
         for i, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):

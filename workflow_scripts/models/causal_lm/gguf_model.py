@@ -46,7 +46,9 @@ def write_gguf_model(file: Path, folder: Path) -> None:
     found = read_gguf(file)
     for key, expected in REQUIRED.items():
         if found.values.get(key) != expected:
-            raise UserError(f"{file}: {key} is {found.values.get(key)!r}; only {expected!r} can be read here")
+            raise UserError(
+                f"{file}: {key} is {found.values.get(key)!r}; only {expected!r} can be read here"
+            )
     config = make_config(found)
     check_tensors(found, config)
     tokenizer = make_tokenizer(found, config.vocab_size)
@@ -59,7 +61,9 @@ def write_gguf_model(file: Path, folder: Path) -> None:
 def read_value(found: Gguf, key: str, kind: type) -> Any:
     """Return a value of this type. Raises UserError if it is missing or of another type."""
     if type(value := found.values.get(key)) is not kind:
-        raise UserError(f"{found.path}: {key} is {value!r:.50}, not of the type {kind.__name__}; fetch the file again")
+        raise UserError(
+            f"{found.path}: {key} is {value!r:.50}, not of the type {kind.__name__}; fetch the file again"
+        )
     return value
 
 
@@ -81,13 +85,23 @@ def read_positive(found: Gguf, key: str) -> float:
 
 def make_config(found: Gguf) -> LlamaConfig:
     """Make the configuration from the values of the file."""
-    width, heads = read_size(found, "llama.embedding_length"), read_size(found, "llama.attention.head_count")
+    width, heads = (
+        read_size(found, "llama.embedding_length"),
+        read_size(found, "llama.attention.head_count"),
+    )
     key_heads, of_head = read_size(found, "llama.attention.head_count_kv"), width // heads
     rotated = read_size(found, "llama.rope.dimension_count")
     if width % heads or heads % key_heads or of_head % 2 or rotated != of_head:
-        sizes = f"width {width}, {heads} heads, {key_heads} heads of keys, {rotated} rotated dimensions"
-        raise UserError(f"{found.path}: these sizes do not go together: {sizes}; fetch the file again")
-    ids = {name: f"tokenizer.ggml.{key}_token_id" for name, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))}
+        sizes = (
+            f"width {width}, {heads} heads, {key_heads} heads of keys, {rotated} rotated dimensions"
+        )
+        raise UserError(
+            f"{found.path}: these sizes do not go together: {sizes}; fetch the file again"
+        )
+    ids = {
+        name: f"tokenizer.ggml.{key}_token_id"
+        for name, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
     return LlamaConfig(
         vocab_size=len(read_value(found, "tokenizer.ggml.tokens", list)),
         hidden_size=width,
@@ -98,7 +112,10 @@ def make_config(found: Gguf) -> LlamaConfig:
         head_dim=of_head,
         max_position_embeddings=read_size(found, "llama.context_length"),
         rms_norm_eps=read_positive(found, "llama.attention.layer_norm_rms_epsilon"),
-        rope_parameters={"rope_type": "default", "rope_theta": read_positive(found, "llama.rope.freq_base")},
+        rope_parameters={
+            "rope_type": "default",
+            "rope_theta": read_positive(found, "llama.rope.freq_base"),
+        },
         tie_word_embeddings=True,
         architectures=["LlamaForCausalLM"],
         **{f"{name}_token_id": read_value(found, key, int) for name, key in ids.items()},
@@ -137,10 +154,14 @@ def check_tensors(found: Gguf, config: LlamaConfig) -> None:
     expected = list_llama_tensors(config)
     if differing := sorted(expected.keys() ^ found.tensors.keys()):
         told = "has no tensor" if differing[0] in expected else "has the unknown tensor"
-        raise UserError(f"{found.path} {told} {differing[0]}; only a Llama with tied embeddings can be read here")
+        raise UserError(
+            f"{found.path} {told} {differing[0]}; only a Llama with tied embeddings can be read here"
+        )
     for name, (_, shape) in expected.items():
         if (stored := found.tensors[name].shape) != shape:
-            raise UserError(f"{found.path}: {name} is {list(stored)}, not {list(shape)}; fetch the file again")
+            raise UserError(
+                f"{found.path}: {name} is {list(stored)}, not {list(shape)}; fetch the file again"
+            )
 
 
 def rebuild_tensors(found: Gguf, config: LlamaConfig) -> Iterator[tuple[str, np.ndarray]]:
@@ -165,17 +186,25 @@ def make_tokenizer(found: Gguf, size: int) -> Tokenizer:
     tokens = read_texts(found, "tokenizer.ggml.tokens")
     kinds = read_value(found, "tokenizer.ggml.token_type", list)
     if len(set(tokens)) != size or len(kinds) != size or not set(kinds) <= {ORDINARY, CONTROL}:
-        raise UserError(f"{found.path}: tokenizer.ggml.tokens has a token twice, or unknown types; fetch it again")
+        raise UserError(
+            f"{found.path}: tokenizer.ggml.tokens has a token twice, or unknown types; fetch it again"
+        )
     vocabulary = {token: number for number, token in enumerate(tokens)}
     merges = [tuple(merge.split(" ")) for merge in read_texts(found, "tokenizer.ggml.merges")]
     for merge in merges:
         if len(merge) != 2 or not {*merge, "".join(merge)} <= vocabulary.keys():
-            raise UserError(f"{found.path}: tokenizer.ggml.merges has {' '.join(merge)!r:.50}; fetch the file again")
+            raise UserError(
+                f"{found.path}: tokenizer.ggml.merges has {' '.join(merge)!r:.50}; fetch the file again"
+            )
     tokenizer = Tokenizer(BPE(vocab=vocabulary, merges=merges))
-    tokenizer.pre_tokenizer = Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
+    tokenizer.pre_tokenizer = Sequence(
+        [Digits(individual_digits=True), ByteLevel(add_prefix_space=False)]
+    )
     tokenizer.decoder = ByteLevelDecoder()
     control = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in control])
+    tokenizer.add_special_tokens(
+        [AddedToken(token, normalized=False, special=True) for token in control]
+    )
     return tokenizer
 
 

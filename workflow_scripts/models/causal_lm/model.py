@@ -49,7 +49,9 @@ def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
-        found = AutoModelForCausalLM.from_pretrained(folder, config=config, output_loading_info=True, **FROM_FOLDER)
+        found = AutoModelForCausalLM.from_pretrained(
+            folder, config=config, output_loading_info=True, **FROM_FOLDER
+        )
         model, report = found
     check_loaded(model, report, folder)
     return model.train()
@@ -60,7 +62,9 @@ def find_bos_id(model: nn.Module, uses_bos: bool, where: str) -> int | None:
     if not uses_bos:
         return None
     if model.config.bos_token_id is None:
-        raise UserError(f"{where}: model.bos is true, but config.json has no bos_token_id; set it to false")
+        raise UserError(
+            f"{where}: model.bos is true, but config.json has no bos_token_id; set it to false"
+        )
     return model.config.bos_token_id
 
 

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModel, BertConfig, DistilBertConfig, PretrainedConfig, PreTrainedModel, RobertaConfig
+from transformers import (
+    AutoModel,
+    BertConfig,
+    DistilBertConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+)
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.settings import Settings
@@ -80,7 +87,11 @@ def load_with_config(
             if hasattr(wanted, name):
                 setattr(config, name, getattr(wanted, name))
         model, report = AutoModel.from_pretrained(
-            folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(config)
+            folder,
+            config=config,
+            output_loading_info=True,
+            **FROM_FOLDER,
+            **_without_pooler(config),
         )
     check_loaded(model, report, folder)
     return model.train()
@@ -108,8 +119,12 @@ def extract_vocabulary(tokenizer: Tokenizer, where: Path) -> Vocabulary:
     """Read special tokens and pieces of `tokenizer`. Raises UserError unless it has BERT's special tokens and PAD."""
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     if None in ids.values() or ids["[PAD]"] != PAD:
-        raise UserError(f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]")
+        raise UserError(
+            f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]"
+        )
     size = tokenizer.get_vocab_size()
     ordinary = np.setdiff1d(np.arange(size), list(ids.values()))
-    continues = np.array([(tokenizer.id_to_token(token) or "").startswith("##") for token in range(size)])
+    continues = np.array(
+        [(tokenizer.id_to_token(token) or "").startswith("##") for token in range(size)]
+    )
     return Vocabulary(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], ordinary, continues)

@@ -40,19 +40,26 @@ class MultiHeadAttention(nn.Module):
     queries, all their streams share one attention map, as in the Systematic Attention Layer (SAL).
     """
 
-    def __init__(self, width: int, heads: int, dropout: float, max_relative_position: int | None = None):
+    def __init__(
+        self, width: int, heads: int, dropout: float, max_relative_position: int | None = None
+    ):
         super().__init__()
         self.heads, self.relative_keys, self.relative_values = heads, None, None
         self.query, self.key, self.value, self.output = make_projections(width)
         if max_relative_position is not None:
             sizes = max_relative_position, width // heads, dropout
-            self.relative_keys, self.relative_values = RelativePositions(*sizes), RelativePositions(*sizes)
+            self.relative_keys, self.relative_values = (
+                RelativePositions(*sizes),
+                RelativePositions(*sizes),
+            )
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Attend from query [T, N, d] to key [S, N, d] and value [S, G N, d]. mask: see compute_weights."""
         return self.attend(query, self.key(key), self.value(value), mask)
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, offset: int = 0
+    ) -> Tensor:
         """Attend to projected key [S, N, d] and value [S, G N, d]; the first query is at position `offset`."""
         weights = self.compute_weights(query, key, mask, offset)
         if value.size(1) > key.size(1):
@@ -63,7 +70,9 @@ class MultiHeadAttention(nn.Module):
             attended = torch.baddbmm(attended, weights.transpose(0, 1), relative)
         return self.output(attended.reshape(query.size(0), value.size(1), -1))
 
-    def compute_weights(self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0) -> Tensor:
+    def compute_weights(
+        self, query: Tensor, key: Tensor, mask: Tensor | None, offset: int = 0
+    ) -> Tensor:
         """Return the attention map [N heads, T, S] of states query [T, N, d] on projected keys [S, N, d].
 
         mask: True where a query must not see a key, [B, 1, 1, S] (padding; N is a multiple of B) or [1, 1, T, S].

@@ -70,7 +70,9 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, settings: Settings):
         super().__init__()
-        self.attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout, settings.max_distance)
+        self.attention = MultiHeadAttention(
+            settings.width, settings.heads, settings.dropout, settings.max_distance
+        )
         self.dropout = Dropout(settings.dropout)
         self.norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
@@ -122,7 +124,10 @@ class LayerCache:
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Append one position, key [1, N, d] and value [1, G N, d], and return all positions so far."""
         if self.key is None:
-            self.key, self.value = key.new_empty(16, *key.shape[1:]), value.new_empty(16, *value.shape[1:])
+            self.key, self.value = (
+                key.new_empty(16, *key.shape[1:]),
+                value.new_empty(16, *value.shape[1:]),
+            )
         elif self.length == self.key.size(0):
             self.key = torch.cat([self.key, torch.empty_like(self.key)])
             self.value = torch.cat([self.value, torch.empty_like(self.value)])
@@ -138,14 +143,20 @@ class LayerCache:
         cross = [self.cross_key, self.cross_value]
         if not same_sentences:
             cross = [states.index_select(1, _find_columns(states, rows, batch)) for states in cross]
-        return LayerCache(*cross, *(self._move(states, rows, batch) for states in (self.key, self.value)), self.length)
+        return LayerCache(
+            *cross,
+            *(self._move(states, rows, batch) for states in (self.key, self.value)),
+            self.length,
+        )
 
     def _move(self, states: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
         """Copy the filled part of key or value, if there is any, for `rows` into a new tensor of the same capacity."""
         if states is None:
             return None
         room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
-        filled = states[: self.length].detach()  # decoding needs no gradient, and `out` does not support it
+        filled = states[
+            : self.length
+        ].detach()  # decoding needs no gradient, and `out` does not support it
         torch.index_select(filled, 1, _find_columns(states, rows, batch), out=room[: self.length])
         return room
 
@@ -171,7 +182,9 @@ class DecoderLayer(nn.Module):
 
     def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
         """Return a new cache with the projected keys and values of the encoder's output, both [S, ., d]."""
-        return LayerCache(self.cross_attention.key(memory_key), self.cross_attention.value(memory_value))
+        return LayerCache(
+            self.cross_attention.key(memory_key), self.cross_attention.value(memory_value)
+        )
 
     def forward(
         self,
@@ -202,7 +215,9 @@ class DecoderLayer(nn.Module):
         guide = select_codes(states) if guided_cross else states
         if words_only and guided_cross:
             states = select_words(states)
-        attended = self.dropout(self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask))
+        attended = self.dropout(
+            self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask)
+        )
         if attended.size(1) < states.size(1):
             attended = attended.repeat(1, 2, 1)
         return self.feed_forward(self.cross_norm(states + attended))

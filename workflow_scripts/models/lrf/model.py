@@ -7,7 +7,12 @@ from torch import Tensor, nn
 
 from workflow_scripts.models.layers.attention import make_projections
 from workflow_scripts.models.layers.dropout import Dropout
-from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, LayerCache, make_padding_mask
+from workflow_scripts.models.layers.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    LayerCache,
+    make_padding_mask,
+)
 from workflow_scripts.models.lrf.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, Seq2Seq
 
@@ -36,7 +41,9 @@ class FuseAttention(nn.Module):
         if uniform:
             return self.output(self.value(torch.stack(fused).mean(dim=0)))
         mixed = torch.bmm(*self._weigh(query, fused))
-        values = torch.einsum("phd,hkd->phk", mixed, self.value.weight.unflatten(0, (self.heads, -1)))
+        values = torch.einsum(
+            "phd,hkd->phk", mixed, self.value.weight.unflatten(0, (self.heads, -1))
+        )
         return self.output(values.reshape(query.shape) + self.value.bias)
 
     def compute_weights(self, query: Tensor, fused: list[Tensor]) -> Tensor:
@@ -46,15 +53,22 @@ class FuseAttention(nn.Module):
     def _weigh(self, query: Tensor, fused: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Return (a_ij [S N, heads, l], representations [S N, l, d])."""
         stacked = torch.stack(fused, dim=2).flatten(0, 1)
-        by_head = self.query(query).view(stacked.size(0), self.heads, -1) * (query.size(-1) // self.heads) ** -0.5
-        asked = torch.einsum("phk,hkd->phd", by_head, self.key.weight.unflatten(0, (self.heads, -1)))
+        by_head = (
+            self.query(query).view(stacked.size(0), self.heads, -1)
+            * (query.size(-1) // self.heads) ** -0.5
+        )
+        asked = torch.einsum(
+            "phk,hkd->phd", by_head, self.key.weight.unflatten(0, (self.heads, -1))
+        )
         return torch.bmm(asked, stacked.transpose(1, 2)).softmax(dim=-1), stacked
 
 
 class FuseSublayer(nn.Module):
     """LN(H_a + dropout(H_p)), as in the other sub-layers, or dropout(H_p) without residual (literal equation 9)."""
 
-    def __init__(self, attention: FuseAttention, dropout: float, residual: bool, over: str, uniform: bool):
+    def __init__(
+        self, attention: FuseAttention, dropout: float, residual: bool, over: str, uniform: bool
+    ):
         super().__init__()
         self.attention = attention
         self.dropout = Dropout(dropout)
@@ -71,12 +85,16 @@ class FuseSublayer(nn.Module):
         """Return the weights of the l inputs of the attention, [S, N, heads, l]."""
         fused = self.select_fused(states, earlier)
         if self.uniform:
-            return states.new_full((*states.shape[:2], self.attention.heads, len(fused)), 1 / len(fused))
+            return states.new_full(
+                (*states.shape[:2], self.attention.heads, len(fused)), 1 / len(fused)
+            )
         return self.attention.compute_weights(states, fused)
 
     def forward(self, states: Tensor, earlier: list[Tensor]) -> Tensor:
         """Return H_a [S, N, d] after fusion of the earlier outputs H^0 .. H^{l-1}, each [S, N, d]."""
-        change = self.dropout(self.attention(states, self.select_fused(states, earlier), self.uniform))
+        change = self.dropout(
+            self.attention(states, self.select_fused(states, earlier), self.uniform)
+        )
         return change if self.norm is None else self.norm(states + change)
 
 
@@ -114,7 +132,10 @@ class FusedTransformer(Seq2Seq):
         shared = self._sublayer(*sizes) if settings.fuse_shared else None
         for side in ("encoder", "decoder"):
             layers, fuses = getattr(self, side), settings.fuse_in in ("both", side)
-            fused = (FusedLayer(layer, (shared or self._sublayer(*sizes)) if fuses else None) for layer in layers)
+            fused = (
+                FusedLayer(layer, (shared or self._sublayer(*sizes)) if fuses else None)
+                for layer in layers
+            )
             setattr(self, side, nn.ModuleList(fused))
 
     def _sublayer(self, width: int, heads: int, pretrained: bool = False) -> FuseSublayer:
@@ -123,7 +144,10 @@ class FusedTransformer(Seq2Seq):
         attention = FuseAttention(width, settings.fuse_heads or heads)
         if pretrained or settings.fuse_zero_init:
             nn.init.zeros_(attention.output.weight)
-        residual, uniform = settings.fuse_residual and not pretrained, settings.fuse_weights == "uniform"
+        residual, uniform = (
+            settings.fuse_residual and not pretrained,
+            settings.fuse_weights == "uniform",
+        )
         return FuseSublayer(attention, settings.dropout, residual, settings.fuse_over, uniform)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
@@ -144,16 +168,22 @@ class FusedTransformer(Seq2Seq):
         """Return the maps of self-attention, not of fuse-attention; see Seq2Seq."""
         states, mask = self.embed_source(source), make_padding_mask(source)
         inputs = zip(self.encoder, [states, *self.run_encoder(states, mask)[:-1]], strict=True)
-        return torch.stack([layer.layer.compute_attention_map(x, mask, False) for layer, x in inputs])
+        return torch.stack(
+            [layer.layer.compute_attention_map(x, mask, False) for layer, x in inputs]
+        )
 
-    def compute_fusion(self, source: Tensor, target_in: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    def compute_fusion(
+        self, source: Tensor, target_in: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the weights of fuse-attention [B, length, heads, l] of each layer that has it: (encoder, decoder)."""
         found: list[Tensor] = []
 
         def record(fuse: FuseSublayer, inputs: tuple[Tensor, list[Tensor]], _: Tensor) -> None:
             found.append(fuse.compute_weights(*inputs).transpose(0, 1))
 
-        fuses = [[layer.fuse for layer in side if layer.fuse] for side in (self.encoder, self.decoder)]
+        fuses = [
+            [layer.fuse for layer in side if layer.fuse] for side in (self.encoder, self.decoder)
+        ]
         with ExitStack() as hooks:
             for fuse in {*fuses[0], *fuses[1]}:
                 hooks.callback(fuse.register_forward_hook(record).remove)

@@ -25,12 +25,16 @@ class Settings(TransformerSettings):
     fuse_over: Literal["earlier", "earlier_and_current", "previous"] = "earlier"
     fuse_weights: Literal["learned", "uniform"] = "learned"  # uniform: the mean of the inputs
     fuse_heads: Annotated[int, Field(ge=0)] = 0  # 0: as many as heads
-    fuse_residual: bool = True  # residual and LayerNorm around fuse-attention, as around the other sub-layers
+    fuse_residual: bool = (
+        True  # residual and LayerNorm around fuse-attention, as around the other sub-layers
+    )
     fuse_shared: bool = False  # one module for all layers of encoder and decoder
     fuse_zero_init: bool = False  # whether the output projection starts at zero
 
     @model_validator(mode="after")
     def _check_heads(self) -> Self:
         if self.fuse_heads and self.width % self.fuse_heads:
-            raise ValueError(f"width {self.width} is not a multiple of fuse_heads {self.fuse_heads}")
+            raise ValueError(
+                f"width {self.width} is not a multiple of fuse_heads {self.fuse_heads}"
+            )
         return self

@@ -11,7 +11,12 @@ from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.hugging_face import FROM_FOLDER, load_tokenizer, read_model_config, report_read_errors
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    load_tokenizer,
+    read_model_config,
+    report_read_errors,
+)
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.settings import Settings
@@ -53,10 +58,15 @@ class RobertaTransformer(FusedTransformer):
         )
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         sublayers = range(settings.encoder_layers if settings.fuse_in in ("both", "encoder") else 0)
-        self.encoder_fuse = nn.ModuleList(self._sublayer(width, settings.encoder_heads, True) for _ in sublayers)
+        self.encoder_fuse = nn.ModuleList(
+            self._sublayer(width, settings.encoder_heads, True) for _ in sublayers
+        )
         for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
-            cross.key, cross.value = nn.Linear(width, settings.width), nn.Linear(width, settings.width)
+            cross.key, cross.value = (
+                nn.Linear(width, settings.width),
+                nn.Linear(width, settings.width),
+            )
             for projection in (cross.key, cross.value):
                 nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
         self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
@@ -86,13 +96,17 @@ class RobertaTransformer(FusedTransformer):
         """Copy the weights of a folder's model to the encoder. Raises UserError if they are broken or of other size."""
         with report_read_errors(folder):
             config = read_model_config(folder, "roberta")
-            found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)
+            found = RobertaModel.from_pretrained(
+                folder, config=config, add_pooling_layer=False, **FROM_FOLDER
+            )
         weights = found.state_dict()
         for name, own in self.roberta.state_dict().items():
             shape = list(weights[name].shape) if name in weights else "missing"
             if shape != list(own.shape):
                 needed = list(own.shape)
-                raise UserError(f"{folder}: {name} is {shape}, but the settings need {needed}; correct encoder_*")
+                raise UserError(
+                    f"{folder}: {name} is {shape}, but the settings need {needed}; correct encoder_*"
+                )
         self.roberta.load_state_dict(weights)
 
 
@@ -104,16 +118,22 @@ class Pieces:
 
     def list_pieces(self) -> list[str]:
         """Return the pieces in the order of our ids."""
-        found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
+        found = [
+            self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())
+        ]
         return [found[1], found[0], *found[2:]]
 
     def tokenise(self, table: pa.Table) -> pa.Table:
         """Replace the column `source_ids` by the pieces of `source`, without special tokens."""
-        encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
+        encoded = self.tokenizer.encode_batch_fast(
+            table["source"].to_pylist(), add_special_tokens=False
+        )
         lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.int32)
         ids = np.concatenate(lists)
-        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.where(ids < 2, 1 - ids, ids)))
+        column = pa.ListArray.from_arrays(
+            pa.array(offsets), pa.array(np.where(ids < 2, 1 - ids, ids))
+        )
         return table.set_column(table.column_names.index("source_ids"), "source_ids", column)
 
 
@@ -121,7 +141,9 @@ def read_pieces(folder: Path) -> Pieces:
     """Read the tokenizer of a model's folder. Raises UserError if it is missing or is not RoBERTa's."""
     tokenizer = load_tokenizer(folder)
     if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
-        raise UserError(f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a RoBERTa model")
+        raise UserError(
+            f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a RoBERTa model"
+        )
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return Pieces(tokenizer)

@@ -26,7 +26,11 @@ class Settings(FusedSettings):
     def _check_encoder(self) -> Self:
         for name in ("encoder_heads", "fuse_heads"):
             if (heads := getattr(self, name)) and self.encoder_width % heads:
-                raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")
+                raise ValueError(
+                    f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}"
+                )
         if self.fuse_in == "wider" or self.fuse_shared:
-            raise ValueError("fuse_in 'wider' and fuse_shared do not work with an encoder that is read from a folder")
+            raise ValueError(
+                "fuse_in 'wider' and fuse_shared do not work with an encoder that is read from a folder"
+            )
         return self

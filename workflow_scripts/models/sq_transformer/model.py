@@ -12,7 +12,11 @@ from workflow_scripts.models.layers.transformer import (
     select_positions,
     select_words,
 )
-from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, apply_straight_through
+from workflow_scripts.models.sq_transformer.quantisation import (
+    Quantised,
+    Quantiser,
+    apply_straight_through,
+)
 from workflow_scripts.models.sq_transformer.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq, Seq2SeqOutput
 
@@ -42,7 +46,9 @@ class SentencePredictor(nn.Module):
         self.bias = _bias(codes, settings.width)
         self.causal = causal
 
-    def forward(self, inputs: Tensor, mask: Tensor, codebook: Tensor, at: Tensor | None = None) -> Tensor:
+    def forward(
+        self, inputs: Tensor, mask: Tensor, codebook: Tensor, at: Tensor | None = None
+    ) -> Tensor:
         """Return logits [S, B, K] for inputs [S, B, d], a padding mask [B, 1, 1, S] and codebook [K, d].
 
         With `at` (positions [B]) return that position of each sentence only: [1, B, K].
@@ -63,7 +69,9 @@ class CrossPredictor(nn.Module):
         self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
         self.bias = _bias(codes, settings.width)
 
-    def forward(self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor) -> Tensor:
+    def forward(
+        self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor
+    ) -> Tensor:
         """Return logits [T, B, K] for inputs [T, B, d], x_L [S, B, d], its mask [B, 1, 1, S], codebook [K, d]."""
         mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers:
@@ -107,11 +115,16 @@ class SQTransformer(Seq2Seq):
             self.source_predictor = SentencePredictor(*source, causal=not self.masked)
             target = (settings.target_predictor_layers, settings, settings.target_codes)
             crosses = settings.target_predictor == "cross"
-            self.target_predictor = CrossPredictor(*target) if crosses else SentencePredictor(*target, causal=True)
+            self.target_predictor = (
+                CrossPredictor(*target) if crosses else SentencePredictor(*target, causal=True)
+            )
 
     def assign_codes(self, side: str, ids: Tensor) -> Tensor:
         """Return the code of each word of a side, "source" or "target", without dropout: ids [...] -> codes [...]."""
-        embedding, quantiser = getattr(self, f"{side}_embedding"), getattr(self, f"{side}_quantiser")
+        embedding, quantiser = (
+            getattr(self, f"{side}_embedding"),
+            getattr(self, f"{side}_quantiser"),
+        )
         return quantiser(embedding(ids) * self.settings.width**0.5).codes
 
     def finish_step(self) -> None:
@@ -122,12 +135,20 @@ class SQTransformer(Seq2Seq):
     def embed_source(self, source: Tensor) -> Tensor:
         """Return the encoder's input: [B, S] -> [S, B, d], with SAL also the codes, [S, 2 B, d]."""
         words = super().embed_source(source)
-        return torch.cat([words, self.source_quantiser(words).vectors], dim=1) if self.guided else words
+        return (
+            torch.cat([words, self.source_quantiser(words).vectors], dim=1)
+            if self.guided
+            else words
+        )
 
     def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
         """Return the decoder's input: [B, T] -> [T, B, d], with SAL also the codes, [T, 2 B, d]."""
         words = super().embed_target(target_in, offset)
-        return torch.cat([words, self.target_quantiser(words).vectors], dim=1) if self.guided else words
+        return (
+            torch.cat([words, self.target_quantiser(words).vectors], dim=1)
+            if self.guided
+            else words
+        )
 
     def _keeps_codes(self) -> bool:
         """Whether the objective reads the final states of the codes."""
@@ -137,7 +158,10 @@ class SQTransformer(Seq2Seq):
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
         drop_codes = self.guided and self.settings.cross_query == "code" and not self._keeps_codes()
         last = self.encoder[-1] if drop_codes else None
-        return [states := layer(states, mask, self.guided, words_only=layer is last) for layer in self.encoder]
+        return [
+            states := layer(states, mask, self.guided, words_only=layer is last)
+            for layer in self.encoder
+        ]
 
     def start(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position. With SAL its keys and values depend on `cross_query`."""
@@ -159,7 +183,9 @@ class SQTransformer(Seq2Seq):
         last = self.decoder[-1] if self.guided and not self._keeps_codes() else None
         guided = (self.guided, self.guided and self.settings.cross_query != "word")
         return [
-            states := layer(states, layer_cache, cache.mask, mask, *guided, words_only=layer is last)
+            states := layer(
+                states, layer_cache, cache.mask, mask, *guided, words_only=layer is last
+            )
             for layer, layer_cache in zip(self.decoder, cache.layers, strict=True)
         ]
 
@@ -177,7 +203,11 @@ class SQTransformer(Seq2Seq):
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
         """Return the stream of codes before layer 1, [S, B, d], whose gradient goes to the words or to the codes."""
-        return apply_straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
+        return (
+            apply_straight_through(quantised.vectors, words)
+            if self.settings.straight_through
+            else quantised.vectors
+        )
 
     def _train_encoder(self, source: Tensor) -> tuple[EncoderOutput, dict[str, Tensor]]:
         """Return (encoder's output, terms of the source) for source [B, S]."""
@@ -187,14 +217,20 @@ class SQTransformer(Seq2Seq):
         self.source_quantiser.observe(words, quantised.codes, real)
         codes = self._code_inputs(words, quantised)
         outputs = self.run_encoder(self._streams(words, codes), mask)
-        next_codes, next_real = (nn.functional.pad(x[1:], (0, 0, 0, 1)) for x in (quantised.codes, real))
+        next_codes, next_real = (
+            nn.functional.pad(x[1:], (0, 0, 0, 1)) for x in (quantised.codes, real)
+        )
         terms = self._common_terms(self.source_quantiser, words, quantised, real, outputs)
         terms |= {"next_codes": next_codes, "next_real": next_real}
         if self.predicts_clusters:
             terms |= self._predict_source(source, mask, real, words, codes, quantised)
-        return EncoderOutput(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
+        return EncoderOutput(outputs[-1], mask), {
+            f"source_{name}": value for name, value in terms.items()
+        }
 
-    def _train_decoder(self, memory: EncoderOutput, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def _train_decoder(
+        self, memory: EncoderOutput, target_in: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (word logits [B, T, V], terms of the target) for target_in [B, T]; codes are of the next words."""
         real, mask = target_in.t().ne(0), make_causal_mask(target_in.size(1), target_in.device)
         # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
@@ -209,7 +245,10 @@ class SQTransformer(Seq2Seq):
         terms |= {"next_codes": quantised.codes, "next_real": real}
         if self.predicts_clusters:
             inputs = words if self.settings.clustering == "mmi" else codes
-            codebook, encoded = self.target_quantiser.codebook, memory.states[:, : target_in.size(0)]
+            codebook, encoded = (
+                self.target_quantiser.codebook,
+                memory.states[:, : target_in.size(0)],
+            )
             if self.settings.target_predictor == "cross":
                 prior = self.target_predictor(inputs, encoded, memory.mask, codebook)
             else:
@@ -220,19 +259,45 @@ class SQTransformer(Seq2Seq):
         return logits, {f"target_{name}": value for name, value in terms.items()}
 
     def _common_terms(
-        self, quantiser: Quantiser, words: Tensor, quantised: Quantised, real: Tensor, outputs: list[Tensor]
+        self,
+        quantiser: Quantiser,
+        words: Tensor,
+        quantised: Quantised,
+        real: Tensor,
+        outputs: list[Tensor],
     ) -> dict[str, Tensor]:
         """Return the terms that both sides have; `outputs` of the layers are [S, B, d] or [S, 2 B, d] each."""
         output = outputs[-1]
         if output.size(1) > words.size(1):
-            output = select_codes(output) if self.settings.next_code_stream == "code" else select_words(output)
+            output = (
+                select_codes(output)
+                if self.settings.next_code_stream == "code"
+                else select_words(output)
+            )
         nearest = quantiser(output)
-        terms = {"embedded": words, "codes": quantised.codes, "vectors": quantised.vectors, "real": real}
-        terms |= {"output": output, "output_scores": nearest.scores, "output_vectors": nearest.vectors}
-        return terms | ({"layers": torch.stack(outputs)} if self.settings.attention == "srl" else {})
+        terms = {
+            "embedded": words,
+            "codes": quantised.codes,
+            "vectors": quantised.vectors,
+            "real": real,
+        }
+        terms |= {
+            "output": output,
+            "output_scores": nearest.scores,
+            "output_vectors": nearest.vectors,
+        }
+        return terms | (
+            {"layers": torch.stack(outputs)} if self.settings.attention == "srl" else {}
+        )
 
     def _predict_source(
-        self, source: Tensor, mask: Tensor, real: Tensor, words: Tensor, codes: Tensor, quantised: Quantised
+        self,
+        source: Tensor,
+        mask: Tensor,
+        real: Tensor,
+        words: Tensor,
+        codes: Tensor,
+        quantised: Quantised,
     ) -> dict[str, Tensor]:
         """Return prior to averaged: one masked position of each sentence is predicted, or all but the first."""
         mmi, quantiser = self.settings.clustering == "mmi", self.source_quantiser

@@ -54,7 +54,9 @@ class Quantiser(nn.Module):
                 scores = 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
             scores = scores.float()
         if self.codebook.size(0) > self.codes:
-            scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
+            scores = scores.masked_fill(
+                torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf
+            )
         return scores
 
     def forward(self, embedded: Tensor) -> Quantised:
@@ -75,7 +77,9 @@ class Quantiser(nn.Module):
         every_code = torch.arange(self.codebook.size(0), device=codes.device)
         members = codes[..., None].eq(every_code) & real[..., None]
         # The last column counts the members, to tell a code without any.
-        directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
+        directions = torch.cat(
+            [normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1
+        )
         with torch.autocast(embedded.device.type, enabled=False):
             self.directions = members.flatten(0, 1).t().float() @ directions.flatten(0, 1)
 

@@ -107,17 +107,25 @@ class Seq2Seq(nn.Module):
     def decode(self, memory: EncoderOutput, target_in: Tensor) -> Tensor:
         """Return the logits of all positions under a causal mask: target_in [B, T] -> [B, T, V]."""
         mask = make_causal_mask(target_in.size(1), target_in.device)
-        return self.project(self.run_decoder(self.embed_target(target_in), self.start(memory), mask)[-1])
+        return self.project(
+            self.run_decoder(self.embed_target(target_in), self.start(memory), mask)[-1]
+        )
 
-    def decode_step(self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
+    def decode_step(
+        self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor
+    ) -> tuple[Tensor, Cache]:
         """Return (logits [B, V] of the next position, cache) for the last tokens [B]; at first there is no cache."""
         cache = cache or self.start(memory)
-        outputs = self.run_decoder(self.embed_target(tokens[:, None], cache.layers[0].length), cache, None)
+        outputs = self.run_decoder(
+            self.embed_target(tokens[:, None], cache.layers[0].length), cache, None
+        )
         return self.project(outputs[-1])[:, 0], cache
 
     def start(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position."""
-        return Cache([layer.start(memory.states, memory.states) for layer in self.decoder], memory.mask)
+        return Cache(
+            [layer.start(memory.states, memory.states) for layer in self.decoder], memory.mask
+        )
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
         """Return each layer's output [S, N, d] for embedded tokens [S, N, d] and a padding mask [B, 1, 1, S]."""
@@ -129,7 +137,9 @@ class Seq2Seq(nn.Module):
         With a causal `mask` these are all positions, without it the one position after those in the cache.
         """
         layers = zip(self.decoder, cache.layers, strict=True)
-        return [states := layer(states, layer_cache, cache.mask, mask) for layer, layer_cache in layers]
+        return [
+            states := layer(states, layer_cache, cache.mask, mask) for layer, layer_cache in layers
+        ]
 
     def project(self, states: Tensor) -> Tensor:
         """Return logits E h without bias, with the target embedding E: [T, B, d] -> [B, T, V]."""
