@@ -87,14 +87,14 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
-def map_sizes(s: Any, vocabulary: int) -> dict[str, int]:
-    """Return sizes of the settings `s` under the names that all families' configurations accept."""
+def map_sizes(settings: Any, vocabulary: int) -> dict[str, int]:
+    """Return sizes of the settings under the names that all families' configurations accept."""
     return {
-        "num_hidden_layers": s.layers,
-        "num_attention_heads": s.heads,
-        "hidden_size": s.width,
+        "num_hidden_layers": settings.layers,
+        "num_attention_heads": settings.heads,
+        "hidden_size": settings.width,
         "vocab_size": vocabulary,
-        "max_position_embeddings": s.positions,
+        "max_position_embeddings": settings.positions,
     }
 
 

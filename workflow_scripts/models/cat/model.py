@@ -45,11 +45,11 @@ class CatConfig(BertConfig):
     mixing_residual: bool = False
 
 
-def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
-    """Return the configuration with the sizes of `s` and this vocabulary size."""
+def build_cat_config(settings: Settings, vocabulary: int) -> CatConfig:
+    """Return the configuration with the sizes of `settings` and this vocabulary size."""
     own_names = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
-    own = {name: getattr(s, name) for name in own_names}
-    return CatConfig(**map_bert_sizes(s, vocabulary), **own)
+    own = {name: getattr(settings, name) for name in own_names}
+    return CatConfig(**map_bert_sizes(settings, vocabulary), **own)
 
 
 @dataclass(frozen=True)

@@ -23,26 +23,26 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def build(s: Settings, vocabulary: int) -> PreTrainedModel:
+def build(settings: Settings, vocabulary: int) -> PreTrainedModel:
     """Build a model with random float32 weights, in training mode."""
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
-    if s.family == "gpt2":
+    if settings.family == "gpt2":
         own = {
-            "n_inner": s.feed_forward,
+            "n_inner": settings.feed_forward,
             "activation_function": FUSED_GELU,
-            "resid_pdrop": s.dropout,
-            "embd_pdrop": s.dropout,
-            "attn_pdrop": s.dropout,
+            "resid_pdrop": settings.dropout,
+            "embd_pdrop": settings.dropout,
+            "attn_pdrop": settings.dropout,
         }
     else:
         own = {
-            "num_key_value_heads": s.key_value_heads or s.heads,
-            "head_dim": s.width // s.heads,
-            "intermediate_size": s.feed_forward,
-            "attention_dropout": s.dropout,
+            "num_key_value_heads": settings.key_value_heads or settings.heads,
+            "head_dim": settings.width // settings.heads,
+            "intermediate_size": settings.feed_forward,
+            "attention_dropout": settings.dropout,
             "tie_word_embeddings": True,
         }
-    config = AutoConfig.for_model(s.family, **ids, **map_sizes(s, vocabulary), **own)
+    config = AutoConfig.for_model(settings.family, **ids, **map_sizes(settings, vocabulary), **own)
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 

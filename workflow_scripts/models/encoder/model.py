@@ -37,35 +37,35 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
-def build_encoder_config(s: Settings, vocabulary: int) -> PretrainedConfig:
-    """Return the family's configuration with the sizes of `s` and this vocabulary size."""
-    if s.family == "distilbert":
+def build_encoder_config(settings: Settings, vocabulary: int) -> PretrainedConfig:
+    """Return the family's configuration with the sizes of `settings` and this vocabulary size."""
+    if settings.family == "distilbert":
         return DistilBertConfig(
-            **map_sizes(s, vocabulary),
+            **map_sizes(settings, vocabulary),
             pad_token_id=PAD,
-            initializer_range=s.deviation,
-            hidden_dim=s.feed_forward,
-            dropout=s.dropout,
-            attention_dropout=s.dropout,
+            initializer_range=settings.deviation,
+            hidden_dim=settings.feed_forward,
+            dropout=settings.dropout,
+            attention_dropout=settings.dropout,
         )
-    sizes = map_bert_sizes(s, vocabulary)
-    if s.family == "roberta":
+    sizes = map_bert_sizes(settings, vocabulary)
+    if settings.family == "roberta":
         # RoBERTa's positions start after the id of padding, and it has a single token type.
-        sizes["max_position_embeddings"] = s.positions + PAD + 1
+        sizes["max_position_embeddings"] = settings.positions + PAD + 1
         sizes["type_vocab_size"] = 1
         return RobertaConfig(**sizes, bos_token_id=None, eos_token_id=None)
     return BertConfig(**sizes)
 
 
-def map_bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
+def map_bert_sizes(settings: Settings, vocabulary: int) -> dict[str, Any]:
     """Return the settings under the names of BERT's configuration."""
     return {
-        **map_sizes(s, vocabulary),
+        **map_sizes(settings, vocabulary),
         "pad_token_id": PAD,
-        "initializer_range": s.deviation,
-        "intermediate_size": s.feed_forward,
-        "hidden_dropout_prob": s.dropout,
-        "attention_probs_dropout_prob": s.dropout,
+        "initializer_range": settings.deviation,
+        "intermediate_size": settings.feed_forward,
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.dropout,
     }
 
 
@@ -88,15 +88,15 @@ def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
 
 
 def load_with_config(
-    folder: Path, s: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
+    folder: Path, settings: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
 ) -> PreTrainedModel:
     """Load the encoder of a folder like `load_model`.
 
-    Its dropout is that of `build_config(s, vocabulary)`.
+    Its dropout is that of `build_config(settings, vocabulary)`.
     """
     with report_read_errors(folder):
-        config = read_model_config(folder, s.family)
-        configured = build_config(s, config.vocab_size)
+        config = read_model_config(folder, settings.family)
+        configured = build_config(settings, config.vocab_size)
         for name in DROPOUTS:
             if hasattr(configured, name):
                 setattr(config, name, getattr(configured, name))
