@@ -51,7 +51,7 @@ class LiveCurves:
             from tensorboard.compat.proto.summary_pb2 import Summary  # pyright: ignore
 
             if self.writer is None:
-                self.writer = self._open_writer()
+                self.writer = self._open_writer(Path(self.folder, self.name))
                 version = Event(wall_time=time.time(), file_version="brain.Event:2")
                 self.writer.write(version.SerializeToString())
             points = [Summary.Value(tag=name, simple_value=value) for name, value in values.items()]
@@ -67,10 +67,10 @@ class LiveCurves:
             )
         return ""
 
-    def _open_writer(self) -> Any:
+    @staticmethod
+    def _open_writer(folder: Path) -> Any:
         from tensorboard.summary.writer.record_writer import RecordWriter  # pyright: ignore
 
-        folder = Path(self.folder, self.name)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"events.out.tfevents.{time.time():.0f}.{os.getpid()}"
         return RecordWriter(file.open("wb", buffering=0))
