@@ -10,10 +10,9 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workflow_scripts.analyses.counting import find_most_frequent
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF

@@ -6,9 +6,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from workflow_scripts.analyses.counting import find_most_frequent
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table

@@ -16,9 +16,8 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
-from workflow_scripts.analyses.counting import find_most_frequent
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
+from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies

@@ -1,5 +1,6 @@
 """What an analysis reads: trained runs, with the rows and tables that name them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -106,3 +107,8 @@ def encode_sentences(
             ids.append(id_of[word])
         encoded.append([*ids, EOS])
     return encoded
+
+
+def find_most_frequent(counts: Counter[str]) -> str:
+    """Return the name with the highest count, of equals the first in the alphabet."""
+    return min(counts, key=lambda name: (-counts[name], name))
