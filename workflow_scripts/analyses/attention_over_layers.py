@@ -1,7 +1,7 @@
 """How many earlier layers fuse-attention reads: the entropy of its weights (LRF)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,26 +18,41 @@ from workflow_scripts.tasks.seq2seq.batches import read_pairs
 BATCH_TOKENS = 4096
 
 
-def collect_fusion_weights(model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int) -> dict:
-    """Return (side, layer from 1) -> weights [positions, heads, K] (float64) of at most `count` pairs of a split.
+class LayerOfSide(NamedTuple):
+    """A layer of a side (encoder or decoder); layers count from 1."""
+
+    side: str
+    layer: int
+
+
+def collect_fusion_weights(
+    model: FusedTransformer, run: TrainedRun, split: str, count: int, seed: int
+) -> dict[LayerOfSide, np.ndarray]:
+    """Return the weights [positions, heads, K] (float64) of at most `count` pairs of a split.
 
     Positions of padding are left out. The decoder reads the reference.
     """
     pairs = read_pairs(run.data, split)
     if not pairs.target.length.any():
-        raise UserError(f"displays.yaml: the references of {split} of {run.task} are not tokens; name another split")
-    drawn = np.sort(np.random.default_rng(seed).permutation(len(pairs))[:count])
-    lengths = [side.length[drawn] + 1 for side in (pairs.source, pairs.target)]
-    longest = int(max(length.max() for length in lengths))
-    found: dict[tuple[str, int], list[Tensor]] = {}
-    for rows in bucket_by_length(*lengths, max(BATCH_TOKENS, longest)):
-        batch = pairs.make_batch(drawn[rows])
+        raise UserError(
+            f"displays.yaml: the references of {split} of {run.task} are not tokens; "
+            "name another split"
+        )
+    sample = np.sort(np.random.default_rng(seed).permutation(len(pairs))[:count])
+    source_length = pairs.source.length[sample] + 1  # with EOS
+    target_length = pairs.target.length[sample] + 1
+    longest = int(max(source_length.max(), target_length.max()))
+    batches: dict[LayerOfSide, list[Tensor]] = {}
+    for rows in bucket_by_length(source_length, target_length, max(BATCH_TOKENS, longest)):
+        batch = pairs.make_batch(sample[rows])
         with torch.no_grad():
             encoder, decoder = model.compute_fusion(batch.source, batch.target_in)
-        for side, by_layer, ids in (("encoder", encoder, batch.source), ("decoder", decoder, batch.target_in)):
+        sides = (("encoder", encoder, batch.source), ("decoder", decoder, batch.target_in))
+        for side, by_layer, ids in sides:
             for layer, weights in enumerate(by_layer, start=1):
-                found.setdefault((side, layer), []).append(weights[ids.ne(0)])
-    return {where: torch.cat(weights).double().numpy() for where, weights in found.items()}
+                without_padding = weights[ids.ne(0)]
+                batches.setdefault(LayerOfSide(side, layer), []).append(without_padding)
+    return {layer: torch.cat(weights).double().numpy() for layer, weights in batches.items()}
 
 
 def compute_entropy(weights: np.ndarray) -> np.ndarray:
@@ -45,35 +60,59 @@ def compute_entropy(weights: np.ndarray) -> np.ndarray:
     return -(weights * np.log(np.maximum(weights, np.finfo(float).tiny))).sum(-1)
 
 
+class LayerScores(NamedTuple):
+    """Scores of one layer; see `analyse`."""
+
+    fused_layers: float
+    fusion_entropy: float
+
+
+def score_layer(weights: np.ndarray) -> LayerScores:
+    """Score the weights [positions, heads, K] of a layer."""
+    K = weights.shape[-1]
+    fused_layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
+    if K == 1:
+        return LayerScores(fused_layers, 0.0)
+    entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K)
+    return LayerScores(fused_layers, entropy)
+
+
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Give two scores of each run for `encoder`, `decoder` and `all`.
 
     options: split, sentences, seed: the data are at most `sentences` random pairs of the split.
-    Scores are means over heads, and over the layers after the first (the first can read only one layer):
-        fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same layer, K if they read all
-            K layers equally.
-        fusion_entropy: the mean entropy of a position in percent of ln K: 0 if each position reads a single layer.
+    Scores are means over heads, and over the layers after the first, which can read only one layer:
+        fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same
+            layer, K if they read all K layers equally.
+        fusion_entropy: the mean entropy of a position in percent of ln K: 0 if each position reads
+            a single layer.
     A variant that fuses only the previous layer has no choice: its scores are 1 and 0.
     """
-    given = merge_options(options, split="test", sentences=500, seed=0)
+    settings = merge_options(options, split="test", sentences=500, seed=0)
+    split = settings["split"]
     scores = []
     for run in runs:
         model, _ = run.load()
         if not isinstance(model, FusedTransformer):
-            raise UserError(f"displays.yaml: {run} has no fuse-attention to analyse; take it out of the analysis' runs")
-        weights_of = collect_fusion_weights(model, run, given["split"], given["sentences"], given["seed"])
-        by_side: dict[str, list[tuple[float, float]]] = {"encoder": [], "decoder": [], "all": []}
+            raise UserError(
+                f"displays.yaml: {run} has no fuse-attention to analyse; "
+                "take it out of the analysis' runs"
+            )
+        weights_of = collect_fusion_weights(
+            model, run, split, settings["sentences"], settings["seed"]
+        )
+        by_side: dict[str, list[LayerScores]] = {"encoder": [], "decoder": [], "all": []}
         for (side, layer), weights in weights_of.items():
-            K = weights.shape[-1]
             if layer > 1:
-                layers = float(np.exp(compute_entropy(weights.mean(0))).mean())
-                entropy = 100 * float(compute_entropy(weights).mean()) / np.log(K) if K > 1 else 0.0
-                for name in (side, "all"):
-                    by_side[name].append((layers, entropy))
-        for side, pairs in by_side.items():
-            if pairs:
-                layers, entropy = np.mean(pairs, axis=0)
-                n = len(pairs)
-                found = {"fused_layers": (layers, "layers", n), "fusion_entropy": (entropy, "percent", n)}
-                scores += run.make_scores(found, subset=side, split=given["split"])
+                layer_scores = score_layer(weights)
+                by_side[side].append(layer_scores)
+                by_side["all"].append(layer_scores)
+        for side, layers in by_side.items():
+            if layers:
+                fused_layers, entropy = np.mean(layers, axis=0)
+                values = {
+                    "fused_layers": (fused_layers, "layers", len(layers)),
+                    "fusion_entropy": (entropy, "percent", len(layers)),
+                }
+                scores += run.make_scores(values, subset=side, split=split)
     return AnalysisResult(scores)

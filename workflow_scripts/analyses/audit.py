@@ -1,11 +1,14 @@
 """Audit the printed numbers of a paper: differences of scores and ratios of spreads.
 
-The paper prints the mean over runs of ConsistSyn (percent) and its CV = SD / mean, so the SD is CV times the mean. If
-both sides have n runs from normal distributions of one SD, 95% of the ratios of the SDs are between the square roots
-of F(0.025; n - 1, n - 1) and F(0.975; n - 1, n - 1). A ratio of CVs is treated as one of SDs: the means hardly differ.
+The paper prints the mean over runs of ConsistSyn (percent) and its CV = SD / mean, so the SD is CV
+times the mean. If both sides have n runs from normal distributions of one SD, 95% of the ratios of
+the SDs are between the square roots of F(0.025; n - 1, n - 1) and F(0.975; n - 1, n - 1). A ratio
+of CVs is treated as one of SDs: the means hardly differ.
 """
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -22,6 +25,19 @@ LEVEL = 0.05  # two-sided
 PROTOCOL = "paper"  # the numbers are the paper's own at every scale
 
 
+@dataclass(frozen=True)
+class CellPair:
+    """A printed cell of both versions of a model.
+
+    difference: of the scores, in points. cv_ratio: of the CVs; None if one of them is a misprint.
+    """
+
+    task: str
+    rate: float
+    difference: float
+    cv_ratio: float | None
+
+
 def analyse(published: dict[Key, Published], options: dict[str, Any]) -> AnalysisResult:
     """Return the scores `cv_ratio_*` and `difference_*`.
 
@@ -33,60 +49,100 @@ def analyse(published: dict[Key, Published], options: dict[str, Any]) -> Analysi
         runs: how many runs each printed number is from.
         misprinted: [display, model, prefix of the rate] of cells whose CV is a misprint.
     """
-    given = merge_options(options, displays={}, rates={}, models=[], versions=["CARMA", "FT"], runs=6, misprinted=[])
-    pairs = list_compared_models(published, given)
+    settings = merge_options(
+        options,
+        displays={},
+        rates={},
+        models=[],
+        versions=["CARMA", "FT"],
+        runs=6,
+        misprinted=[],
+    )
+    pairs = list(find_cell_pairs(published, settings))
     if not pairs:
-        raise UserError("displays.yaml: the audit finds no cell with both versions in published.csv; see its options")
-    return AnalysisResult(score_spreads(pairs, given["runs"]))
+        raise UserError(
+            "displays.yaml: the audit finds no cell with both versions in published.csv; "
+            "see its options"
+        )
+    return AnalysisResult(score_spreads(pairs, settings["runs"]))
 
 
-def list_compared_models(published: dict[Key, Published], given: dict[str, Any]) -> list[dict[str, Any]]:
-    """List the difference and the ratio (none of a misprint) of both versions' cells."""
-    found = []
-    places = product(given["displays"].items(), given["rates"].items(), given["models"])
-    for (task, display), (prefix, rate), model in places:
-        names = product((("CS", "consistency"), ("CV", "cv")), given["versions"])
-        keys = [(display, f"{model} {version}", f"{prefix} {name}", metric) for (name, metric), version in names]
-        cells = [published.get(key) for key in keys]
-        if None in cells:
+def find_cell_pairs(
+    published: dict[Key, Published], settings: dict[str, Any]
+) -> Iterator[CellPair]:
+    """Yield the cells that `published` has for both versions; `settings` are the options."""
+    displays = settings["displays"].items()
+    rates = settings["rates"].items()
+    for (task, display), (prefix, rate), model in product(displays, rates, settings["models"]):
+        rows = [f"{model} {version}" for version in settings["versions"]]
+        consistency = [published.get((display, row, f"{prefix} CS", "consistency")) for row in rows]
+        cv = [published.get((display, row, f"{prefix} CV", "cv")) for row in rows]
+        if None in consistency or None in cv:
             continue
-        score, other_score, cv, other_cv = (cell.value for cell in cells)
-        misprinted = [display, model, prefix] in given["misprinted"]
-        ratio = None if misprinted else cv / other_cv
-        found.append({"task": task, "rate": rate, "difference": score - other_score, "ratio": ratio})
-    return found
+        if [display, model, prefix] in settings["misprinted"]:
+            cv_ratio = None
+        else:
+            cv_ratio = cv[0].value / cv[1].value
+        difference = consistency[0].value - consistency[1].value
+        yield CellPair(task, rate, difference, cv_ratio)
 
 
 def compute_null_interval(runs: int) -> tuple[float, float]:
-    """Compute the 95% interval of the ratio of two standard deviations over `runs` runs each if the true ratio is 1."""
+    """Compute the 95% interval of the ratio of two SDs if the true one is 1, over `runs` each."""
     low, high = stats.f.ppf([LEVEL / 2, 1 - LEVEL / 2], runs - 1, runs - 1)
     return math.sqrt(low), math.sqrt(high)
 
 
-def score_spreads(pairs: list[dict[str, Any]], runs: int) -> list[dict]:
-    """Average ratios of CVs (geometric mean) and differences of scores by task and rate, by task, and over all."""
+def score_spreads(pairs: Sequence[CellPair], runs: int) -> list[dict[str, Any]]:
+    """Average ratios of CVs (geometric mean) and differences of scores.
+
+    Rows are first by task and rate, then by task, then over all.
+    """
     low, high = compute_null_interval(runs)
     scores = []
-    groups = dict.fromkeys([(pair["task"], pair["rate"]) for pair in pairs] + [(pair["task"], None) for pair in pairs])
-    for task, rate in [*groups, ("all", None)]:
-        chosen = [pair for pair in pairs if task in (pair["task"], "all") and rate in (pair["rate"], None)]
-        ratios = [pair["ratio"] for pair in chosen if pair["ratio"] is not None]
+    for task, rate in list_groups(pairs):
+        group = [pair for pair in pairs if is_in_group(pair, task, rate)]
+        n = len(group)
+        ratios = [pair.cv_ratio for pair in group if pair.cv_ratio is not None]
+        inside = sum(low <= ratio <= high for ratio in ratios)
         logs = np.log(ratios)
-        differences = np.array([pair["difference"] for pair in chosen])
-        found = {
-            "cv_ratio_count": (len(ratios), "cells", len(chosen)),
-            "cv_ratio_mean": (np.exp(logs.mean()), "ratio", len(chosen)),
-            "cv_ratio_t": (compute_t_value(logs), "t", len(chosen)),
-            "cv_ratio_inside": (sum(low <= ratio <= high for ratio in ratios), "cells", len(chosen)),
-            "difference_mean": (differences.mean(), "points", len(chosen)),
-            "difference_t": (compute_t_value(differences), "t", len(chosen)),
+        differences = np.array([pair.difference for pair in group])
+        columns = {"task": task, "rate": rate, "subset": None, "protocol": PROTOCOL}
+        if rate is None:
+            columns["subset"] = "all"
+        values = {
+            "cv_ratio_count": (len(ratios), "cells", n),
+            "cv_ratio_mean": (np.exp(logs.mean()), "ratio", n),
+            "cv_ratio_t": (compute_t_value(logs), "t", n),
+            "cv_ratio_inside": (inside, "cells", n),
+            "difference_mean": (differences.mean(), "points", n),
+            "difference_t": (compute_t_value(differences), "t", n),
         }
-        where = {"task": task, "rate": rate, "subset": "all" if rate is None else None, "protocol": PROTOCOL}
-        scores += make_scores(where, found)
-    ends = {"cv_ratio_null_low": (low, "ratio", runs), "cv_ratio_null_high": (high, "ratio", runs)}
-    return scores + make_scores({"task": "all", "subset": None, "protocol": PROTOCOL}, ends)
+        scores += make_scores(columns, values)
+    ends = {
+        "cv_ratio_null_low": (low, "ratio", runs),
+        "cv_ratio_null_high": (high, "ratio", runs),
+    }
+    scores += make_scores({"task": "all", "subset": None, "protocol": PROTOCOL}, ends)
+    return scores
+
+
+def list_groups(pairs: Sequence[CellPair]) -> list[tuple[str, float | None]]:
+    """List (task, rate) of the groups that are averaged; a rate of None means all rates."""
+    by_rate = [(pair.task, pair.rate) for pair in pairs]
+    by_task = [(pair.task, None) for pair in pairs]
+    return [*dict.fromkeys(by_rate + by_task), ("all", None)]
+
+
+def is_in_group(pair: CellPair, task: str, rate: float | None) -> bool:
+    """Return whether a cell is in the group of this task ("all": any) and rate (None: any)."""
+    if task not in (pair.task, "all"):
+        return False
+    return rate in (pair.rate, None)
 
 
 def compute_t_value(values: np.ndarray) -> float | None:
     """Compute Student's t of the mean of `values` [N] against 0; None for fewer than two values."""
-    return values.mean() / (values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+    if len(values) < 2:
+        return None
+    return values.mean() / (values.std(ddof=1) / math.sqrt(len(values)))

@@ -1,11 +1,13 @@
-"""Codes that CAT's states are composed of: the sememes of single words, and how many codes of each layer are used."""
+"""Codes of CAT's states: the sememes of single words, and how many codes of a layer are used."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
 import torch
+from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
 from workflow_scripts.analyses.result import AnalysisResult
@@ -13,11 +15,12 @@ from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.plug_ins import merge_options
+from workflow_scripts.models.cat.model import CatModel
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.masked_lm.batches import read_sentence_ids
-from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
+from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon, read_sememe_lexicon
 from workflow_scripts.tasks.run_spec import parse_named_settings
 
 BATCH = 64  # sentences
@@ -32,108 +35,220 @@ class TokenCodes(NamedTuple):
     codes: list[np.ndarray]
 
 
+@dataclass(frozen=True)
+class LoadedRun:
+    """A CAT model with what its codes mean.
+
+    lexicon: the gold sememes of words. sememe_names: by number. continues [V] bool: True for pieces
+    that do not begin a word.
+    """
+
+    model: CatModel
+    tokenizer: Tokenizer
+    lexicon: SememeLexicon
+    sememe_names: list[str]
+    continues: np.ndarray
+
+
+class WeightsOfWords(NamedTuple):
+    """Weights [W, K] of the codes of each word, and whether the sememe is one of its gold ones."""
+
+    weights: np.ndarray
+    gold: np.ndarray
+
+
+@dataclass(frozen=True)
+class CodeUses:
+    """What codes the tokens of some texts use.
+
+    by_layer [K] each: in how many tokens a code of the layer has a weight. tokens: their number.
+    words: the weights of the last layer of words with gold sememes.
+    """
+
+    by_layer: list[np.ndarray]
+    tokens: int
+    words: WeightsOfWords
+
+
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Describe the weights O of the codes in the state of each token, for pre-trained CAT models.
 
     options:
-        words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the last layer, with their
-            share of the weights (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
-        split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences` random first sentences.
+        words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the
+            last layer, with their share of the weights (percent, mean over pieces) and whether they
+            are gold; gold.csv has all gold sememes.
+        split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences`
+            random first sentences.
         without: names of sememes; scores of the last layer leave out words that have one of them.
-    Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that any token uses.
-    Scores of the last layer, the one that has sememes, over words with gold sememes, in percent: `gold_weight` on gold
-    sememes, the mean of words; `gold_first`, words whose largest weight is on a gold sememe; `zero_words`, words
-    without any code, which the other scores leave out. What `gold_weight` would be if all words had the same weights:
-    `gold_weight_mean_word`, the mean weights of all words; `gold_weight_uniform`, equal ones on all sememes;
-    `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight` that is not above all of these
-    does not say that words attend to their own sememes.
+    Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that
+    any token uses. Scores of the last layer, the one that has sememes, over words with gold
+    sememes, in percent: `gold_weight` on gold sememes, the mean of words; `gold_first`, words whose
+    largest weight is on a gold sememe; `zero_words`, words without any code, which the other scores
+    leave out. What `gold_weight` would be if all words had the same weights:
+    `gold_weight_mean_word`, the mean weights of all words; `gold_weight_uniform`, equal ones on all
+    sememes; `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight`
+    that is not above all of these does not say that words attend to their own sememes.
     """
-    given = merge_options(options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[])
+    settings = merge_options(
+        options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[]
+    )
+    split = settings["split"]
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
-        model, tokenizer = load_cat_model(run)
-        lexicon, count = read_sememe_lexicon(run.data, tokenizer)
-        continues = extract_vocabulary(tokenizer, run.data / "tokenizer.json").continues
-        if model.config.last_codes != count:
-            raise UserError(f"{run} has {model.config.last_codes} codes in its last layer, its data {count} sememes")
-        names = read_json(run.data / "sememe_names.json")
-        if unknown := set(given["without"]) - set(names):
-            raise UserError(f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`")
-        encoded = tokenizer.encode_batch(given["words"], add_special_tokens=False)
-        found = []
-        for batch in read_codes(model, tokenizer, [np.array(row.ids) for row in encoded]):
-            _, _, gold = lexicon.look_up(batch.ids, batch.words, continues)
-            rows = zip(batch.codes[-1], batch.words, gold, strict=True)
-            found += [(codes[words].mean(0), own[own != NONE]) for codes, words, own in rows]
-        for word, (weights, gold) in zip(given["words"], found, strict=True):
-            for name, table in make_word_tables(word, weights, gold, names, given["top"]).items():
+        loaded = load_run_with_lexicon(run)
+        unknown = set(settings["without"]) - set(loaded.sememe_names)
+        if unknown:
+            raise UserError(
+                f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`"
+            )
+        for word_tables in describe_words(loaded, settings["words"], settings["top"]):
+            for name, table in word_tables.items():
                 tables[name].append(table.assign(**run.columns))
-        first, _ = read_sentence_ids(run.data, given["split"])
-        drawn = np.sort(np.random.default_rng(given["seed"]).permutation(len(first.length))[: given["sentences"]])
-        texts = [first.ids[first.start[i] : first.start[i] + min(first.length[i], given["longest"])] for i in drawn]
-        uses = [np.zeros(codebook.codebook.shape[0]) for codebook in model.codebooks]
-        words, tokens = [], 0
-        for batch in read_codes(model, tokenizer, texts):
-            tokens += int(batch.words.sum())
-            for layer, weights in enumerate(batch.codes):
-                uses[layer] += (weights[batch.words] > 0).sum(0)
-            words.append(select_word_weights(batch, *lexicon.look_up(batch.ids, batch.words, continues)))
-        for layer, used in enumerate(uses, start=1):
-            codes = {"active_codes": (used.sum() / tokens, "codes", tokens)}
-            codes["used_codes"] = 100 * (used > 0).mean(), "percent", len(used)
-            scores += run.make_scores(codes, split=given["split"], layer=layer)
-        weights, gold = map(np.concatenate, zip(*words, strict=True))
-        kept = ~gold[:, [names.index(name) for name in given["without"]]].any(1)
-        scores += run.make_scores(compute_gold_scores(weights[kept], gold[kept]), split=given["split"])
-    return AnalysisResult(scores, {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()})
+
+        uses = observe_codes(loaded, sample_sentences(run, split, settings))
+        tokens = uses.tokens
+        for layer, used in enumerate(uses.by_layer, start=1):
+            values = {
+                "active_codes": (used.sum() / tokens, "codes", tokens),
+                "used_codes": (100 * (used > 0).mean(), "percent", len(used)),
+            }
+            scores += run.make_scores(values, split=split, layer=layer)
+        weights, gold = uses.words
+        left_out = [loaded.sememe_names.index(name) for name in settings["without"]]
+        kept = ~gold[:, left_out].any(1)
+        gold_scores = compute_gold_scores(weights[kept], gold[kept])
+        scores += run.make_scores(gold_scores, split=split)
+    files = {name: stack_tables(tables[name], columns) for name, columns in COLUMNS.items()}
+    return AnalysisResult(scores, files)
 
 
-def load_cat_model(run: TrainedRun):
-    """Load the CatModel of a run in eval mode, and its tokenizer. Raises UserError for a run of another model."""
+def load_run_with_lexicon(run: TrainedRun) -> LoadedRun:
+    """Load the model of a run and the sememes of its data. Raises UserError if they disagree."""
+    model, tokenizer = load_cat_model(run)
+    lexicon, sememe_count = read_sememe_lexicon(run.data, tokenizer)
+    if model.config.last_codes != sememe_count:
+        raise UserError(
+            f"{run} has {model.config.last_codes} codes in its last layer, "
+            f"its data {sememe_count} sememes"
+        )
+    vocabulary = extract_vocabulary(tokenizer, run.data / "tokenizer.json")
+    sememe_names = read_json(run.data / "sememe_names.json")
+    return LoadedRun(model, tokenizer, lexicon, sememe_names, vocabulary.continues)
+
+
+def load_cat_model(run: TrainedRun) -> tuple[CatModel, Tokenizer]:
+    """Load the CatModel of a run in eval mode, and its tokenizer.
+
+    Raises UserError for a run of another model.
+    """
     manifest = run.folder / "run.json"
     section = parse_named_settings(read_json(manifest)["spec"]["model"], "model", manifest)
     folder = run.folder / "checkpoint"
     model = import_model(section.name).load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
-        raise UserError(f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs")
+        raise UserError(
+            f"displays.yaml: {run} has no codes to analyse; take it out of the analysis's runs"
+        )
     return model, load_tokenizer(folder)
 
 
+def describe_words(
+    loaded: LoadedRun, words: Sequence[str], top: int
+) -> Iterator[dict[str, pandas.DataFrame]]:
+    """Yield the tables `words` and `gold` of each word, which is read alone."""
+    encodings = loaded.tokenizer.encode_batch(words, add_special_tokens=False)
+    texts = [np.array(encoding.ids) for encoding in encodings]
+    remaining = iter(words)
+    for batch in read_codes(loaded.model, loaded.tokenizer, texts):
+        _, _, sememes = loaded.lexicon.look_up(batch.ids, batch.words, loaded.continues)
+        for codes, pieces, row in zip(batch.codes[-1], batch.words, sememes, strict=True):
+            weights = codes[pieces].mean(0)
+            gold = row[row != NONE]
+            yield make_word_tables(next(remaining), weights, gold, loaded.sememe_names, top)
+
+
+def sample_sentences(run: TrainedRun, split: str, settings: dict[str, Any]) -> list[np.ndarray]:
+    """Draw first sentences of a split: the ids of at most `longest` pieces of each."""
+    first, _ = read_sentence_ids(run.data, split)
+    order = np.random.default_rng(settings["seed"]).permutation(len(first.length))
+    sample = np.sort(order[: settings["sentences"]])
+    texts = []
+    for row in sample:
+        start = first.start[row]
+        length = min(first.length[row], settings["longest"])
+        texts.append(first.ids[start : start + length])
+    return texts
+
+
+def observe_codes(loaded: LoadedRun, texts: Sequence[np.ndarray]) -> CodeUses:
+    """Read texts, each the ids [S] of its pieces, and collect the uses of codes."""
+    by_layer = [np.zeros(codebook.codebook.shape[0]) for codebook in loaded.model.codebooks]
+    tokens = 0
+    batches: list[WeightsOfWords] = []
+    for batch in read_codes(loaded.model, loaded.tokenizer, texts):
+        tokens += int(batch.words.sum())
+        for layer, weights in enumerate(batch.codes):
+            by_layer[layer] += (weights[batch.words] > 0).sum(0)
+        sememes = loaded.lexicon.look_up(batch.ids, batch.words, loaded.continues)
+        batches.append(select_word_weights(batch, *sememes))
+    weights = np.concatenate([batch.weights for batch in batches])
+    gold = np.concatenate([batch.gold for batch in batches])
+    return CodeUses(by_layer, tokens, WeightsOfWords(weights, gold))
+
+
 @torch.no_grad()
-def read_codes(model, tokenizer, texts: Sequence[np.ndarray]) -> Iterator[TokenCodes]:
+def read_codes(
+    model: CatModel, tokenizer: Tokenizer, texts: Sequence[np.ndarray]
+) -> Iterator[TokenCodes]:
     """Compute the weights for texts, each the ids [S] of its pieces; yield them in batches."""
-    cls, sep = (torch.tensor([tokenizer.token_to_id(name)]) for name in ("[CLS]", "[SEP]"))
+    cls = torch.tensor([tokenizer.token_to_id("[CLS]")])
+    sep = torch.tensor([tokenizer.token_to_id("[SEP]")])
     for start in range(0, len(texts), BATCH):
-        rows = [torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]) for text in texts[start : start + BATCH]]
+        rows = []
+        for text in texts[start : start + BATCH]:
+            rows.append(torch.cat([cls, torch.from_numpy(text.astype(np.int64)), sep]))
         ids = pad_sequence(rows, batch_first=True, padding_value=PAD)
         length = torch.tensor([len(row) for row in rows])[:, None]
         column = torch.arange(ids.shape[1])
         mask = (column < length).long()
         output = model(input_ids=ids, attention_mask=mask, token_type_ids=torch.zeros_like(ids))
         words = (column > 0) & (column < length - 1)
-        yield TokenCodes(ids.numpy(), words.numpy(), [codes.normalise().abs().numpy() for codes in output.codes])
+        weights = [codes.normalise().abs().numpy() for codes in output.codes]
+        yield TokenCodes(ids.numpy(), words.numpy(), weights)
 
 
 def make_word_tables(
-    word: str, weights: np.ndarray, gold: np.ndarray, names: Sequence[str], top: int
+    word: str, weights: np.ndarray, gold: np.ndarray, sememe_names: Sequence[str], top: int
 ) -> dict[str, pandas.DataFrame]:
-    """Make the tables `words` and `gold` of a word from its weights [K] and the numbers of its gold sememes."""
+    """Make the tables `words` and `gold` of a word.
+
+    weights [K]: of the codes. gold: the numbers of its gold sememes.
+    """
     order = np.argsort(-weights, kind="stable")[:top]
     order = order[weights[order] > 0]
-    found = {"word": word, "rank": np.arange(len(order)) + 1, "sememe": [names[i] for i in order]}
-    share = 100 * weights[order] / max(weights.sum(), np.finfo(float).tiny)
-    found |= {"share": share, "gold": np.isin(order, gold)}
-    own = {"word": word, "sememe": [names[i] for i in gold]}
-    return {"words": pandas.DataFrame(found), "gold": pandas.DataFrame(own, columns=COLUMNS["gold"])}
+    total = max(weights.sum(), np.finfo(float).tiny)
+    top_sememes = {
+        "word": word,
+        "rank": np.arange(len(order)) + 1,
+        "sememe": [sememe_names[number] for number in order],
+        "share": 100 * weights[order] / total,
+        "gold": np.isin(order, gold),
+    }
+    gold_sememes = {"word": word, "sememe": [sememe_names[number] for number in gold]}
+    return {
+        "words": pandas.DataFrame(top_sememes),
+        "gold": pandas.DataFrame(gold_sememes, columns=COLUMNS["gold"]),
+    }
 
 
 def select_word_weights(
     batch: TokenCodes, number: np.ndarray, pieces: np.ndarray, sememes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (|O| of the last layer, whether the sememe is gold), both [W, K], for the words with gold sememes.
+) -> WeightsOfWords:
+    """Return |O| of the last layer for the words with gold sememes.
 
-    |O| is the mean over a word's pieces; the other arguments are what `SememeLexicon.look_up` returns.
+    |O| is the mean over a word's pieces; the other arguments are what `SememeLexicon.look_up`
+    returns.
     """
     weights = np.zeros((len(pieces), batch.codes[-1].shape[-1]))
     np.add.at(weights, number, batch.codes[-1][batch.words])
@@ -141,20 +256,30 @@ def select_word_weights(
     gold = np.zeros(weights.shape, bool)
     word, place = np.nonzero(sememes != NONE)
     gold[word, sememes[word, place]] = True
-    known = gold.any(1)
-    return weights[known], gold[known]
+    has_gold = gold.any(1)
+    return WeightsOfWords(weights[has_gold], gold[has_gold])
 
 
 def compute_gold_scores(weights: np.ndarray, gold: np.ndarray) -> dict[str, tuple[float, str, int]]:
-    """Return metric -> (value, "percent", number of words) from weights and gold sememes [W, K]; see `analyse`."""
-    some = weights.sum(1) > 0
-    found = {"zero_words": (~some, len(some))}
-    if some.any():
-        weights, gold = weights[some], gold[some]
-        n, shares = len(weights), weights / weights.sum(1, keepdims=True)
-        found["gold_weight"] = (weights * gold).sum(1) / weights.sum(1), n
-        found["gold_weight_mean_word"] = gold @ shares.mean(0), n
-        found["gold_weight_uniform"] = gold.mean(1), n
-        found["gold_weight_one_sememe"] = gold[:, gold.sum(0).argmax()], n
-        found["gold_first"] = gold[np.arange(n), weights.argmax(1)], n
-    return {metric: (100 * float(values.mean()), "percent", n) for metric, (values, n) in found.items() if n}
+    """Return metric -> (value, "percent", number of words) of words with gold sememes.
+
+    weights, gold [W, K]: see `WeightsOfWords`. The scores: see `analyse`.
+    """
+    has_codes = weights.sum(1) > 0
+    by_word = {"zero_words": ~has_codes}
+    if has_codes.any():
+        weights = weights[has_codes]
+        gold = gold[has_codes]
+        totals = weights.sum(1)
+        shares = weights / weights.sum(1, keepdims=True)
+        most_frequent = gold.sum(0).argmax()
+        by_word["gold_weight"] = (weights * gold).sum(1) / totals
+        by_word["gold_weight_mean_word"] = gold @ shares.mean(0)
+        by_word["gold_weight_uniform"] = gold.mean(1)
+        by_word["gold_weight_one_sememe"] = gold[:, most_frequent]
+        by_word["gold_first"] = gold[np.arange(len(weights)), weights.argmax(1)]
+    scores = {}
+    for metric, values in by_word.items():
+        if len(values):
+            scores[metric] = (100 * float(values.mean()), "percent", len(values))
+    return scores

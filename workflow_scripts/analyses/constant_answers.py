@@ -1,4 +1,4 @@
-"""Scores of one and the same answer to all prompts: a model has learnt something only if it is better."""
+"""Scores of one answer to all prompts: a model has learnt something only if it is better."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from workflow_scripts.analyses.result import AnalysisResult
-from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
@@ -15,25 +15,38 @@ from workflow_scripts.evaluation.scores import make_scores
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Report `exact_match` (percent) of constant answers on the prompts that the first run of each task answered.
+    """Report `exact_match` (percent) of constant answers.
 
-    Prompts whose answer is not one token of its model are none of them. options: split. Readouts: `constant`, the most
-    frequent answer in training, and `best_constant`, that of the split: no constant answer is right more often. Of
-    equally frequent answers the first in the alphabet counts. Raises UserError for a run without predictions.
+    It is on the prompts that the first run of each task answered. Prompts whose answer is not one
+    token of its model are none of them. options: split. Readouts: `constant`, the most frequent
+    answer in training, and `best_constant`, that of the split: no constant answer is right more
+    often. Of equally frequent answers the first in the alphabet counts. Raises UserError for a run
+    without predictions.
     """
-    split, found = merge_options(options, split="test")["split"], AnalysisResult()
+    split = merge_options(options, split="test")["split"]
+    result = AnalysisResult()
     for run in {run.task: run for run in reversed(runs)}.values():
         path = run.folder / "eval/predictions.parquet"
         if not path.is_file():
             raise UserError(f"{path} does not exist; evaluate {run} first")
-        answered = set(pq.read_table(path, columns=["item"], filters=[("split", "==", split)])["item"].to_pylist())
+        predictions = pq.read_table(path, columns=["item"], filters=[("split", "==", split)])
+        answered = set(predictions["item"].to_pylist())
         table = read_table(run.data, split, ["item", "label"]).to_pylist()
         labels = [row["label"] for row in table if row["item"] in answered]
-        trained = read_table(run.data, "train", ["label"])["label"].to_pylist()
-        for readout, among in (("constant", trained), ("best_constant", labels)):
-            answer, _ = min(Counter(among).items(), key=lambda entry: (-entry[1], entry[0]))
-            where = {"task": run.task, "split": split, "subset": "all", "readout": readout, "protocol": run.protocol}
-            value = 100 * labels.count(answer) / len(labels)
-            found.scores += make_scores(where, {"exact_match": (value, "percent", len(labels))})
-            found.notes.append(f"{run.task}, {readout}: {answer}")
-    return found
+        train_labels = read_table(run.data, "train", ["label"])["label"].to_pylist()
+        answers = {
+            "constant": find_most_frequent(Counter(train_labels)),
+            "best_constant": find_most_frequent(Counter(labels)),
+        }
+        for readout, answer in answers.items():
+            columns = {
+                "task": run.task,
+                "split": split,
+                "subset": "all",
+                "readout": readout,
+                "protocol": run.protocol,
+            }
+            share = 100 * labels.count(answer) / len(labels)
+            result.scores += make_scores(columns, {"exact_match": (share, "percent", len(labels))})
+            result.notes.append(f"{run.task}, {readout}: {answer}")
+    return result

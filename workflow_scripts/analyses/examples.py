@@ -1,7 +1,9 @@
-"""Sentence pairs that a paper prints: their labels in the data, and the predictions of trained models."""
+"""Sentence pairs that a paper prints: their labels in the data, and the models' predictions."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -21,36 +23,65 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     """Report labels and predictions of single pairs; the column subset has their names.
 
     options: items: name -> [first, second]; case, spaces and punctuation are ignored.
-    Metric `label`, for each task that has the pair: its class, or the annotators' score. Metric `prediction`, by run
-    and readout, if the split of the pair was evaluated. A task without a pair gets a note.
+    Metric `label`, for each task that has the pair: its class, or the annotators' score. Metric
+    `prediction`, by run and readout, if the split of the pair was evaluated. A task without a pair
+    gets a note.
     """
-    wanted = {normalise_pair(*pair): name for name, pair in merge_options(options, items={})["items"].items()}
-    found = AnalysisResult()
+    printed: dict[tuple[str, str], str] = {}  # normalised pair -> its name
+    for name, pair in merge_options(options, items={})["items"].items():
+        printed[normalise_pair(*pair)] = name
+    result = AnalysisResult()
     for task in dict.fromkeys(run.task for run in runs):
         task_runs = [run for run in runs if run.task == task]
-        data, protocol = task_runs[0].data, task_runs[0].protocol
-        dataset = read_json(data / "dataset.json")
-        unit = "class" if dataset["labels"] else "score"
-        names: dict[tuple[str, str], str] = {}
-        for split in dataset["splits"]:
-            for row in read_table(data, split, ["item", "first", "second", "label"]).to_pylist():
-                name = wanted.get(normalise_pair(row["first"], row["second"] or ""))
-                if name is None or name in names.values():
-                    continue
-                names[split, row["item"]] = name
-                where = {"task": task, "subset": name, "protocol": protocol}
-                found.scores += make_scores(where, {"label": (row["label"], unit, 1)})
-        found.notes += [f"{task} has no pair '{name}'" for name in wanted.values() if name not in names.values()]
-        items = [item for _, item in names]
+        data = task_runs[0].data
+        unit = "class" if read_json(data / "dataset.json")["labels"] else "score"
+        pairs = find_pairs(data, printed)
+        for pair in pairs:
+            columns = {"task": task, "subset": pair.name, "protocol": task_runs[0].protocol}
+            result.scores += make_scores(columns, {"label": (pair.label, unit, 1)})
+        names = {pair.name for pair in pairs}
+        for name in printed.values():
+            if name not in names:
+                result.notes.append(f"{task} has no pair '{name}'")
+        name_of = {(pair.split, pair.item): pair.name for pair in pairs}
         for run in task_runs:
-            path = run.folder / "eval/predictions.parquet"
-            if not path.is_file():
-                raise UserError(f"{path} does not exist; evaluate {run} first")
-            for row in pq.read_table(path, filters=[("item", "in", items)]).to_pylist() if items else []:
-                if name := names.get((row["split"], row["item"])):
+            for row in read_predictions(run, [pair.item for pair in pairs]):
+                name = name_of.get((row["split"], row["item"]))
+                if name:
                     values = {"prediction": (row["prediction"], unit, 1)}
-                    found.scores += run.make_scores(values, subset=name, readout=row["readout"])
-    return found
+                    result.scores += run.make_scores(values, subset=name, readout=row["readout"])
+    return result
+
+
+@dataclass(frozen=True)
+class PrintedPair:
+    """A pair that a paper prints, in the data: its name, its place there, and its label."""
+
+    name: str
+    split: str
+    item: str
+    label: float
+
+
+def find_pairs(data: Path, printed: dict[tuple[str, str], str]) -> list[PrintedPair]:
+    """Find the first place of each printed pair in prepared data."""
+    pairs: dict[str, PrintedPair] = {}
+    for split in read_json(data / "dataset.json")["splits"]:
+        for row in read_table(data, split, ["item", "first", "second", "label"]).to_pylist():
+            name = printed.get(normalise_pair(row["first"], row["second"] or ""))
+            if name is not None and name not in pairs:
+                pairs[name] = PrintedPair(name, split, row["item"], row["label"])
+    return list(pairs.values())
+
+
+def read_predictions(run: TrainedRun, items: Sequence[str]) -> list[dict[str, Any]]:
+    """Read the rows of predictions.parquet of some items. Raises UserError if it is missing."""
+    path = run.folder / "eval/predictions.parquet"
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; evaluate {run} first")
+    if not items:
+        return []
+    return pq.read_table(path, filters=[("item", "in", items)]).to_pylist()
 
 
 def normalise_pair(first: str, second: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""How often a head attends most to the same position in two sentences of a pair (section 5.3 and table 6)."""
+"""How often a head attends most to one position in both sentences of a pair (table 6)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
@@ -15,59 +15,100 @@ from workflow_scripts.common.plug_ins import merge_options
 
 COLUMNS = [*RUN_COLUMNS, "pair", "first", "second", "agreement", "same_codes"]
 
-Pairs = dict[int, tuple[str, str]]  # sentences by the number of their pair, from 1
+
+class SentencePair(NamedTuple):
+    """Two sentences, and the number of their pair in the options, from 1."""
+
+    number: int
+    first: str
+    second: str
 
 
 def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
-    """Compute the share (0 to 1) of (layer, head, query) whose (first) largest weight in [..., S] is on one key."""
+    """Compute the share (0 to 1) of (layer, head, query) that attend most to one key in both maps.
+
+    first, second [layers, heads, S, S]. Of equal weights the first counts.
+    """
     return float((first.argmax(-1) == second.argmax(-1)).mean())
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Score how many (layer, head, query) attend most to one position in both sentences of a pair, in percent.
+    """Score how many (layer, head, query) attend most to one position in both sentences of a pair.
 
-    Score of each run: `head_agreement_printed`. The paper counts "attention heads that assign the highest weight to the
-    same token"; here every (layer, head, query) counts once, and EOS is a query.
+    Score of each run: `head_agreement_printed`, in percent. The paper counts "attention heads that
+    assign the highest weight to the same token"; here every (layer, head, query) counts once, and
+    EOS is a query.
 
     options:
-        split, rows: the pairs, as rows of the split (from 0). Pairs of different lengths, and those with words that are
-            not in the training data, are left out.
-        codes_from: {method, variant} of the run of the same seed whose codes are compared, too; its own score
-            `printed_same_codes` is the share of pairs with one sequence of codes.
+        split, rows: the pairs, as rows of the split (from 0). Pairs of different lengths, and those
+            with words that are not in the training data, are left out.
+        codes_from: {method, variant} of the run of the same seed whose codes are compared, too; its
+            own score `printed_same_codes` is the share of pairs with one sequence of codes.
     """
-    given = merge_options(options, codes_from={}, rows=[], split="test")
-    split, wanted, by_name = given["split"], given["rows"], {str(run): run for run in runs}
-    scores, rows, notes = [], [], []
+    settings = merge_options(options, codes_from={}, rows=[], split="test")
+    split = settings["split"]
+    run_of = {str(run): run for run in runs}
+    rows = []
+    result = AnalysisResult()
     for run in runs:
         model, words = run.load()
-        pairs = select_pairs(run.read_pairs(split)["source"].tolist(), wanted, words)
-        notes.append(f"{run}: {len(pairs)} of {len(wanted)} pairs of rows can be compared")
+        sources = run.read_pairs(split)["source"].tolist()
+        pairs = select_pairs(sources, settings["rows"], words)
+        printed = len(settings["rows"])
+        result.notes.append(f"{run}: {len(pairs)} of {printed} pairs of rows can be compared")
         if not pairs:
             continue
-        sides = [encode_sentences(side, words, run) for side in zip(*pairs.values(), strict=True)]
-        maps = zip(*(compute_encoder_attention(model, side) for side in sides), strict=True)
-        shares = [100 * compute_agreement(first, second) for first, second in maps]
+        first_ids = encode_sentences([pair.first for pair in pairs], words, run)
+        second_ids = encode_sentences([pair.second for pair in pairs], words, run)
+        first_maps = compute_encoder_attention(model, first_ids)
+        second_maps = compute_encoder_attention(model, second_ids)
+        shares = []
+        for first, second in zip(first_maps, second_maps, strict=True):
+            shares.append(100 * compute_agreement(first, second))
         values = {"head_agreement_printed": (np.mean(shares), "percent", len(pairs))}
-        same: list[bool | None] = [None] * len(pairs)
-        coder = replace(run, **given["codes_from"])
-        if given["codes_from"] and str(coder) in by_name:
-            code = assign_codes(by_name[str(coder)].load()[0], "source", range(len(words)))
-            same = [[code[i] for i in one] == [code[i] for i in other] for one, other in zip(*sides, strict=True)]
+
+        same_codes: list[bool | None] = [None] * len(pairs)
+        coder = run_of.get(str(replace(run, **settings["codes_from"])))
+        if settings["codes_from"] and coder:
+            codes = assign_codes(coder.load()[0], "source", range(len(words)))
+            same_codes = compare_codes(codes, first_ids, second_ids)
             if str(coder) == str(run):
-                values["printed_same_codes"] = 100 * np.mean(same), "percent", len(pairs)
-        scores += run.make_scores(values, split=split)
-        for (number, (first, second)), share, alike in zip(pairs.items(), shares, same, strict=True):
-            pair = {"pair": number, "first": first, "second": second, "agreement": share, "same_codes": alike}
-            rows.append(run.columns | pair)
-    return AnalysisResult(scores, {"pairs": pandas.DataFrame(rows, columns=COLUMNS)}, notes)
+                values["printed_same_codes"] = (100 * np.mean(same_codes), "percent", len(pairs))
+        result.scores += run.make_scores(values, split=split)
+        for pair, share, same in zip(pairs, shares, same_codes, strict=True):
+            columns = {
+                "pair": pair.number,
+                "first": pair.first,
+                "second": pair.second,
+                "agreement": share,
+                "same_codes": same,
+            }
+            rows.append(run.columns | columns)
+    result.files["pairs"] = pandas.DataFrame(rows, columns=COLUMNS)
+    return result
 
 
-def select_pairs(sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]) -> Pairs:
-    """Select the pairs of `rows` that exist, have only known `words` and have one length."""
-    known, found = set(words), {}
-    for number, pair in enumerate(rows, start=1):
-        if max(pair) < len(sources):
-            first, second = (sources[row].split() for row in pair)
-            if len(first) == len(second) and known.issuperset(first + second):
-                found[number] = tuple(sources[row] for row in pair)
-    return found
+def select_pairs(
+    sources: Sequence[str], rows: Sequence[tuple[int, int]], words: Sequence[str]
+) -> list[SentencePair]:
+    """Select the pairs of `rows` that exist, have only `words` of the model and have one length."""
+    vocabulary = set(words)
+    pairs = []
+    for number, (first_row, second_row) in enumerate(rows, start=1):
+        if max(first_row, second_row) >= len(sources):
+            continue
+        first = sources[first_row].split()
+        second = sources[second_row].split()
+        if len(first) == len(second) and vocabulary.issuperset(first + second):
+            pairs.append(SentencePair(number, sources[first_row], sources[second_row]))
+    return pairs
+
+
+def compare_codes(
+    codes: Sequence[int], first_ids: Sequence[list[int]], second_ids: Sequence[list[int]]
+) -> list[bool]:
+    """Return for each pair of sentences (ids) whether they have one sequence of codes."""
+    same = []
+    for first, second in zip(first_ids, second_ids, strict=True):
+        same.append([codes[id_] for id_ in first] == [codes[id_] for id_ in second])
+    return same

@@ -1,7 +1,10 @@
-"""Means over the scores of several tasks for each model, and gains over other models, for numbers in a paper's text."""
+"""Means over the scores of several tasks for each model, and gains over other models.
+
+They are for numbers in a paper's text.
+"""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -13,55 +16,103 @@ from workflow_scripts.evaluation.scores import read_scores
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Compute the `mean` (percent) of each model by seed, or with `over` its `gain` (points) over other models.
+    """Compute the `mean` (percent) of each model by seed, or its `gain` (points) over other models.
 
-    A model is a `series` of the runs.
+    The gain is computed with the option `over`. A model is a `series` of the runs.
 
     options:
         means: name -> scores to average, each a task, split, subset and metric.
         over: name of a model -> other models.
-    A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the mean's name as item_set,
-    `over <other model>` as subset, and the task of the first score.
+    A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the mean's
+    name as item_set, `over <other model>` as subset, and the task of the first score.
     """
-    given = merge_options(options, means={}, over={})
-    found = AnalysisResult()
-    pairs = [(name, other) for name, others in given["over"].items() for other in others]
-    models = dict.fromkeys([*(run.series for run in runs), *chain(*pairs)])
-    for mean, cells in given["means"].items():
-        by_model = {name: average_by_seed(cells, [run for run in runs if run.series == name]) for name in models}
-        for name, *others in pairs or [(model,) for model in models]:
-            values, run = by_model[name]
-            metric, subset, unit = "mean", "all", "percent"
-            for other in others:
-                theirs, other_run = by_model[other]
-                values = {seed: value - theirs[seed] for seed, value in values.items() if seed in theirs}
-                metric, subset, unit = "gain", f"over {other}", "points"
-                if values:
-                    run = replace(run, protocol=find_worst_protocol(run.protocol, other_run.protocol))
-            if not values:
-                found.notes.append(f"{mean}: not all of its scores are there for {' and '.join([name, *others])}")
-            where = {"subset": subset, "item_set": mean, "readout": run and run.readout}
-            for seed, value in values.items():
-                found.scores += replace(run, seed=seed).make_scores({metric: (value, unit, len(cells))}, **where)
-    return found
+    settings = merge_options(options, means={}, over={})
+    result = AnalysisResult()
+    comparisons = []
+    for name, others in settings["over"].items():
+        comparisons += [(name, other) for other in others]
+    models = list(dict.fromkeys(run.series for run in runs))
+    for mean, cells in settings["means"].items():
+        mean_of = {}
+        for name in dict.fromkeys([*models, *chain(*comparisons)]):
+            model_runs = [run for run in runs if run.series == name]
+            mean_of[name] = average_by_seed(cells, model_runs)
+        if comparisons:
+            for name, other in comparisons:
+                gain = compare_means(mean_of[name], mean_of[other])
+                columns = {"item_set": mean, "subset": f"over {other}"}
+                result.scores += make_seed_scores(gain, "gain", "points", len(cells), columns)
+                if not gain.value_of:
+                    result.notes.append(
+                        f"{mean}: not all of its scores are there for {name} and {other}"
+                    )
+        else:
+            for name, seed_means in mean_of.items():
+                columns = {"item_set": mean, "subset": "all"}
+                result.scores += make_seed_scores(
+                    seed_means, "mean", "percent", len(cells), columns
+                )
+                if not seed_means.value_of:
+                    result.notes.append(f"{mean}: not all of its scores are there for {name}")
+    return result
 
 
-def average_by_seed(
-    cells: list[dict[str, str]], runs: Sequence[TrainedRun]
-) -> tuple[dict[int, float], TrainedRun | None]:
-    """Return (seed -> mean of the scores in `cells`, a run of the first task with the worst protocol of all)."""
-    used, columns = [], []
+@dataclass(frozen=True)
+class SeedMeans:
+    """Means by seed, or their differences.
+
+    run: of the first task, with the worst protocol of all; None without means.
+    """
+
+    value_of: dict[int, float]
+    run: TrainedRun | None
+
+
+def average_by_seed(cells: list[dict[str, str]], runs: Sequence[TrainedRun]) -> SeedMeans:
+    """Average the scores in `cells` of the runs of a model, for the seeds that have all of them."""
+    used_runs: list[TrainedRun] = []
+    columns = []
     for cell in cells:
-        chosen = [run for run in runs if run.task == cell["task"]]
-        by_seed: dict[int, float] = {}
-        for run in chosen:
-            for row in read_scores(run.folder / "eval/scores.csv"):
-                if all(row[name] == value for name, value in {**cell, "readout": run.readout}.items()):
-                    by_seed.setdefault(run.seed, row["value"])
-        columns.append(by_seed)
-        used += chosen
+        task_runs = [run for run in runs if run.task == cell["task"]]
+        columns.append(read_cell(cell, task_runs))
+        used_runs += task_runs
     seeds = sorted(set.intersection(*map(set, columns)))
     if not seeds:
-        return {}, None
-    means = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}
-    return means, replace(used[0], protocol=find_worst_protocol(*(run.protocol for run in used)))
+        return SeedMeans({}, None)
+    value_of = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}
+    protocol = find_worst_protocol(*(run.protocol for run in used_runs))
+    return SeedMeans(value_of, replace(used_runs[0], protocol=protocol))
+
+
+def read_cell(cell: dict[str, str], runs: Sequence[TrainedRun]) -> dict[int, float]:
+    """Read the first score of each seed with the columns of `cell` and the readout of its run."""
+    value_of: dict[int, float] = {}
+    for run in runs:
+        columns = {**cell, "readout": run.readout}
+        for row in read_scores(run.folder / "eval/scores.csv"):
+            if columns.items() <= row.items():
+                value_of.setdefault(run.seed, row["value"])
+    return value_of
+
+
+def compare_means(left: SeedMeans, right: SeedMeans) -> SeedMeans:
+    """Return left - right for the seeds of both."""
+    value_of = {}
+    for seed, value in left.value_of.items():
+        if seed in right.value_of:
+            value_of[seed] = value - right.value_of[seed]
+    if not value_of:
+        return SeedMeans({}, None)
+    protocol = find_worst_protocol(left.run.protocol, right.run.protocol)
+    return SeedMeans(value_of, replace(left.run, protocol=protocol))
+
+
+def make_seed_scores(
+    means: SeedMeans, metric: str, unit: str, n: int, columns: dict[str, str]
+) -> list[dict[str, Any]]:
+    """Make the score of each seed."""
+    rows = []
+    for seed, value in means.value_of.items():
+        run = replace(means.run, seed=seed)
+        rows += run.make_scores({metric: (value, unit, n)}, readout=run.readout, **columns)
+    return rows

@@ -11,35 +11,55 @@ from workflow_scripts.evaluation.scores import read_scores
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Compute `mean_gain` (points) for each method, variant and seed with runs at the first and the last size.
+    """Compute `mean_gain` (points) from the first to the last size of a training set.
+
+    It is computed for each method, variant and seed with runs at both.
 
     options:
         sizes: name -> the tasks of one data set, from the smallest training set to the largest.
         split: of each name of `sizes`; the default is test.
         metric: of the scores; without: readouts to leave out.
-    The mean of the differences depends on the ends only: (last - first) / (sizes - 1). Rows have the last task.
+    The mean of the differences depends on the ends only: (last - first) / (sizes - 1). Rows have
+    the last task.
     """
-    given = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
-    found = AnalysisResult()
-    for name, tasks in given["sizes"].items():
+    settings = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
+    result = AnalysisResult()
+    for name, tasks in settings["sizes"].items():
         if len(tasks) < 2:
-            raise UserError(f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two")
-        wanted = {"split": given["split"].get(name, "test"), "subset": "all", "metric": given["metric"]}
-        chosen = [run for run in runs if run.task in tasks]
-        for _, members in group_runs(chosen, "method", "variant", "seed"):
-            by_task = {run.task: run for run in members}
-            ends = (tasks[0], tasks[-1])
-            if missing := [task for task in ends if task not in by_task]:
-                found.notes.append(f"{next(iter(by_task.values()))}: not run on {', '.join(missing)}")
+            raise UserError(
+                f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two"
+            )
+        columns = {
+            "split": settings["split"].get(name, "test"),
+            "subset": "all",
+            "metric": settings["metric"],
+        }
+        first_task = tasks[0]
+        last_task = tasks[-1]
+        steps = len(tasks) - 1
+        runs_of_sizes = [run for run in runs if run.task in tasks]
+        for _, members in group_runs(runs_of_sizes, "method", "variant", "seed"):
+            run_of = {run.task: run for run in members}
+            missing = [task for task in (first_task, last_task) if task not in run_of]
+            if missing:
+                some_run = next(iter(run_of.values()))
+                result.notes.append(f"{some_run}: not run on {', '.join(missing)}")
                 continue
-            start, end = (_read_by_readout(by_task[task], wanted, given["without"]) for task in ends)
-            for readout in start.keys() & end.keys():
-                gain = (end[readout] - start[readout]) / (len(tasks) - 1)
-                values = {"mean_gain": (gain, "points", len(tasks) - 1)}
-                found.scores += by_task[ends[1]].make_scores(values, readout=readout)
-    return found
+            first = _read_by_readout(run_of[first_task], columns, settings["without"])
+            last = _read_by_readout(run_of[last_task], columns, settings["without"])
+            for readout in first.keys() & last.keys():
+                gain = (last[readout] - first[readout]) / steps
+                values = {"mean_gain": (gain, "points", steps)}
+                result.scores += run_of[last_task].make_scores(values, readout=readout)
+    return result
 
 
-def _read_by_readout(run: TrainedRun, wanted: dict[str, str], without: list[str]) -> dict[str | None, float]:
-    rows = [row for row in read_scores(run.folder / "eval/scores.csv") if wanted.items() <= row.items()]
-    return {row["readout"]: row["value"] for row in rows if row["readout"] not in without}
+def _read_by_readout(
+    run: TrainedRun, columns: dict[str, str], without: list[str]
+) -> dict[str | None, float]:
+    """Read the scores of a run with these columns, except for the readouts `without`."""
+    value_of = {}
+    for row in read_scores(run.folder / "eval/scores.csv"):
+        if columns.items() <= row.items() and row["readout"] not in without:
+            value_of[row["readout"]] = row["value"]
+    return value_of

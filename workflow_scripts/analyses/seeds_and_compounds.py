@@ -1,7 +1,7 @@
 """Odds ratios of compound error rates, with intervals over seeds and over seeds and compounds.
 
-A claim on CoGnition counts seeds alone: it holds for more trainings on these compounds. This says how it would be on
-other compounds, too.
+A claim on CoGnition counts seeds alone: it holds for more trainings on these compounds. This says
+how it would be on other compounds, too.
 """
 
 import math
@@ -27,10 +27,14 @@ SPLIT = "cg_test"
 
 @dataclass(frozen=True)
 class SideErrors:
-    """The errors of one side: `rates` [seeds, C] is the share of a compound's sentences with an error."""
+    """The errors of one side.
+
+    sentences [C]: the number of sentences of a compound. rates [seeds, C]: the share of them with
+    an error.
+    """
 
     compounds: tuple[str, ...]
-    sentences: np.ndarray  # [C], the number of sentences of a compound
+    sentences: np.ndarray
     rates: np.ndarray
 
     def compute_log_odds(self) -> np.ndarray:
@@ -49,53 +53,77 @@ class SideErrors:
     @staticmethod
     def _compute_log_odds(rate: np.ndarray) -> np.ndarray:
         if (rate <= 0).any() or (rate >= 1).any():
-            raise UserError("a seed has no error in a compound, or nothing but errors: its odds have no logarithm")
+            raise UserError(
+                "a seed has no error in a compound, or nothing but errors: "
+                "its odds have no logarithm"
+            )
         return np.log(rate / (1 - rate))
 
 
 def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
     """Compare models by the odds of an error in a compound of the split `cg_test`.
 
-    options: pairs: name -> [worse, better], two `series` of the runs. Scores, in log odds, positive if the better one
-    has fewer errors: `log_odds`, with the ends of 95% intervals over seeds, `log_odds_low_seeds` and
-    `log_odds_high_seeds`, and over seeds and compounds, `log_odds_low_both` and `log_odds_high_both`. The column
-    item_set has the pair's name. A model with one seed has no interval, and a pair without runs no row.
+    options: pairs: name -> [worse, better], two `series` of the runs. Scores, in log odds, positive
+    if the better one has fewer errors: `log_odds`, with the ends of 95% intervals over seeds,
+    `log_odds_low_seeds` and `log_odds_high_seeds`, and over seeds and compounds,
+    `log_odds_low_both` and `log_odds_high_both`. The column item_set has the pair's name. A model
+    with one seed has no interval, and a pair without runs no row.
     """
-    given = merge_options(options, pairs={})
-    found = AnalysisResult()
-    for name, (worse, better) in given["pairs"].items():
-        sides = [[run for run in runs if run.series == series] for series in (worse, better)]
-        if not all(sides):
-            found.notes.append(f"{name}: no run of {worse if not sides[0] else better}")
+    pairs = merge_options(options, pairs={})["pairs"]
+    result = AnalysisResult()
+    for name, (worse, better) in pairs.items():
+        worse_runs = [run for run in runs if run.series == worse]
+        better_runs = [run for run in runs if run.series == better]
+        if not worse_runs or not better_runs:
+            result.notes.append(f"{name}: no run of {better if worse_runs else worse}")
             continue
-        errors = [read_errors(side) for side in sides]
-        over_seeds = compare_over_seeds(*errors)
-        values = {"log_odds": over_seeds.value}
-        for over, effect in (("seeds", over_seeds), ("both", compare_over_seeds_and_compounds(*errors))):
-            if interval := effect.compute_interval(QUANTILE):
-                values |= dict(zip((f"log_odds_low_{over}", f"log_odds_high_{over}"), interval, strict=True))
-        protocol, compounds = sides[0][0].protocol, len(errors[0].compounds)
-        where = {"task": sides[0][0].task, "split": SPLIT, "item_set": name, "protocol": protocol}
-        found.scores += make_scores(where, {key: (value, "log odds", compounds) for key, value in values.items()})
-    return found
+        worse_errors = read_errors(worse_runs)
+        better_errors = read_errors(better_runs)
+        over_seeds = compare_over_seeds(worse_errors, better_errors)
+        over_both = compare_over_seeds_and_compounds(worse_errors, better_errors)
+        compounds = len(worse_errors.compounds)
+        values = {"log_odds": (over_seeds.value, "log odds", compounds)}
+        for over, effect in (("seeds", over_seeds), ("both", over_both)):
+            interval = effect.compute_interval(QUANTILE)
+            if interval:
+                low, high = interval
+                values[f"log_odds_low_{over}"] = (low, "log odds", compounds)
+                values[f"log_odds_high_{over}"] = (high, "log odds", compounds)
+        columns = {
+            "task": worse_runs[0].task,
+            "split": SPLIT,
+            "item_set": name,
+            "protocol": worse_runs[0].protocol,
+        }
+        result.scores += make_scores(columns, values)
+    return result
 
 
 def read_errors(runs: Sequence[TrainedRun]) -> SideErrors:
-    """Read the predictions of all seeds of a model. Raises UserError if seeds have other compounds."""
-    sides = [_read_run(run) for run in sorted(runs, key=lambda run: run.seed)]
-    if len({side.compounds for side in sides}) > 1:
-        raise UserError(f"the seeds of {runs[0].series} were scored on different compounds; evaluate them again")
-    return SideErrors(sides[0].compounds, sides[0].sentences, np.concatenate([side.rates for side in sides]))
+    """Read the predictions of all seeds of a model.
+
+    Raises UserError if seeds have other compounds.
+    """
+    seeds = [_read_seed(run) for run in sorted(runs, key=lambda run: run.seed)]
+    if len({seed.compounds for seed in seeds}) > 1:
+        raise UserError(
+            f"the seeds of {runs[0].series} were scored on different compounds; evaluate them again"
+        )
+    rates = np.concatenate([seed.rates for seed in seeds])
+    return SideErrors(seeds[0].compounds, seeds[0].sentences, rates)
 
 
-def _read_run(run: TrainedRun) -> SideErrors:
-    predictions = pq.read_table(run.folder / "eval/predictions.parquet", filters=[("split", "==", SPLIT)])
-    predictions = predictions.sort_by("row")
+def _read_seed(run: TrainedRun) -> SideErrors:
+    """Read the predictions of a run: the errors of one seed."""
+    file = run.folder / "eval/predictions.parquet"
+    predictions = pq.read_table(file, filters=[("split", "==", SPLIT)]).sort_by("row")
     compounds = read_table(run.data, SPLIT, ["compound"])["compound"].to_pylist()
-    wrong = find_compound_errors(compounds, predictions["prediction"].to_pylist(), read_json(run.data / "lexicon.json"))
+    lexicon = read_json(run.data / "lexicon.json")
+    is_wrong = find_compound_errors(compounds, predictions["prediction"].to_pylist(), lexicon)
     names, index = np.unique(compounds, return_inverse=True)
     sentences = np.bincount(index)
-    return SideErrors(tuple(names), sentences, (np.bincount(index, weights=wrong) / sentences)[None])
+    rates = np.bincount(index, weights=is_wrong) / sentences
+    return SideErrors(tuple(names), sentences, rates[None])
 
 
 def compare_over_seeds(worse: SideErrors, better: SideErrors) -> Effect:
@@ -106,17 +134,23 @@ def compare_over_seeds(worse: SideErrors, better: SideErrors) -> Effect:
 def compare_over_seeds_and_compounds(worse: SideErrors, better: SideErrors) -> Effect:
     """Return the log odds ratio with Student's t over seeds and compounds.
 
-    The variance is that over seeds plus that of a jackknife over compounds, which both sides share; degrees of freedom
-    by Satterthwaite. It is rather too large than too small: what is special to a seed and a compound counts twice.
+    The variance is that over seeds plus that of a jackknife over compounds, which both sides share;
+    degrees of freedom by Satterthwaite. It is rather too large than too small: what is special to a
+    seed and a compound counts twice.
     """
     if worse.compounds != better.compounds:
         raise UserError("two models were scored on different compounds; evaluate them again")
-    over_seeds, compounds = compare_over_seeds(worse, better), len(worse.compounds)
+    over_seeds = compare_over_seeds(worse, better)
+    compounds = len(worse.compounds)
     if over_seeds.error is None or over_seeds.freedom is None:
         return over_seeds
-    without = worse.compute_log_odds_without().mean(0) - better.compute_log_odds_without().mean(0)
-    variance = (compounds - 1) / compounds * float(((without - without.mean()) ** 2).sum())
+    worse_without = worse.compute_log_odds_without().mean(0)
+    better_without = better.compute_log_odds_without().mean(0)
+    without = worse_without - better_without
+    squares = float(((without - without.mean()) ** 2).sum())
+    variance = (compounds - 1) / compounds * squares
     total = over_seeds.error**2 + variance
-    freedom = total**2 / (over_seeds.error**4 / over_seeds.freedom + variance**2 / (compounds - 1))
+    below = over_seeds.error**4 / over_seeds.freedom + variance**2 / (compounds - 1)
+    freedom = total**2 / below
     method = "Student's t over seeds and compounds"
     return Effect(over_seeds.value, math.sqrt(total), freedom, over_seeds.n, method)

@@ -1,5 +1,6 @@
 """What an analysis reads: trained runs, with the rows and tables that name them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -44,37 +45,70 @@ class TrainedRun:
         """The columns that name the run in every table of an analysis."""
         return {name: getattr(self, name) for name in RUN_COLUMNS}
 
-    def make_scores(self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any) -> list[dict[str, Any]]:
-        """Make rows of scores.csv of this run with more `columns`, like `evaluation.scores.make_scores`."""
+    def make_scores(
+        self, values: Mapping[str, tuple[float | None, str, int]], **columns: Any
+    ) -> list[dict[str, Any]]:
+        """Make rows of scores.csv of this run with more `columns`.
+
+        values: see `evaluation.scores.make_scores`.
+        """
         return make_scores({**self.columns, "protocol": self.protocol, **columns}, values)
 
     def load(self) -> tuple[nn.Module, list[str]]:
-        """Return (model on the CPU in eval mode, source words by id). Raises UserError for a damaged run."""
+        """Return (model on the CPU in eval mode, source words by id).
+
+        Raises UserError for a damaged run.
+        """
         model, vocabulary, _ = load_run(self.folder, self.data)
         return model, vocabulary["source"]
 
     def read_pairs(self, split: str) -> pandas.DataFrame:
-        """Read the `source` and `target` strings of a split. Raises UserError if there is no such split."""
+        """Read the `source` and `target` strings of a split.
+
+        Raises UserError if there is no such split.
+        """
         return read_table(self.data, split, ["source", "target"]).to_pandas()
 
 
 def group_runs(runs: Sequence[TrainedRun], *names: str) -> Iterator[tuple[tuple, list[TrainedRun]]]:
     """Yield (values of the fields `names`, the runs that have them), in the order of the values."""
     fields = attrgetter(*names)
-    return ((values, list(group)) for values, group in groupby(sorted(runs, key=fields), key=fields))
+    for values, group in groupby(sorted(runs, key=fields), key=fields):
+        yield values, list(group)
 
 
 def stack_tables(tables: Sequence[pandas.DataFrame], columns: Sequence[str]) -> pandas.DataFrame:
-    """Concatenate tables; without tables, return an empty one with the columns of a run and `columns`."""
-    return pandas.concat(tables or [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])], ignore_index=True)
+    """Concatenate tables.
+
+    Without tables, return an empty one with the columns of a run and `columns`.
+    """
+    if not tables:
+        tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, *columns])]
+    return pandas.concat(tables, ignore_index=True)
 
 
-def encode_sentences(sentences: Sequence[str], words: Sequence[str], run: TrainedRun) -> list[list[int]]:
-    """Return the word ids of each sentence, with EOS. Raises UserError for a word that `run` was not trained on."""
-    index = {word: id_ for id_, word in enumerate(words)}
+def encode_sentences(
+    sentences: Sequence[str], words: Sequence[str], run: TrainedRun
+) -> list[list[int]]:
+    """Return the word ids of each sentence, with EOS.
+
+    Raises UserError for a word that `run` was not trained on.
+    """
+    id_of = {word: id_ for id_, word in enumerate(words)}
+    encoded = []
     for sentence in sentences:
-        if missing := [word for word in sentence.split() if word not in index]:
-            raise UserError(
-                f"run {run} has no source word '{missing[0]}' (of '{sentence}'); take another sentence in displays.yaml"
-            )
-    return [[*(index[word] for word in sentence.split()), EOS] for sentence in sentences]
+        ids = []
+        for word in sentence.split():
+            if word not in id_of:
+                raise UserError(
+                    f"run {run} has no source word '{word}' (of '{sentence}'); "
+                    "take another sentence in displays.yaml"
+                )
+            ids.append(id_of[word])
+        encoded.append([*ids, EOS])
+    return encoded
+
+
+def find_most_frequent(counts: Counter[str]) -> str:
+    """Return the name with the highest count, of equals the first in the alphabet."""
+    return min(counts, key=lambda name: (-counts[name], name))

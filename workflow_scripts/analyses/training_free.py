@@ -1,7 +1,9 @@
-"""Scores without a model: the overlap of words and of sememes of two phrases, and the constant answer for classes.
+"""Scores without a model: overlaps of two phrases, and the constant answer for classes.
 
-CAT scores the relatedness of phrases by the cosine of their states, and paraphrases on data where nine in ten pairs are
-none. A model has learnt something only if it is better than these scores.
+The overlaps are those of words and of sememes.
+
+CAT scores the relatedness of phrases by the cosine of their states, and paraphrases on data where
+nine in ten pairs are none. A model has learnt something only if it is better than these scores.
 """
 
 import tempfile
@@ -22,50 +24,93 @@ from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]) -> AnalysisResult:
+def analyse(
+    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+) -> AnalysisResult:
     """Score the data of `runs` by task and readout, without reading the runs; options: split.
 
-    Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times 100); for tasks with
-    two classes `constant`, the most frequent class in training (accuracy, accuracy_label_0, f1, auc, in percent). An
-    undefined metric, such as the correlation of an overlap that is the same for all pairs, gets a note.
+    Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times
+    100); for tasks with two classes `constant`, the most frequent class in training (accuracy,
+    accuracy_label_0, f1, auc, in percent). An undefined metric, such as the correlation of an
+    overlap that is the same for all pairs, gets a note.
     """
-    given = merge_options(options, split="test")
-    if sources:
-        known, _ = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            stand_in.write_sememes(Path(folder))
-            known, _ = hownet.read_sememes(Path(folder))
-    found = AnalysisResult()
+    split = merge_options(options, split="test")["split"]
+    sememes = read_sememes_of_words(sources)
+    result = AnalysisResult()
     for run in {run.task: run for run in runs}.values():
-        names = read_json(run.data / "dataset.json")["labels"]
-        table = read_table(run.data, given["split"], ["first", "second", "label", "subset"])
+        has_classes = bool(read_json(run.data / "dataset.json")["labels"])
+        table = read_table(run.data, split, ["first", "second", "label", "subset"])
         label = table["label"].to_numpy()
-        if names:
-            train = read_table(run.data, "train", ["label"])["label"].to_numpy().astype(int)
-            answers = {"constant": np.full(len(label), np.bincount(train).argmax(), float)}
+        if has_classes:
+            answers = {"constant": np.full(len(label), find_most_frequent_class(run), float)}
         else:
             pairs = list(zip(table["first"].to_pylist(), table["second"].to_pylist(), strict=True))
-            answers = {"word_overlap": compute_overlaps(pairs, {}), "sememe_overlap": compute_overlaps(pairs, known)}
+            answers = {
+                "word_overlap": compute_overlaps(pairs, {}),
+                "sememe_overlap": compute_overlaps(pairs, sememes),
+            }
         for readout, answer in answers.items():
             for subset, rows in find_subset_rows(table["subset"].to_numpy()).items():
-                if names:
-                    values, undefined = compute_class_metrics(answer[rows], answer[rows], label[rows])
+                if has_classes:
+                    metrics, reasons = compute_class_metrics(
+                        answer[rows], answer[rows], label[rows]
+                    )
                 else:
-                    values, undefined = compute_correlations(answer[rows], label[rows])
-                where = {"task": run.task, "split": given["split"], "subset": subset, "readout": readout}
-                where["protocol"] = run.protocol
-                found.scores += make_scores(where, {name: (v, "percent", len(rows)) for name, v in values.items()})
-                found.notes += [f"{run.task}, {subset}, {readout}: no {name}: {why}" for name, why in undefined.items()]
-    return found
+                    metrics, reasons = compute_correlations(answer[rows], label[rows])
+                columns = {
+                    "task": run.task,
+                    "split": split,
+                    "subset": subset,
+                    "readout": readout,
+                    "protocol": run.protocol,
+                }
+                values = {name: (value, "percent", len(rows)) for name, value in metrics.items()}
+                result.scores += make_scores(columns, values)
+                for name, reason in reasons.items():
+                    result.notes.append(f"{run.task}, {subset}, {readout}: no {name}: {reason}")
+    return result
 
 
-def compute_overlaps(pairs: Iterable[tuple[str, str]], known: dict[str, list[int]]) -> np.ndarray:
-    """Compute |A & B| / |A | B| of each pair, [N], of sememes, or of words if none is `known`; 1 for two empty sets."""
+def read_sememes_of_words(sources: dict[str, Path]) -> dict[str, list[int]]:
+    """Read the sememes of words from HowNet, or without sources from the stand-in."""
+    if sources:
+        sememes, _ = hownet.read_sememes(sources[hownet.SOURCES[0]].parent)
+        return sememes
+    with tempfile.TemporaryDirectory() as folder:
+        stand_in.write_sememes(Path(folder))
+        sememes, _ = hownet.read_sememes(Path(folder))
+    return sememes
 
-    def parts(phrase: str) -> set[Hashable]:
-        words = phrase.split()
-        return {number for word in words for number in known.get(word, ())} if known else set(words)
 
-    sets = ((parts(first), parts(second)) for first, second in pairs)
-    return np.array([len(a & b) / len(a | b) if a | b else 1.0 for a, b in sets])
+def find_most_frequent_class(run: TrainedRun) -> int:
+    """Find the most frequent class in training, the lowest of equally frequent ones."""
+    labels = read_table(run.data, "train", ["label"])["label"].to_numpy().astype(int)
+    return int(np.bincount(labels).argmax())
+
+
+def compute_overlaps(pairs: Iterable[tuple[str, str]], sememes: dict[str, list[int]]) -> np.ndarray:
+    """Compute |A & B| / |A | B| of the sememes of each pair, [N]; 1 for two empty sets.
+
+    If `sememes` is empty, the overlap is that of words.
+    """
+    overlaps = []
+    for first, second in pairs:
+        parts = _split_phrase(first, sememes)
+        other_parts = _split_phrase(second, sememes)
+        union = parts | other_parts
+        if union:
+            overlaps.append(len(parts & other_parts) / len(union))
+        else:
+            overlaps.append(1.0)
+    return np.array(overlaps)
+
+
+def _split_phrase(phrase: str, sememes: dict[str, list[int]]) -> set[Hashable]:
+    """Return the sememes of a phrase, or its words if there are no sememes at all."""
+    words = phrase.split()
+    if not sememes:
+        return set(words)
+    parts: set[Hashable] = set()
+    for word in words:
+        parts.update(sememes.get(word, ()))
+    return parts

@@ -1,11 +1,12 @@
-"""Parts of the spread of ConsistSyn: how much is due to the training seed, and how much to the draw of synonyms.
+"""Parts of the spread of ConsistSyn: that of training seeds, and that of draws of synonyms.
 
-One-way analysis of variance with random effects: training seed s and draw d give mu + a_s + e_sd. The standard
-deviations of a (between trained models) and of e (between draws on one model) are in points of percent.
+One-way analysis of variance with random effects: training seed s and draw d give mu + a_s + e_sd.
+The standard deviations of a (between trained models) and of e (between draws on one model) are in
+points of percent.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
@@ -17,34 +18,64 @@ from workflow_scripts.evaluation.scores import make_scores, read_scores
 
 
 def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Compute `sd_training_seeds` and `sd_draws` (points) for each task, method and variant (column subset) and rate.
+    """Compute `sd_training_seeds` and `sd_draws` (points) for each task, method, variant and rate.
 
+    Method and variant are in the column subset.
     n is the number of training seeds, or of draws of each seed. A score needs at least two.
     """
     merge_options(options)
-    found = AnalysisResult()
+    result = AnalysisResult()
     for (task, method, variant), members in group_runs(runs, "task", "method", "variant"):
-        paths = [run.folder / "interventions/scores.csv" for run in members]
-        rows = pandas.DataFrame([row for path in paths for row in read_scores(path)])
-        for rate, table in rows[rows["metric"] == "consistency"].groupby("rate", sort=False):
+        rows: list[dict[str, Any]] = []
+        for run in members:
+            rows += read_scores(run.folder / "interventions/scores.csv")
+        scores = pandas.DataFrame(rows)
+        consistency = scores[scores["metric"] == "consistency"]
+        for rate, table in consistency.groupby("rate", sort=False):
             # Only the seeds with a score for every draw.
-            values = table.pivot(index="seed", columns="intervention_seed", values="value").dropna().to_numpy()
-            seeds, draws = (part if part is None else math.sqrt(part) for part in split_variance(values))
-            deviations = {"sd_training_seeds": (seeds, "points", len(values))}
-            deviations["sd_draws"] = draws, "points", values.shape[1]
-            columns = {"task": task, "subset": f"{method} {variant}", "rate": rate, "protocol": members[0].protocol}
-            found.scores += make_scores(columns, deviations)
-    return found
+            by_draw = table.pivot(index="seed", columns="intervention_seed", values="value")
+            values = by_draw.dropna().to_numpy()
+            seeds, draws = values.shape
+            parts = split_variance(values)
+            deviations = {
+                "sd_training_seeds": (_take_root(parts.between_seeds), "points", seeds),
+                "sd_draws": (_take_root(parts.between_draws), "points", draws),
+            }
+            columns = {
+                "task": task,
+                "subset": f"{method} {variant}",
+                "rate": rate,
+                "protocol": members[0].protocol,
+            }
+            result.scores += make_scores(columns, deviations)
+    return result
 
 
-def split_variance(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Return the variance between training seeds, and between synonym seeds of one training, of `values` [seeds, runs].
+class VarianceParts(NamedTuple):
+    """Variance between training seeds, and between draws on one training; None if unknown."""
 
-    The latter is the mean of the variances within a seed, the former the excess of the variance of the seeds' means
-    over its share of that (at least 0). None if fewer than two values inform it.
+    between_seeds: float | None
+    between_draws: float | None
+
+
+def split_variance(values: np.ndarray) -> VarianceParts:
+    """Split the variance of `values` [seeds, draws].
+
+    The part between draws is the mean of the variances within a seed, the part between seeds the
+    excess of the variance of the seeds' means over its share of that (at least 0). None if fewer
+    than two values inform it.
     """
-    seeds, runs = values.shape
-    within = float(values.var(axis=1, ddof=1).mean()) if runs > 1 else None
-    if seeds < 2 or within is None:
-        return None, within
-    return max(0.0, float(values.mean(axis=1).var(ddof=1)) - within / runs), within
+    seeds, draws = values.shape
+    if draws < 2:
+        return VarianceParts(None, None)
+    between_draws = float(values.var(axis=1, ddof=1).mean())
+    if seeds < 2:
+        return VarianceParts(None, between_draws)
+    of_means = float(values.mean(axis=1).var(ddof=1))
+    return VarianceParts(max(0.0, of_means - between_draws / draws), between_draws)
+
+
+def _take_root(variance: float | None) -> float | None:
+    if variance is None:
+        return None
+    return math.sqrt(variance)

@@ -5,7 +5,10 @@ from contextlib import contextmanager
 
 
 class UserError(Exception):
-    """An error that the user can fix. The message has one line per problem: what is wrong, where, and what to do."""
+    """An error that the user can fix.
+
+    The message has one line per problem: what is wrong, where, and what to do.
+    """
 
 
 class Problems:

@@ -1,4 +1,4 @@
-"""Check output folders, write files atomically, read JSON and CSV, and compute digests of files and content."""
+"""Check output folders, write files atomically, read JSON and CSV, and compute digests."""
 
 import csv
 import hashlib
@@ -15,7 +15,17 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 
-HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
+HOW_TO_FIX = (
+    "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
+)
+# Files with the sha256 of the files next to them.
+MANIFESTS = (
+    "evaluation.json",
+    "intervention.json",
+    "analysis.json",
+    "candidates.json",
+    "run.json",
+)
 MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
 
 
@@ -23,23 +33,29 @@ class MissingFileError(UserError):
     """The error for a missing file. Only files under results/ are made by ./reproduce."""
 
     def __init__(self, path: str | Path):
-        is_ours = Path(path).parts[:1] == ("results",)
-        advice = f"make it with ./reproduce {path}" if is_ours else "pass an existing file"
+        advice = "pass an existing file"
+        if Path(path).parts[:1] == ("results",):
+            advice = f"make it with ./reproduce {path}"
         super().__init__(f"{path} does not exist; {advice}")
 
 
 @contextmanager
 def write_atomically(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path; the file or folder that the block makes there replaces `path` if it succeeds."""
+    """Yield a temporary path.
+
+    The file or folder that the block makes there replaces `path` if the block succeeds.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = scratch / path.name
     try:
-        yield scratch / path.name
-        if (scratch / path.name).is_dir() and path.exists():
-            # A folder cannot be renamed over a folder that is not empty, so the old one is moved away first.
+        yield temporary
+        if temporary.is_dir() and path.exists():
+            # A folder cannot be renamed over a folder that is not empty, so the old one is moved
+            # away first.
             os.replace(path, scratch / "old")
-        os.replace(scratch / path.name, path)
+        os.replace(temporary, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -61,25 +77,43 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read JSON. Raises UserError with the path if the file is missing, not UTF-8, not valid JSON or too deep."""
+    """Read JSON.
+
+    Raises UserError with the path if the file is missing, not UTF-8, not valid JSON or too deep.
+    """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
-        level = [content]
-        for _ in range(MAX_DEPTH):
-            containers = [value for value in level if isinstance(value, dict | list)]
-            level = [inner for value in containers for inner in (value.values() if isinstance(value, dict) else value)]
-        if any(isinstance(value, dict | list) for value in level):
-            raise RecursionError
+        _check_depth(content)
         return content
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except RecursionError as error:
-        raise UserError(f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}") from error
+        raise UserError(
+            f"{path}: nested more than {MAX_DEPTH} levels deep; {HOW_TO_FIX}"
+        ) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; {HOW_TO_FIX}") from error
     except ValueError as error:  # an integer of thousands of digits has no line
         line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UserError(f"{path}{line}: not valid JSON ({getattr(error, 'msg', error)}); {HOW_TO_FIX}") from error
+        raise UserError(
+            f"{path}{line}: not valid JSON ({getattr(error, 'msg', error)}); {HOW_TO_FIX}"
+        ) from error
+
+
+def _check_depth(content: Any) -> None:
+    """Raise RecursionError for more than MAX_DEPTH levels of lists and mappings."""
+    level = _find_containers([content])
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for container in level:
+            inner += container.values() if isinstance(container, dict) else container
+        level = _find_containers(inner)
+    if level:
+        raise RecursionError
+
+
+def _find_containers(values: list[Any]) -> list[dict | list]:
+    return [value for value in values if isinstance(value, dict | list)]
 
 
 def read_mapping(path: str | Path, *keys: str) -> dict[str, Any]:
@@ -87,33 +121,41 @@ def read_mapping(path: str | Path, *keys: str) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content, dict):
         raise UserError(f"{path}: must contain a mapping; {HOW_TO_FIX}")
-    if lacking := [key for key in keys if key not in content]:
-        raise UserError(f"{path}: key '{lacking[0]}' is missing; {HOW_TO_FIX}")
+    for key in keys:
+        if key not in content:
+            raise UserError(f"{path}: key '{key}' is missing; {HOW_TO_FIX}")
     return content
 
 
 def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, str]]:
     """Read the rows of a CSV file as text; no rows if the file does not exist.
 
-    Raises UserError if it is not valid, if it lacks one of `columns`, or if a row has other cells than the header.
+    Raises UserError if it is not valid, if it lacks one of `columns`, or if a row has other cells
+    than the header.
     """
     if not Path(path).exists():
         return []
     try:
         with open(path, newline="", encoding="utf-8") as stream:
             reader = csv.DictReader(stream, strict=True)
-            header, rows = reader.fieldnames or (), list(reader)
+            header = reader.fieldnames or ()
+            rows = list(reader)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path}: not valid CSV in UTF-8 ({error}); {HOW_TO_FIX}") from error
-    if lacking := [name for name in columns if name not in header]:
-        raise UserError(f"{path}: has no column {lacking[0]}; {HOW_TO_FIX}")
+    for name in columns:
+        if name not in header:
+            raise UserError(f"{path}: has no column {name}; {HOW_TO_FIX}")
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
-            raise UserError(f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}")
+            raise UserError(
+                f"{path}:{number}: more or fewer cells than the header has; {HOW_TO_FIX}"
+            )
     return rows
 
 
-def write_csv(path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> None:
+def write_csv(
+    path: str | Path, columns: Collection[str], rows: Iterable[Mapping[str, Any]]
+) -> None:
     """Write rows as CSV, atomically. A column that a row lacks is empty."""
     with write_atomically(path) as temporary:
         temporary.write_text(format_csv(columns, rows), encoding="utf-8", newline="")
@@ -129,7 +171,10 @@ def format_csv(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> s
 
 
 def format_canonical_json(content: Any) -> str:
-    """Format content as JSON with sorted keys and no spaces, so that equal content gives equal text."""
+    """Format content as JSON with sorted keys and no spaces.
+
+    Equal content gives equal text.
+    """
     return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -151,13 +196,19 @@ def hash_files(folder: str | Path) -> dict[str, str]:
 
 
 def verify_checksum(path: Path) -> None:
-    """Raise UserError if a file differs from the sha256 in its manifest, a JSON file with the key `files`."""
-    for name in ("evaluation.json", "intervention.json", "analysis.json", "candidates.json", "run.json"):
+    """Raise UserError if a file differs from the sha256 in its manifest.
+
+    A manifest is a JSON file next to it with the key `files`.
+    """
+    for name in MANIFESTS:
         manifest = path.with_name(name)
         if manifest.exists() and path.exists():
             expected = read_mapping(manifest).get("files", {}).get(path.name)
             if expected and hash_file(path) != expected:
-                raise UserError(f"{path} does not match its checksum; delete {path.parent} and run ./reproduce again")
+                raise UserError(
+                    f"{path} does not match its checksum; "
+                    f"delete {path.parent} and run ./reproduce again"
+                )
 
 
 def make_writable(folder: Path) -> None:
@@ -165,22 +216,31 @@ def make_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another folder") from error
+        raise UserError(
+            f"{folder} cannot be made ({error.strerror}); choose another folder"
+        ) from error
     if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder} is not writable; change its permissions or choose another folder")
+        raise UserError(
+            f"{folder} is not writable; change its permissions or choose another folder"
+        )
 
 
 def check_replaceable(folder: Path, patterns: Collection[str], required: str = "*") -> None:
     """Make the parent of an output folder. Raises UserError if the folder contains files of others.
 
-    The command replaces the whole folder, and a wrong `--out` must not delete other files. Each file must match one of
-    `patterns`, and one of them the pattern `required`. The folder may also be missing or empty.
+    The command replaces the whole folder, and a wrong `--out` must not delete other files. Each
+    file must match one of `patterns`, and one of them the pattern `required`. The folder may also
+    be missing or empty.
     """
     make_writable(folder.parent)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is a file; choose another --out")
-    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if not folder.exists():
+        return
+    names = sorted(path.name for path in folder.iterdir())
     is_ours = any(fnmatch(name, required) for name in names)
     for name in names:
         if not is_ours or not any(fnmatch(name, pattern) for pattern in patterns):
-            raise UserError(f"{folder} contains {name}, which this command does not write; choose another --out")
+            raise UserError(
+                f"{folder} contains {name}, which this command does not write; choose another --out"
+            )

@@ -15,7 +15,16 @@ from typing import Any
 
 PROJECT = Path(__file__).parents[2]
 # Only these paths can change a result, so an untracked file elsewhere does not set `dirty`.
-CODE = ("Snakefile", "catalogue", "config.yaml", "envs", "papers", "profiles", "rules", "workflow_scripts")
+CODE = (
+    "Snakefile",
+    "catalogue",
+    "config.yaml",
+    "envs",
+    "papers",
+    "profiles",
+    "rules",
+    "workflow_scripts",
+)
 
 
 def get_utc_time() -> str:
@@ -24,7 +33,8 @@ def get_utc_time() -> str:
 
 
 # Start of this command: every command imports this module before it starts its work.
-STARTED, CLOCK = get_utc_time(), time.monotonic()
+STARTED = get_utc_time()
+CLOCK = time.monotonic()
 
 
 def read_cpu_name() -> str:
@@ -61,36 +71,61 @@ def measure_cpu_seconds() -> float:
 
 def measure_peak_memory() -> int:
     """Return the largest memory use of this process so far, in bytes."""
-    # Linux counts kibibytes, macOS bytes.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if sys.platform == "darwin":
+        return peak  # macOS counts bytes
+    return 1024 * peak  # Linux counts kibibytes
 
 
 def read_commit() -> dict[str, Any]:
-    """Return `commit`, and `dirty`: a tracked file differs from it or a code file is untracked. None means unknown."""
+    """Return `commit`, and `dirty`: a tracked file differs from it or a code file is untracked.
 
-    def git(*arguments: str) -> str | None:
-        try:
-            done = subprocess.run(["git", "-C", str(PROJECT), *arguments], capture_output=True, text=True, timeout=30)
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return done.stdout if done.returncode == 0 else None
+    None means unknown.
+    """
+    if not (PROJECT / ".git").exists():
+        return {"commit": None, "dirty": None}
+    head = _run_git("rev-parse", "HEAD")
+    if not head:
+        return {"commit": head, "dirty": None}
+    commit = head.strip()
+    status = _run_git("status", "--porcelain", "-z", "--untracked-files=all")
+    if status is None:
+        return {"commit": commit, "dirty": None}
+    entries = [entry for entry in status.split("\0") if entry]
+    return {"commit": commit, "dirty": any(_can_change_results(entry) for entry in entries)}
 
-    head = git("rev-parse", "HEAD") if (PROJECT / ".git").exists() else None
-    changed = git("status", "--porcelain", "-z", "--untracked-files=all") if head else None
-    if head is None or changed is None:
-        return {"commit": head and head.strip(), "dirty": None}
-    found = (entry for entry in changed.split("\0") if entry)
-    dirty = any(not entry.startswith("?? ") or entry[3:].split("/")[0] in CODE for entry in found)
-    return {"commit": head.strip(), "dirty": dirty}
+
+def _run_git(*arguments: str) -> str | None:
+    """Return the output of a git command in the project; None if it fails."""
+    command = ["git", "-C", str(PROJECT), *arguments]
+    try:
+        process = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if process.returncode != 0:
+        return None
+    return process.stdout
+
+
+def _can_change_results(entry: str) -> bool:
+    """Return whether an entry of `git status` is a change of a tracked file or a new code file."""
+    if not entry.startswith("?? "):
+        return True
+    path = entry[3:]
+    return path.split("/")[0] in CODE
 
 
 def list_versions() -> dict[str, str]:
-    """Return the installed versions of Python and of the packages in pyproject.toml, without importing them."""
-    named = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["dependencies"]
-    found = {"python": platform.python_version()}
-    for name in (re.split(r"[^\w.-]", requirement)[0] for requirement in named):
+    """Return the installed versions of Python and of the packages in pyproject.toml.
+
+    The packages are not imported.
+    """
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    versions = {"python": platform.python_version()}
+    for requirement in settings["project"]["dependencies"]:
+        name = re.split(r"[^\w.-]", requirement)[0]
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

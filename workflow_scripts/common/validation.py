@@ -1,10 +1,13 @@
-"""Validate content with pydantic: each problem is one line with file, line and key. Shared types."""
+"""Validate content with pydantic, and shared types.
+
+Each problem is one line with file, line and key.
+"""
 
 import difflib
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,8 +19,9 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def require_unique(entries: list) -> list:
     """Return the list. Raises ValueError if an entry is repeated."""
-    if twice := [entry for number, entry in enumerate(entries) if entry in entries[:number]]:
-        raise ValueError(f"{twice[0]} is listed twice; remove one")
+    for number, entry in enumerate(entries):
+        if entry in entries[:number]:
+            raise ValueError(f"{entry} is listed twice; remove one")
     return entries
 
 
@@ -43,102 +47,170 @@ MAX_LISTED = 40  # names listed in one message
 
 
 class StrictModel(BaseModel):
-    """Base class of settings: unknown keys and values of another type are errors, and instances are read-only."""
+    """Base class of settings.
+
+    Unknown keys and values of another type are errors, and instances are read-only.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def suggest_name(key: str, known: Any) -> str:
-    """Suggest the known key that was probably meant, or list the known keys, at most MAX_LISTED of them."""
-    known = sorted(map(str, known))
-    if close := difflib.get_close_matches(key, known, n=1):
+def suggest_name(key: str, known_keys: Any) -> str:
+    """Suggest the known key that was probably meant, or list at most MAX_LISTED known keys."""
+    names = sorted(map(str, known_keys))
+    close = difflib.get_close_matches(key, names, n=1)
+    if close:
         return f"did you mean '{close[0]}'?"
-    more = f" and {len(known) - MAX_LISTED} more" if len(known) > MAX_LISTED else ""
-    return f"known: {', '.join(known[:MAX_LISTED])}{more}"
+    listed = ", ".join(names[:MAX_LISTED])
+    if len(names) > MAX_LISTED:
+        return f"known: {listed} and {len(names) - MAX_LISTED} more"
+    return f"known: {listed}"
 
 
 def parse_as(
-    model: type[Model], content: Any, file: str | Path, where: str | tuple = (), at: tuple | None = None
+    model: type[Model],
+    content: Any,
+    file: str | Path,
+    keys: str | tuple = (),
+    at: tuple | None = None,
 ) -> Model:
-    """Validate `content`, the entry `where` of a file, as `model`.
+    """Validate `content`, which a file has under `keys`, as `model`.
 
-    Raises UserError with one line per problem: file, key, what is wrong and what is allowed; of a YAML file also the
-    line: that of the key, or of the entry `at` if `content` is not what the file has there.
+    Raises UserError with one line per problem: file, key, what is wrong and what is allowed; of a
+    YAML file also the line: that of the key, or of the entry `at` if `content` is not what the file
+    has there.
     """
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        outer = (where,) if isinstance(where, str) and where else tuple(where)
-        problems = [
-            f"{locate(file, (*outer, *place) if at is None else at)}: {message}"
-            for place, message in _list_problems(model, error, content, outer)
-        ]
-        raise UserError("\n".join(problem.replace("\n", "\\n") for problem in problems)) from error
+        outer = tuple(keys)
+        if isinstance(keys, str) and keys:
+            outer = (keys,)
+        lines = []
+        for inner, message in _list_problems(model, error, content, outer):
+            place = (*outer, *inner) if at is None else at
+            problem = f"{locate(file, place)}: {message}"
+            lines.append(problem.replace("\n", "\\n"))
+        raise UserError("\n".join(lines)) from error
 
 
 def locate(file: str | Path, keys: tuple) -> str:
-    """Return the file; of a YAML file `file:line` of a key, or of the nearest outer key that it has."""
-    return f"{file}:{find_line(file, keys)}" if isinstance(file, Path) and file.suffix == ".yaml" else str(file)
+    """Return the file; of a YAML file `file:line` of a key.
+
+    If the file lacks the key, the line is that of the nearest outer key that it has.
+    """
+    if isinstance(file, Path) and file.suffix == ".yaml":
+        return f"{file}:{find_line(file, keys)}"
+    return str(file)
 
 
-def describe_unknown(file: str | Path, keys: tuple, name: str, known: Any) -> str:
+def describe_unknown(file: str | Path, keys: tuple, name: str, known_names: Any) -> str:
     """Say that the value of a key is none of the known names, and which one was probably meant."""
-    return f"{locate(file, keys)}: key '{'.'.join(map(str, keys))}' names '{name}'; {suggest_name(name, known)}"
+    key = ".".join(map(str, keys))
+    return f"{locate(file, keys)}: key '{key}' names '{name}'; {suggest_name(name, known_names)}"
+
+
+class _Problem(NamedTuple):
+    """A problem that pydantic reports, and the keys that lead to it."""
+
+    place: tuple[str | int, ...]
+    kind: str  # pydantic's type of the error
+    message: str
+    value: Any
 
 
 def _list_problems(
     model: type[BaseModel], error: ValidationError, content: Any, outer: tuple
 ) -> Iterator[tuple[tuple, str]]:
     """Yield the keys inside `content` and the message of each problem."""
-    found: list[tuple[tuple, dict[str, Any]]] = [
-        (tuple(_place(one, content)), dict(one)) for one in error.errors(include_url=False)
-    ]
-    places = [place for place, _ in found]
-    unknown = [place for place, one in found if one["type"] == "extra_forbidden"]
-    for place in dict.fromkeys(places):
+    problems = []
+    for reported in error.errors(include_url=False):
+        place = tuple(_find_place(reported, content))
+        problems.append(_Problem(place, reported["type"], reported["msg"], reported["input"]))
+    places = list(dict.fromkeys(problem.place for problem in problems))
+    unknown = [problem.place for problem in problems if problem.kind == "extra_forbidden"]
+    for place in places:
         # Of a union type, only the members matter whose error is deepest inside the value.
-        if any(other != place and other[: len(place)] == place for other in places):
+        if any(_is_inside(other, place) for other in places):
             continue
-        first, *others = (one for at, one in found if at == place)
+        at_place = [problem for problem in problems if problem.place == place]
+        first = at_place[0]
         path = ".".join(map(str, (*outer, *place)))
-        texts = [one["msg"].removeprefix("Value error, ") for one in (first, *others)]
-        said = "; or ".join(dict.fromkeys(f"{text[0].lower()}{text[1:]}" for text in texts))
-        if first["type"] == "extra_forbidden":
-            yield place, f"unknown key '{path}'; {suggest_name(str(place[-1]), _fields_at(model, place[:-1]))}"
-        elif first["type"] == "missing":
+        if first.kind == "extra_forbidden":
+            fields = _list_fields_at(model, place[:-1])
+            yield place, f"unknown key '{path}'; {suggest_name(str(place[-1]), fields)}"
+        elif first.kind == "missing":
             # A misspelt required key is both missing and unknown, and the unknown name says more.
-            beside = [str(other[-1]) for other in unknown if other[:-1] == place[:-1]]
-            if not difflib.get_close_matches(str(place[-1]), beside, n=1):
+            siblings = [str(other[-1]) for other in unknown if other[:-1] == place[:-1]]
+            if not difflib.get_close_matches(str(place[-1]), siblings, n=1):
                 yield place, f"key '{path}' is missing"
-        elif first["type"] == "value_error" and isinstance(first["input"], dict):  # the error names the dict's keys
-            yield place, f"key '{path}': {said}" if path else said
+        elif first.kind == "value_error" and isinstance(first.value, dict):
+            # The error names the dict's keys.
+            reasons = _join_messages(at_place)
+            yield place, f"key '{path}': {reasons}" if path else reasons
         else:
-            what = f"key '{path}'" if path else "it"
-            if first["type"] == "list_type" and isinstance(first["input"], str | int | float):
-                said += f", as [{first['input']}]"
-            given = repr(first["input"])
-            yield place, f"{what} is {given if len(given) <= 100 else f'{given[:100]}...'}; {said}"
+            yield place, _describe_value(first.value, path, _join_messages(at_place), first.kind)
 
 
-def _place(error: Any, content: Any) -> list[str | int]:
-    """Return the keys that lead to the error, without the names of union members that pydantic adds to its path."""
+def _is_inside(place: tuple, outer: tuple) -> bool:
+    """Return whether a place is inside of another one."""
+    return place != outer and place[: len(outer)] == outer
+
+
+def _join_messages(problems: Sequence[_Problem]) -> str:
+    messages = []
+    for problem in problems:
+        text = problem.message.removeprefix("Value error, ")
+        messages.append(f"{text[0].lower()}{text[1:]}")
+    return "; or ".join(dict.fromkeys(messages))
+
+
+def _describe_value(value: Any, path: str, reasons: str, kind: str) -> str:
+    """Say what the value of a key is, and why that is wrong."""
+    subject = f"key '{path}'" if path else "it"
+    if kind == "list_type" and isinstance(value, str | int | float):
+        reasons += f", as [{value}]"
+    text = repr(value)
+    if len(text) > 100:
+        text = f"{text[:100]}..."
+    return f"{subject} is {text}; {reasons}"
+
+
+def _find_place(error: Any, content: Any) -> list[str | int]:
+    """Return the keys that lead to the error.
+
+    They lack the names of union members, which pydantic adds to its path.
+    """
     place = []
     for key in error["loc"]:
-        inner: dict[Any, Any] = dict(enumerate(content)) if isinstance(content, list) else {}
-        inner = content if isinstance(content, dict) else inner
-        if key in inner or (error["type"] == "missing" and key == error["loc"][-1]):
+        inner: dict[Any, Any] = {}
+        if isinstance(content, list):
+            inner = dict(enumerate(content))
+        elif isinstance(content, dict):
+            inner = content
+        is_missing = error["type"] == "missing" and key == error["loc"][-1]
+        if key in inner or is_missing:
             place.append(key)
         content = inner.get(key, content)
     return place
 
 
-def _fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """Return the field names of the model, or of all members of the union of models, at `location` inside `model`."""
+def _list_fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
+    """Return the field names of the model at `location` inside `model`.
+
+    Of a union of models they are those of all members.
+    """
     models = [model]
     for key in location:
-        inside = [inner for one in models for inner in _models_in(_fields(one).get(str(key)))]
-        models = inside or models  # an item of a list and a value of a dict are of the models that their type names
-    return [name for one in models for name in _fields(one)]
+        inner_models: list[type[BaseModel]] = []
+        for outer_model in models:
+            inner_models += _models_in(_fields(outer_model).get(str(key)))
+        # An item of a list and a value of a dict are of the models that their type names.
+        models = inner_models or models
+    names: list[str] = []
+    for inner_model in models:
+        names += _fields(inner_model)
+    return names
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
@@ -150,4 +222,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     """Return the models that a type names: itself, or members of a union, a list or a dict."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
+    models = []
+    for part in get_args(annotation):
+        models += _models_in(part)
+    return models

@@ -4,85 +4,129 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MAX_DEPTH
 
+SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_VALUES = 1_000_000
 KEYS = ("str", "int", "float", "merge")  # types that a key may have
-EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")  # a number in Python; in YAML 1.1 mostly a text
+# A number in Python; in YAML 1.1 mostly a text.
+EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file safely. Raises UserError with file and line if it is missing or not valid."""
+    """Read a YAML file safely.
+
+    Raises UserError with file and line if it is missing or not valid.
+    """
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist; run this in the root of the repository, or restore it") from error
+        raise UserError(
+            f"{path} does not exist; run this in the root of the repository, or restore it"
+        ) from error
     return parse_yaml(content, path)
 
 
 def parse_yaml(content: bytes, path: str | Path) -> Any:
     """Parse YAML safely. Raises UserError with `path` and the line if it is not valid."""
     try:
-        text, make_loader = content.decode(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        depth = 0
-        for event in yaml.parse(text, make_loader):  # the loader would exhaust the stack
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MAX_DEPTH:
-                problem = f"nested more than {MAX_DEPTH} levels deep"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        loader = make_loader(text)
+        text = content.decode()
+        _check_yaml_depth(text)
+        loader = SafeLoader(text)
         node = loader.get_single_node()
+        if node is None:
+            return None
         _check_node(node, {})
-        return loader.construct_document(node) if node else None
+        return loader.construct_document(node)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text; convert it") from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:  # the last two: no such number, date or time
+    # The last two: no such number, date or time.
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = str(getattr(error, "problem", error)).partition("\n")[0]
         raise UserError(f"{path}{line}: not valid YAML ({problem})") from error
 
 
-def _check_node(node: yaml.Node | None, counts: dict[int, int]) -> int:
-    """Check a node and count the values in it, with aliases expanded; `counts` stores those of finished nodes by `id`.
+def _check_yaml_depth(text: str) -> None:
+    """Raise MarkedYAMLError for too many levels, at which the loader would exhaust the stack."""
+    depth = 0
+    for event in yaml.parse(text, SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _make_error(f"nested more than {MAX_DEPTH} levels deep", event)
 
-    Raises MarkedYAMLError if the aliases expand to more than MAX_VALUES values, for a key that is repeated, of which
-    PyYAML would silently use the last value, or that is no text or number, and for numbers that YAML reads otherwise
-    than Python does, or that are no numbers.
+
+def _make_error(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+def _check_node(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Check a node and count the values in it, with aliases expanded.
+
+    `counts` stores the counts of finished nodes by `id`. Raises MarkedYAMLError if the aliases
+    expand to more than MAX_VALUES values; for a key that is repeated, of which PyYAML would
+    silently use the last value, or that is no text or number; and for numbers that YAML reads
+    otherwise than Python does, or that are no numbers.
     """
     if id(node) in counts:
         return counts[id(node)]
     counts[id(node)] = MAX_VALUES  # an alias inside its own anchor never ends
-    inner = node.value if isinstance(node, yaml.SequenceNode) else []
-    if isinstance(node, yaml.ScalarNode):
-        if node.tag == "tag:yaml.org,2002:float" and node.value.lstrip("+-").lower() in (".nan", ".inf"):
-            raise yaml.MarkedYAMLError(problem=f"{node.value} is no number", problem_mark=node.start_mark)
-        if node.tag == "tag:yaml.org,2002:str" and not node.style and EXPONENT.fullmatch(node.value):
-            mantissa, _, exponent = node.value.lower().partition("e")
-            number = f"{mantissa}{'' if '.' in mantissa else '.0'}e{int(exponent):+d}"
-            problem = f"YAML reads {node.value} as text; write {number}"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+    count = 1
+    for inner in _list_inner_nodes(node):
+        count += _check_node(inner, counts)
+    counts[id(node)] = count
+    if count > MAX_VALUES:
+        raise _make_error(f"its aliases expand to more than {MAX_VALUES:,} values", node)
+    return count
+
+
+def _list_inner_nodes(node: yaml.Node) -> list[yaml.Node]:
+    """List the items of a list, or the values of a mapping; check the keys, or a single value."""
+    if isinstance(node, yaml.SequenceNode):
+        return node.value
     if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag.rpartition(":")[2] not in KEYS:
-                problem = f"a key must be a name or a number, and {key.value!r} is neither; put it in quotes"
-                raise yaml.MarkedYAMLError(problem=problem[:200], problem_mark=key.start_mark)
-            if key.value in seen:
-                problem = f"'{key.value}' is listed twice; remove one"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            seen.add(key.value)
-            inner.append(value)
-    counts[id(node)] = 1 + sum(_check_node(value, counts) for value in inner)
-    if node and counts[id(node)] > MAX_VALUES:
-        problem = f"its aliases expand to more than {MAX_VALUES:,} values"
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-    return counts[id(node)]
+        _check_keys(node)
+        return [value for _, value in node.value]
+    if isinstance(node, yaml.ScalarNode):
+        _check_scalar(node)
+    return []
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Raise MarkedYAMLError for a key that is repeated, or that is no text or number."""
+    keys = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag.rpartition(":")[2] not in KEYS:
+            problem = (
+                f"a key must be a name or a number, and {key.value!r} is neither; put it in quotes"
+            )
+            raise _make_error(problem[:200], key)
+        if key.value in keys:
+            raise _make_error(f"'{key.value}' is listed twice; remove one", key)
+        keys.add(key.value)
+
+
+def _check_scalar(node: yaml.ScalarNode) -> None:
+    """Raise MarkedYAMLError for a number that YAML reads otherwise than Python, or that is none."""
+    is_float = node.tag == "tag:yaml.org,2002:float"
+    if is_float and node.value.lstrip("+-").lower() in (".nan", ".inf"):
+        raise _make_error(f"{node.value} is no number", node)
+    is_plain_text = node.tag == "tag:yaml.org,2002:str" and not node.style
+    if is_plain_text and EXPONENT.fullmatch(node.value):
+        mantissa, _, exponent = node.value.lower().partition("e")
+        if "." not in mantissa:
+            mantissa += ".0"
+        number = f"{mantissa}e{int(exponent):+d}"
+        raise _make_error(f"YAML reads {node.value} as text; write {number}", node)
 
 
 def read_yaml_mapping(path: Path) -> dict:
@@ -95,20 +139,35 @@ def read_yaml_mapping(path: Path) -> dict:
 
 def find_line(path: Path, keys: Iterable[str | int]) -> int:
     """Return the line of a key of a YAML file; that of the nearest outer key that the file has."""
-    node, line = _compose(path, path.stat().st_mtime_ns), 1
+    node = _compose(path, path.stat().st_mtime_ns)
+    line = 1
     for key in keys:
-        if isinstance(node, yaml.MappingNode):
-            found = next((pair for pair in node.value if pair[0].value == str(key)), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            found = (node.value[key], node.value[key])
-        else:
-            found = None
-        if found is None:
+        entry = _find_entry(node, key)
+        if entry is None:
             break
-        line, node = found[0].start_mark.line + 1, found[1]
+        line = entry.place.start_mark.line + 1
+        node = entry.value
     return line
+
+
+class _Entry(NamedTuple):
+    """An entry of a list or a mapping: the node that begins it, and its value."""
+
+    place: yaml.Node
+    value: yaml.Node
+
+
+def _find_entry(node: yaml.Node | None, key: str | int) -> _Entry | None:
+    if isinstance(node, yaml.MappingNode):
+        for key_node, value in node.value:
+            if key_node.value == str(key):
+                return _Entry(key_node, value)
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+        return _Entry(node.value[key], node.value[key])
+    return None
 
 
 @lru_cache(maxsize=32)
 def _compose(path: Path, changed: int) -> yaml.Node | None:
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(path.read_bytes().decode()).get_single_node()
+    """Compose the nodes of a file; `changed` is its time, so that a changed file is read again."""
+    return SafeLoader(path.read_bytes().decode()).get_single_node()

@@ -1,7 +1,7 @@
 """BLEU from sacrebleu, over a split and each of its subsets.
 
-Options: metric name -> {tokenize: a tokenizer of sacrebleu}. `zh` splits Chinese into characters and keeps other words
-whole, `char` splits everything into characters, `none` splits only at spaces.
+Options: metric name -> {tokenize: a tokenizer of sacrebleu}. `zh` splits Chinese into characters
+and keeps other words whole, `char` splits everything into characters, `none` splits only at spaces.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sacrebleu.metrics import BLEU
 from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
 
-WHERE = "evaluation.measures of workflow_scripts.evaluation.bleu"
+PLACE = "evaluation.measures of workflow_scripts.evaluation.bleu"
 
 
 class Options(StrictModel):
@@ -24,14 +24,25 @@ class Options(StrictModel):
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    measure_options: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return score rows: BLEU (0 to 100) for each metric of the options and each subset of the split `table`."""
-    subsets, found = table["subset"].to_numpy(), []
-    for metric, options in given.items():
+    """Return score rows: BLEU (0 to 100) for each metric of the options and each subset.
+
+    `table` is the split.
+    """
+    subsets = find_subset_rows(table["subset"].to_numpy())
+    scores = []
+    for metric, options in measure_options.items():
+        tokenizer = parse_as(Options, options, PLACE, metric).tokenize
         # `force` silences sacrebleu's warning about tokenised input, which is intended here.
-        bleu = BLEU(tokenize=parse_as(Options, options, WHERE, metric).tokenize, force=True)
-        for subset, rows in find_subset_rows(subsets).items():
-            score = bleu.corpus_score([outputs[i] for i in rows], [[references[i] for i in rows]]).score
-            found += make_scores({"subset": subset}, {metric: (score, "BLEU", len(rows))})
-    return found
+        bleu = BLEU(tokenize=tokenizer, force=True)
+        for subset, rows in subsets.items():
+            subset_outputs = [outputs[row] for row in rows]
+            subset_references = [references[row] for row in rows]
+            score = bleu.corpus_score(subset_outputs, [subset_references]).score
+            scores += make_scores({"subset": subset}, {metric: (score, "BLEU", len(rows))})
+    return scores

@@ -1,4 +1,7 @@
-"""Compound translation error rate of a split with a column `compound`, using the data's lexicon.json. No options."""
+"""Compound translation error rate of a split with a column `compound`. No options.
+
+It uses the data's lexicon.json.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,21 +15,30 @@ from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_
 from workflow_scripts.evaluation.scores import make_scores
 
 METRICS = ("cter_instance", "cter_aggregate")
-WHERE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
+PLACE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    measure_options: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """Return score rows `cter_instance` and `cter_aggregate` (percent) for all sentences and each phrase type."""
-    parse_as(StrictModel, given, WHERE)  # no options
+    """Return score rows `cter_instance` and `cter_aggregate` (percent).
+
+    They are for all sentences and for each phrase type.
+    """
+    parse_as(StrictModel, measure_options, PLACE)  # no options
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()
     errors = find_compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
     rows = []
-    for subset, (instance, aggregate, sentences) in compute_rates_by_phrase(compounds, errors).items():
-        rates = {"cter_instance": (instance, "percent", sentences)}
-        rates["cter_aggregate"] = aggregate, "percent", sentences // 5
-        rows += make_scores({"subset": subset}, rates)
+    for subset, rates in compute_rates_by_phrase(compounds, errors).items():
+        values = {
+            "cter_instance": (rates.instance, "percent", rates.sentences),
+            "cter_aggregate": (rates.aggregate, "percent", rates.compounds),
+        }
+        rows += make_scores({"subset": subset}, values)
     return rows

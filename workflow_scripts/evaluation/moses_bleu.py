@@ -2,9 +2,10 @@
 
 Options: `language` of the translations.
 
-`bleu_tokenised` compares Moses tokens, as in the training text. Its values are too high, but most papers that use
-fairseq's recipes report it. `bleu_detokenised` compares text with the published reference by sacrebleu's tokenizer 13a,
-so it is comparable with other work. It needs a split with that reference (column `target_text`).
+`bleu_tokenised` compares Moses tokens, as in the training text. Its values are too high, but most
+papers that use fairseq's recipes report it. `bleu_detokenised` compares text with the published
+reference by sacrebleu's tokenizer 13a, so it is comparable with other work. It needs a split with
+that reference (column `target_text`).
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.scores import make_scores
 
 METRICS = ("bleu_tokenised", "bleu_detokenised")
-WHERE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
+PLACE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
 
 
 class Options(StrictModel):
@@ -29,19 +30,27 @@ class Options(StrictModel):
 
 
 def score_outputs(
-    outputs: Sequence[str], references: Sequence[str], table: pa.Table, data: Path, given: dict[str, Any]
+    outputs: Sequence[str],
+    references: Sequence[str],
+    table: pa.Table,
+    data: Path,
+    measure_options: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return score rows with BLEU from 0 to 100.
 
-    `references` are not used, because they lack the characters that do not occur in the training data.
+    `references` are not used, because they lack the characters that do not occur in the training
+    data.
     """
-    language = parse_as(Options, given, WHERE).language
+    language = parse_as(Options, measure_options, PLACE).language
     tokens = table["target_words"].to_pylist()
     # `force` silences sacrebleu's warning about tokenised input, which is intended here.
-    scores = {"bleu_tokenised": BLEU(tokenize="none", force=True).corpus_score(outputs, [tokens]).score}
+    over_tokens = BLEU(tokenize="none", force=True)
+    scores = {"bleu_tokenised": over_tokens.corpus_score(outputs, [tokens]).score}
     if "target_text" in table.column_names:
         detokenizer = MosesDetokenizer(lang=language)
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
         published = table["target_text"].to_pylist()
-        scores["bleu_detokenised"] = BLEU(tokenize="13a").corpus_score(texts, [published]).score
-    return make_scores({}, {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()})
+        over_text = BLEU(tokenize="13a")
+        scores["bleu_detokenised"] = over_text.corpus_score(texts, [published]).score
+    values = {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()}
+    return make_scores({}, values)

@@ -1,4 +1,8 @@
-"""Protocols of a result: `paper` (the paper's own data and procedure), `reduced`, or `stand_in` (generated data)."""
+"""Protocols of a result.
+
+`paper` is the paper's own data and procedure; the others are `reduced` and `stand_in` (generated
+data).
+"""
 
 from typing import Literal, get_args
 

@@ -5,18 +5,31 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import Problems, UserError
 
-Key = tuple[str, str, str, str]  # display, row, column, metric
 PUBLISHED_COLUMNS = (
-    "display", "row", "column", "metric", "printed", "value", "unit", "std", "n_seeds", "source", "note",
+    "display", "row", "column", "metric",
+    "printed", "value", "unit", "std", "n_seeds", "source", "note",
 )  # fmt: skip
+
+
+class Key(NamedTuple):
+    """The cell that a number is printed in, and its metric."""
+
+    display: str
+    row: str
+    column: str
+    metric: str
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published number. `printed` is the verbatim text; `value` is None if the paper prints a bound or words."""
+    """A published number.
+
+    printed: the verbatim text. value: None if the paper prints a bound or words.
+    """
 
     printed: str
     value: float | None
@@ -29,7 +42,10 @@ class Published:
 
 
 def read_published(path: Path) -> dict[Key, Published]:
-    """Read published.csv. Raises UserError with file and line of every wrong header, line, number or repeated cell."""
+    """Read published.csv.
+
+    Raises UserError with file and line of every wrong header, line, number or repeated cell.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         list(csv.reader(lines))
@@ -42,28 +58,59 @@ def read_published(path: Path) -> dict[Key, Published]:
     reader = csv.DictReader(lines)
     if tuple(reader.fieldnames or ()) != PUBLISHED_COLUMNS:
         raise UserError(f"{path}:1: the columns must be {','.join(PUBLISHED_COLUMNS)}")
-    return parse_published((f"{path}:{reader.line_num}", row) for row in reader)
+    rows = ((f"{path}:{reader.line_num}", row) for row in reader)
+    return parse_published(rows)
 
 
 def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Published]:
-    """Parse (place, row) of a published.csv. Raises UserError with every wrong row, number or repeated cell."""
-    found: dict[Key, Published] = {}
+    """Parse (place, row) of a published.csv.
+
+    Raises UserError with every wrong row, number or repeated cell.
+    """
+    numbers: dict[Key, Published] = {}
     problems = Problems()
-    for where, row in rows:
+    for place, row in rows:
         if None in row or None in row.values():
-            problems.add(f"{where}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
+            problems.add(f"{place}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")
             continue
-        key = (row["display"], row["row"], row["column"], row["metric"])
+        key = Key(row["display"], row["row"], row["column"], row["metric"])
         try:
-            value, std = (float(row[name]) if row[name] else None for name in ("value", "std"))
-            n_seeds = int(row["n_seeds"]) if row["n_seeds"] else None
+            value = _parse_optional(row["value"], float)
+            std = _parse_optional(row["std"], float)
+            n_seeds = _parse_optional(row["n_seeds"], int)
         except ValueError as error:
-            problems.add(f"{where}: {error}; value, std and n_seeds are numbers or empty")
+            problems.add(f"{place}: {error}; value, std and n_seeds are numbers or empty")
             continue
-        if not all(math.isfinite(number or 0) for number in (value, std)) or (std or 0) < 0 or (n_seeds or 1) < 1:
-            problems.add(f"{where}: value, std and n_seeds must be finite, std not negative and n_seeds at least 1")
-        if key in found:
-            problems.add(f"{where}: the cell {'/'.join(key)} is listed twice; remove one line")
-        found[key] = Published(row["printed"], value, std, n_seeds, row["unit"], row["source"], row["note"], where)
+        if not _are_possible(value, std, n_seeds):
+            problems.add(
+                f"{place}: value, std and n_seeds must be finite, std not negative "
+                "and n_seeds at least 1"
+            )
+        if key in numbers:
+            problems.add(f"{place}: the cell {'/'.join(key)} is listed twice; remove one line")
+        numbers[key] = Published(
+            printed=row["printed"],
+            value=value,
+            std=std,
+            n_seeds=n_seeds,
+            unit=row["unit"],
+            source=row["source"],
+            note=row["note"],
+            where=place,
+        )
     problems.check_empty()
-    return found
+    return numbers
+
+
+def _parse_optional(text: str, kind: type) -> Any:
+    if not text:
+        return None
+    return kind(text)
+
+
+def _are_possible(value: float | None, std: float | None, n_seeds: int | None) -> bool:
+    if value is not None and not math.isfinite(value):
+        return False
+    if std is not None and not 0 <= std < math.inf:
+        return False
+    return n_seeds is None or n_seeds >= 1

@@ -1,10 +1,13 @@
-"""Statistics for few seeds: intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
+"""Statistics for few seeds.
 
-The unit of replication is the training seed. Every function states its assumptions; the field `method` names them in
-the report.
+Intervals, t tests, success rates, false-discovery rates, and a bootstrap over examples.
 
-SciPy's tests are imported where they are called: scipy.stats takes 0.3 s of CPU more than scipy.special, too much for a
-command that builds one table. Only claims and `plan --power` call them.
+The unit of replication is the training seed. Every function states its assumptions; the field
+`method` names them in the report.
+
+SciPy's tests are imported where they are called: scipy.stats takes 0.3 s of CPU more than
+scipy.special, too much for a command that builds one table. Only claims and `plan --power` call
+them.
 """
 
 import math
@@ -67,15 +70,24 @@ class Effect:
     @property
     def low(self) -> float | None:
         """Lower end of the 95% interval."""
-        return self.compute_interval()[0] if self.error is not None else None
+        interval = self.compute_interval()
+        if interval is None:
+            return None
+        return interval[0]
 
     @property
     def high(self) -> float | None:
         """Upper end of the 95% interval."""
-        return self.compute_interval()[1] if self.error is not None else None
+        interval = self.compute_interval()
+        if interval is None:
+            return None
+        return interval[1]
 
     def compute_p_value(self, margin: float = 0.0) -> float | None:
-        """Return the two-sided p-value of the t test that the effect equals `margin`; None for a single seed."""
+        """Return the two-sided p-value of the t test that the effect equals `margin`.
+
+        None for a single seed.
+        """
         if self.error is None:
             return None
         distance = abs(self.value - margin)
@@ -90,10 +102,11 @@ class Effect:
         return replace(self, value=-self.value)
 
     def estimate_seeds_to_decide(self, distance: float, quantile: float = QUANTILE) -> int | None:
-        """Return the seeds per side at which the interval excludes a value at `distance` with a power of 80%.
+        """Return the seeds per side at which the interval excludes a value at `distance`.
 
-        Assumes the current mean and standard deviation: (z(quantile) + z(0.8))^2 (sd / distance)^2 + 2, and at least
-        one seed more than now. None for a single seed, a standard error of 0 or a distance that is not positive.
+        That is with a power of 80%. Assumes the current mean and standard deviation: (z(quantile) +
+        z(0.8))^2 (sd / distance)^2 + 2, and at least one seed more than now. None for a single
+        seed, a standard error of 0 or a distance that is not positive.
         """
         if not self.error or distance <= 0:
             return None
@@ -106,24 +119,33 @@ class Effect:
 def summarise_seeds(values: Sequence[float]) -> Summary:
     """Return mean, standard deviation and 95% t interval of `values` [seeds]."""
     effect = _one_sample(np.asarray(values, dtype=float), "")
-    std = None if effect.error is None else effect.error * math.sqrt(effect.n)
+    std = None
+    if effect.error is not None:
+        std = effect.error * math.sqrt(effect.n)
     return Summary(effect.value, std, effect.n, effect.low, effect.high)
 
 
 def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Welch's t with Satterthwaite's degrees of freedom. Assumes independent, normal seeds, but not equal variances.
+    Welch's t with Satterthwaite's degrees of freedom. Assumes independent, normal seeds, but not
+    equal variances.
     """
-    sides = [np.asarray(side, dtype=float) for side in (left, right)]
-    value, n = float(sides[0].mean() - sides[1].mean()), min(map(len, sides))
+    left = np.asarray(left, dtype=float)
+    right = np.asarray(right, dtype=float)
+    value = float(left.mean() - right.mean())
+    n = min(len(left), len(right))
     method = "Welch's t over seeds; the seeds of both sides are independent"
     if n < 2:
         return Effect(value, None, None, n, method)
-    parts = np.array([side.var(ddof=1) / len(side) for side in sides])
-    below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    freedom = float(parts.sum() ** 2 / below) if below > 0 else float(sum(map(len, sides)) - 2)
-    return Effect(value, math.sqrt(parts.sum()), freedom, n, method)
+    left_part = left.var(ddof=1) / len(left)
+    right_part = right.var(ddof=1) / len(right)
+    variance = left_part + right_part
+    below = left_part**2 / (len(left) - 1) + right_part**2 / (len(right) - 1)
+    freedom = float(len(left) + len(right) - 2)
+    if below > 0:
+        freedom = float(variance**2 / below)
+    return Effect(value, math.sqrt(variance), freedom, n, method)
 
 
 def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
@@ -135,31 +157,44 @@ def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
     return _one_sample(differences, "Student's t of the differences within seeds")
 
 
-def compare_with_constant(values: Sequence[float], constant: float, constant_right: bool = True) -> Effect:
-    """Return mean(values) - constant over `values` [seeds], or the negative if not `constant_right`."""
-    differences = (1 if constant_right else -1) * (np.asarray(values, dtype=float) - constant)
+def compare_with_constant(
+    values: Sequence[float], constant: float, constant_right: bool = True
+) -> Effect:
+    """Return mean(values) - constant over `values` [seeds].
+
+    If not `constant_right`, return the negative.
+    """
+    differences = np.asarray(values, dtype=float) - constant
+    if not constant_right:
+        differences = -differences
     return _one_sample(differences, "Student's t of the seeds against a number that has none")
 
 
 def _one_sample(values: np.ndarray, method: str) -> Effect:
-    mean, n = float(values.mean()), len(values)
+    mean = float(values.mean())
+    n = len(values)
     if n < 2:
         return Effect(mean, None, None, n, method)
-    return Effect(mean, float(values.std(ddof=1)) / math.sqrt(n), n - 1.0, n, method)
+    error = float(values.std(ddof=1)) / math.sqrt(n)
+    return Effect(mean, error, n - 1.0, n, method)
 
 
 def measure_association(left: np.ndarray, right: np.ndarray) -> Effect:
     """Return the mean over seeds of Kendall's tau-b between `left` and `right` [seeds, cells].
 
-    tau-b is -1 if left falls as right rises; with ties it does not reach ±1. A seed with a constant side counts as 0.
-    Student's t over the taus of the seeds. Assumes that each seed is an independent run through all cells.
+    tau-b is -1 if left falls as right rises; with ties it does not reach ±1. A seed with a constant
+    side counts as 0. Student's t over the taus of the seeds. Assumes that each seed is an
+    independent run through all cells.
     """
     taus = compute_kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
     return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
 def compute_kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return Kendall's tau-b over the last axis of `left` and `right` [..., cells]; 0 if a side is constant."""
+    """Return Kendall's tau-b over the last axis of `left` and `right` [..., cells].
+
+    It is 0 if a side is constant.
+    """
     from scipy.stats import kendalltau
 
     return np.nan_to_num(kendalltau(left, right, axis=-1).statistic)
@@ -167,15 +202,18 @@ def compute_kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Superiority(Effect):
-    """P(left > right) + P(left = right) / 2 for one seed of each side, with a confidence interval by inversion.
+    """P(left > right) + P(left = right) / 2 for one seed of each side.
 
-    value: the share of pairs of seeds in which left is above right (the Mann-Whitney statistic / `pairs`). error:
-    its standard error by the ranks of the seeds (Brunner and Munzel 2000). freedom: Satterthwaite's, of that error.
+    value: the share of pairs of seeds in which left is above right (the Mann-Whitney statistic /
+    `pairs`).
+    error: its standard error by the ranks of the seeds (Brunner and Munzel 2000).
+    freedom: Satterthwaite's, of that error.
 
-    The interval is the set of all p with |value - p| <= t(freedom; quantile) sqrt(k V(p)). V(p) is the variance of the
-    Mann-Whitney statistic if both sides have exponential distributions (Newcombe 2006, method 5). It is too small where
-    the sides spread differently: k = max(1, error^2 / V(value)) corrects this. Only ranks count, so seeds near 0 and
-    near 100 need no normal distribution.
+    Its confidence interval is by inversion. The interval is the set of all p with |value - p| <=
+    t(freedom; quantile) sqrt(k V(p)). V(p) is the variance of the Mann-Whitney statistic if both
+    sides have exponential distributions (Newcombe 2006, method 5). It is too small where the sides
+    spread differently: k = max(1, error^2 / V(value)) corrects this. Only ranks count, so seeds
+    near 0 and near 100 need no normal distribution.
     """
 
     left_n: int = 0
@@ -201,12 +239,19 @@ class Superiority(Effect):
         return correction * self._compute_exponential_variance(probability)
 
     def _compute_exponential_variance(self, probability: float) -> float:
-        """Return V(p) = p (1 - p) (1 + N ((1 - p) / (2 - p) + p / (1 + p))) / (m n), with N = (m + n) / 2 - 1."""
-        p, seeds = probability, (self.left_n + self.right_n) / 2 - 1
-        return p * (1 - p) * (1 + seeds * ((1 - p) / (2 - p) + p / (1 + p))) / self.pairs
+        """Return V(p) = p (1 - p) (1 + N ((1 - p) / (2 - p) + p / (1 + p))) / (m n).
+
+        N = (m + n) / 2 - 1.
+        """
+        p = probability
+        N = (self.left_n + self.right_n) / 2 - 1
+        return p * (1 - p) * (1 + N * ((1 - p) / (2 - p) + p / (1 + p))) / self.pairs
 
     def compute_interval(self, quantile: float = QUANTILE) -> tuple[float, float] | None:
-        """Return the smallest and the largest probability that is not rejected; None for a single seed."""
+        """Return the smallest and the largest probability that is not rejected.
+
+        None for a single seed.
+        """
         if self.error is None:
             return None
         from scipy.optimize import brentq
@@ -215,16 +260,25 @@ class Superiority(Effect):
         factor = float(stdtrit(self.freedom, quantile))
 
         def exceed(probability: float) -> float:
-            return abs(self.value - probability) - factor * math.sqrt(self.compute_variance(probability))
+            error = math.sqrt(self.compute_variance(probability))
+            return abs(self.value - probability) - factor * error
 
         # V is 0 at 0 and at 1, which are no limits.
-        near, far = self.value * (1 - 1e-9), 1 - (1 - self.value) * (1 - 1e-9)
-        low = brentq(exceed, 0.0, near) if self.value > 0 else 0.0
-        high = brentq(exceed, far, 1.0) if self.value < 1 else 1.0
+        low = 0.0
+        if self.value > 0:
+            below = self.value * (1 - 1e-9)
+            low = brentq(exceed, 0.0, below)
+        high = 1.0
+        if self.value < 1:
+            above = 1 - (1 - self.value) * (1 - 1e-9)
+            high = brentq(exceed, above, 1.0)
         return low, high
 
     def compute_p_value(self, margin: float = 0.5) -> float | None:
-        """Return the two-sided p-value of the test that the probability is `margin`; None for a single seed."""
+        """Return the two-sided p-value of the test that the probability is `margin`.
+
+        None for a single seed.
+        """
         if self.error is None:
             return None
         if not 0 < margin < 1:
@@ -240,29 +294,35 @@ class Superiority(Effect):
 
 
 def measure_superiority(left: Sequence[float], right: Sequence[float]) -> Superiority:
-    """Return how probably a seed of `left` [m] is above one of `right` [n]; equal values count half.
+    """Return how probably a seed of `left` [m] is above one of `right` [n].
 
-    Assumes independent seeds, of any distribution.
+    Equal values count half. Assumes independent seeds, of any distribution.
     """
-    sides = [np.asarray(side, dtype=float) for side in (left, right)]
-    differences = np.sign(sides[0][:, None] - sides[1][None, :])
+    left = np.asarray(left, dtype=float)
+    right = np.asarray(right, dtype=float)
+    differences = np.sign(left[:, None] - right[None, :])
     above = (differences + 1) / 2  # [m, n]: 1, 1/2 or 0
-    value, (m, n) = float(above.mean()), above.shape
-    method = "chance that a seed is above one of the other side, interval by inversion of a rank test"
-    if min(m, n) < 2:
-        return Superiority(value, None, None, min(m, n), method, m, n)
-    parts = [above.mean(axis).var(ddof=1) / size for axis, size in ((1, m), (0, n))]
-    variance = sum(parts)
+    value = float(above.mean())
+    m, n = above.shape
+    fewer = min(m, n)
+    method = (
+        "chance that a seed is above one of the other side, interval by inversion of a rank test"
+    )
+    if fewer < 2:
+        return Superiority(value, None, None, fewer, method, m, n)
+    left_part = above.mean(axis=1).var(ddof=1) / m
+    right_part = above.mean(axis=0).var(ddof=1) / n
+    variance = left_part + right_part
     freedom = float(m + n - 2)
     if variance > 0:
-        below = parts[0] ** 2 / (m - 1) + parts[1] ** 2 / (n - 1)
+        below = left_part**2 / (m - 1) + right_part**2 / (n - 1)
         freedom = float(variance**2 / below)
-    return Superiority(value, math.sqrt(variance), freedom, min(m, n), method, m, n)
+    return Superiority(value, math.sqrt(variance), freedom, fewer, method, m, n)
 
 
 @dataclass(frozen=True)
 class SuccessRates:
-    """Numbers of successful seeds and of all seeds, for the method (left) and its baseline (right)."""
+    """Numbers of successful and of all seeds, of the method (left) and its baseline (right)."""
 
     left: int
     left_n: int
@@ -286,29 +346,37 @@ class SuccessRates:
 def compute_fisher_p(
     left: int | np.ndarray, left_n: int, right: int | np.ndarray, right_n: int
 ) -> np.float64 | np.ndarray:
-    """Return the one-sided p-value of Fisher's exact test for `left` of `left_n` and `right` of `right_n` successes.
+    """Return the one-sided p-value of Fisher's exact test.
 
-    It is the probability of at least as many successes on the left if both sides have the same success rate.
+    There are `left` of `left_n` and `right` of `right_n` successes. The p-value is the probability
+    of at least as many successes on the left if both sides have the same success rate.
     """
-    # scipy.stats.fisher_exact calls it, too, but takes one table at a time: `plan --power` asks for thousands.
+    # scipy.stats.fisher_exact calls it, too, but takes one table at a time: `plan --power` asks for
+    # thousands.
     from scipy.stats import hypergeom
 
     return hypergeom.sf(left - 1, left_n + right_n, left + right, left_n)
 
 
 def compute_upper_limit(successes: int | np.ndarray, n: int, quantile: float) -> np.ndarray:
-    """Return the one-sided upper limit of a success rate, after `successes` of `n` (Clopper and Pearson).
+    """Return the one-sided upper limit of a success rate, after `successes` of `n`.
 
-    With a probability of at least `quantile`, the limit is not below the true rate.
+    It is that of Clopper and Pearson. With a probability of at least `quantile`, the limit is not
+    below the true rate.
     """
-    # scipy.stats.binomtest(...).proportion_ci finds the same number by bisection, in 850 instead of 2 microseconds.
+    # scipy.stats.binomtest(...).proportion_ci finds the same number by bisection, in 850 instead of
+    # 2 microseconds.
     from scipy.special import betaincinv
 
-    return np.where(np.equal(successes, n), 1.0, betaincinv(successes + 1, n - successes, quantile))
+    limit = betaincinv(successes + 1, n - successes, quantile)
+    return np.where(np.equal(successes, n), 1.0, limit)
 
 
 def compute_q_values(p_values: Sequence[float]) -> list[float]:
-    """Return the q-value of each of `p_values` [tests]: the lowest false-discovery rate at which it is a discovery."""
+    """Return the q-value of each of `p_values` [tests].
+
+    It is the lowest false-discovery rate at which a test is a discovery.
+    """
     if not p_values:
         return []  # SciPy has no answer
     from scipy.stats import false_discovery_control
@@ -319,16 +387,23 @@ def compute_q_values(p_values: Sequence[float]) -> list[float]:
 def bootstrap_over_examples(
     left: np.ndarray, right: np.ndarray, resamples: int = BOOTSTRAP_RESAMPLES
 ) -> tuple[float, float]:
-    """Return one-sided p-values for `left` not better, and not worse, than `right` by the paper's test (alpha 0.01).
+    """Return one-sided p-values for `left` not better, and not worse, than `right`.
 
-    `left` and `right` [seeds, N] are 1 for a right example. Paired bootstrap (Koehn 2004): the N examples are sampled
-    with replacement; p is the share of samples in which left's mean is not above (not below) right's. Assumes that the
-    examples are independent and the trained models fixed, so it does not generalise to other seeds.
+    This is the paper's test (alpha 0.01). `left` and `right` [seeds, N] are 1 for a right example.
+    Paired bootstrap (Koehn 2004): the N examples are sampled with replacement; p is the share of
+    samples in which left's mean is not above (not below) right's. Assumes that the examples are
+    independent and the trained models fixed, so it does not generalise to other seeds.
     """
     difference = left.mean(0) - right.mean(0)
-    # Only an example's difference matters, so sampling counts of distinct differences equals sampling examples.
+    # Only an example's difference matters, so sampling counts of distinct differences equals
+    # sampling examples.
     values, counts = np.unique(np.round(difference, 9), return_counts=True)
     generator = np.random.default_rng(GENERATOR_SEED)
-    drawn = generator.multinomial(counts.sum(), counts / counts.sum(), size=resamples) @ values
-    not_better, not_worse = (drawn <= 1e-6).sum(), (drawn >= -1e-6).sum()
-    return float((1 + not_better) / (1 + resamples)), float((1 + not_worse) / (1 + resamples))
+    examples = counts.sum()
+    samples = generator.multinomial(examples, counts / examples, size=resamples)
+    sums = samples @ values
+    not_better = (sums <= 1e-6).sum()
+    not_worse = (sums >= -1e-6).sum()
+    p_not_better = float((1 + not_better) / (1 + resamples))
+    p_not_worse = float((1 + not_worse) / (1 + resamples))
+    return p_not_better, p_not_worse

@@ -1,4 +1,7 @@
-"""Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
+"""Pool the words of a trained model's prompts (CAP), or replace words by synonyms.
+
+The answers are scored.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -36,17 +39,27 @@ from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, pr
 from workflow_scripts.tasks.run_spec import ModelSpec
 
 BATCH_TOKENS = 8192
-# By readout: the name of the share of right answers, as in an evaluation, and the prefix of other metrics.
+# By readout: the name of the share of right answers, as in an evaluation, and the prefix of other
+# metrics.
 METRIC = {"vocabulary": "exact_match", "labels": "constrained"}
 PREFIX = {"vocabulary": "", "labels": "constrained_"}
+# Columns of the answers that say under which intervention they were given.
+INTERVENTION_COLUMNS = {
+    "intervention": pa.string(),
+    "layer": pa.int32(),
+    "pooling": pa.string(),
+    "rate": pa.float64(),
+    "intervention_seed": pa.int64(),
+    "readout": pa.string(),
+}
 
 
 @dataclass
 class AnsweredPrompts:
     """A model, N prompts whose answer is one token, and what interventions did to the answers.
 
-    contents, answers, items: texts [N]; texts: of all tokens; labels [C]: ids of the distinct answers; readouts: with
-    `labels` if these are few; encode: from other contents to prompts.
+    contents, answers, items: texts [N]; texts: of all tokens; labels [C]: ids of the distinct
+    answers; readouts: with `labels` if these are few; encode: from other contents to prompts.
     """
 
     model: nn.Module
@@ -68,16 +81,36 @@ class AnsweredPrompts:
         cls, spec: ModelSpec, folder: Path, data: Path, split: str, match: str, device: torch.device
     ) -> "AnsweredPrompts":
         """Load the model of a checkpoint, and read its prompts."""
-        s = get_prompt_settings(spec)
-        model = load_causal_lm(folder, s.family).to(device).eval()
+        settings = get_prompt_settings(spec)
+        model = load_causal_lm(folder, settings.family).to(device).eval()
         prompts = read_prompts(spec, model, folder, data, split)
         table = read_table(data, split, ["content", "label", "item"]).take(prompts.items)
-        contents, answers, items = (table[name].to_pylist() for name in ("content", "label", "item"))
-        texts, labels = decode_vocabulary(folder, model), np.unique(prompts.label)
-        readouts = ["vocabulary", "labels"] if len(labels) <= FEW_ANSWERS else ["vocabulary"]
-        how = {"template": s.template, "bos": find_bos_id(model, s.bos, str(folder)), "label_space": s.label_space}
-        encode = partial(encode_prompts, load_tokenizer(folder), labels=answers, **how)
-        return cls(model, device, prompts, contents, answers, items, texts, match, labels, readouts, encode)
+        answers = table["label"].to_pylist()
+        labels = np.unique(prompts.label)
+        readouts = ["vocabulary"]
+        if len(labels) <= FEW_ANSWERS:
+            readouts.append("labels")
+        encode = partial(
+            encode_prompts,
+            load_tokenizer(folder),
+            labels=answers,
+            template=settings.template,
+            bos=find_bos_id(model, settings.bos, str(folder)),
+            label_space=settings.label_space,
+        )
+        return cls(
+            model=model,
+            device=device,
+            prompts=prompts,
+            contents=table["content"].to_pylist(),
+            answers=answers,
+            items=table["item"].to_pylist(),
+            texts=decode_vocabulary(folder, model),
+            match=match,
+            labels=labels,
+            readouts=readouts,
+            encode=encode,
+        )
 
     @cached_property
     def correct(self) -> dict[str, np.ndarray]:
@@ -85,9 +118,13 @@ class AnsweredPrompts:
         return self.evaluate_answers(self.prompts)
 
     def evaluate_answers(self, prompts: Prompts) -> dict[str, np.ndarray]:
-        """Return readout -> [N] bool: whether the most probable token (of the vocabulary, of the answers) is right."""
-        found = predict_answers(self.model, prompts, self.labels, BATCH_TOKENS, self.device)
-        return {name: self.compare_answers(ids, name) for name, ids in zip(self.readouts, found, strict=False)}
+        """Return readout -> [N] bool: whether the most probable token is right.
+
+        It is that of the vocabulary, or that of the answers.
+        """
+        predicted = predict_answers(self.model, prompts, self.labels, BATCH_TOKENS, self.device)
+        by_readout = zip(self.readouts, predicted, strict=False)
+        return {readout: self.compare_answers(ids, readout) for readout, ids in by_readout}
 
     def compare_answers(self, ids: np.ndarray, readout: str) -> np.ndarray:
         """Return [N] bool: whether the answers `ids` [N] are right."""
@@ -95,20 +132,26 @@ class AnsweredPrompts:
             return ids == self.prompts.label
         return matches(ids, self.prompts.label, self.texts, self.match)
 
-    def record(self, right: np.ndarray, readout: str, kept: str, **where: Any) -> float | None:
-        """Add the answers under the intervention `where`, a row per item, and the shares (percent) of `right` [N].
+    def record(
+        self, right: np.ndarray, readout: str, kept: str, **intervention: Any
+    ) -> float | None:
+        """Add the answers under an intervention, a row per item, and the shares (percent) of right.
 
-        The metric `kept` is of the items that were right before; returns it, or None without such an item.
+        right [N] bool. kept: the name of the share of the items that were right before; returns
+        this share, or None without such an item. intervention: its columns.
         """
         before = self.correct[readout]
-        kinds = {"intervention": pa.string(), "layer": pa.int32(), "pooling": pa.string(), "rate": pa.float64()}
-        kinds |= {"intervention_seed": pa.int64(), "readout": pa.string()}
-        where |= {"readout": readout}
-        columns = {name: pa.array([where.get(name)] * len(right), kind) for name, kind in kinds.items()}
-        self.tables.append(pa.table({"item": self.items, **columns, "correct_before": before, "correct": right}))
-        self.scores += make_scores(where | {"item_set": "all"}, {METRIC[readout]: score_share(right)})
+        columns = intervention | {"readout": readout}
+        table = {"item": self.items}
+        for name, kind in INTERVENTION_COLUMNS.items():
+            table[name] = pa.array([columns.get(name)] * len(right), kind)
+        table["correct_before"] = before
+        table["correct"] = right
+        self.tables.append(pa.table(table))
+        of_all = {METRIC[readout]: score_share(right)}
+        self.scores += make_scores(columns | {"item_set": "all"}, of_all)
         share = score_share(right[before])
-        self.scores += make_scores(where | {"item_set": "own_correct"}, {kept: share})
+        self.scores += make_scores(columns | {"item_set": "own_correct"}, {kept: share})
         return share[0]
 
 
@@ -122,7 +165,10 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, score rows) under CAP and with synonyms. `match`: rule for right answers, see `Evaluation`."""
+    """Return (answers, score rows) under CAP and with synonyms.
+
+    `match`: rule for right answers, see `Evaluation`.
+    """
     subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")
     evaluate_cap(subject, settings)
@@ -132,53 +178,66 @@ def intervene(
     return pa.concat_tables(subject.tables), subject.scores
 
 
-def choose_blocks(count: int, wanted: int | str | list[int]) -> list[int]:
-    """Return the blocks before which CAP pools: those of a list, "all" but block 0, or a number, evenly spaced."""
-    if isinstance(wanted, list):
-        return wanted
-    if wanted == "all" or wanted >= count - 1:
+def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
+    """Return the blocks before which CAP pools, of a model with `count` blocks.
+
+    They are those of a list, "all" but block 0, or a number of them, evenly spaced.
+    """
+    if isinstance(blocks, list):
+        return blocks
+    if blocks == "all" or blocks >= count - 1:
         return list(range(1, count))
-    return sorted({round(1 + k * (count - 2) / (wanted - 1)) for k in range(wanted)}) if wanted > 1 else [1]
+    if blocks == 1:
+        return [1]
+    spaces = blocks - 1
+    return sorted({round(1 + k * (count - 2) / spaces) for k in range(blocks)})
 
 
 def score_share(right: np.ndarray) -> tuple[float | None, str, int]:
     """Return (share in percent, its unit, n) of `right` [n] bool; None of none."""
-    return 100 * float(right.mean()) if len(right) else None, "percent", len(right)
+    if not len(right):
+        return None, "percent", 0
+    return 100 * float(right.mean()), "percent", len(right)
 
 
 def compute_cv(values: Sequence[float]) -> dict[str, float]:
-    """Compute `cv` of Eqn 13 over `values` [runs]: standard deviation (divided by n - 1) over mean, with 95% interval.
+    """Compute `cv` of Eqn 13 over `values` [runs], with its 95% interval.
 
-    Interval `cv_low` to `cv_high`: McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for
-    independent, normal runs and a CV under about a third; there is no `cv_high` if the data set no upper bound. Empty
-    for fewer than two runs or a mean that is not positive.
+    It is the standard deviation (divided by n - 1) over the mean. Interval `cv_low` to `cv_high`:
+    McKay's (1932) as modified by Vangel (1996, The American Statistician 50:21), for independent,
+    normal runs and a CV under about a third; there is no `cv_high` if the data set no upper bound.
+    Empty for fewer than two runs or a mean that is not positive.
     """
     runs = np.asarray(values, dtype=float)
     n = len(runs)
     if n < 2 or not runs.mean() > 0:
         return {}
-    value = float(runs.std(ddof=1) / runs.mean())
-    found = {"cv": value}
+    cv = float(runs.std(ddof=1) / runs.mean())
+    spread = {"cv": cv}
     for name, probability in (("cv_low", QUANTILE), ("cv_high", 1 - QUANTILE)):
         quantile = float(stats.chi2.ppf(probability, n - 1))
-        below = ((quantile + 2) / n - 1) * value**2 + quantile / (n - 1)
+        below = ((quantile + 2) / n - 1) * cv**2 + quantile / (n - 1)
         if below > 0:
-            found[name] = value / math.sqrt(below)
-    return found
+            spread[name] = cv / math.sqrt(below)
+    return spread
 
 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
     """Record the answers under CAP by block, pooling and readout."""
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
-    chosen = bucket_texts(subject.prompts.length, BATCH_TOKENS)
-    batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in chosen]
-    labels = torch.from_numpy(subject.labels) if "labels" in subject.readouts else None
-    found = predict_with_cap(subject.model, batches, layers, settings.poolings, labels)
-    for (layer, pooling, readout), ids in found.items():
-        written = np.empty(len(ids), np.int64)
-        written[np.concatenate(chosen)] = ids.numpy()
-        where = {"intervention": "cap", "layer": layer, "pooling": pooling}
-        subject.record(subject.compare_answers(written, readout), readout, METRIC[readout], **where)
+    buckets = bucket_texts(subject.prompts.length, BATCH_TOKENS)
+    batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in buckets]
+    labels = None
+    if "labels" in subject.readouts:
+        labels = torch.from_numpy(subject.labels)
+    predicted = predict_with_cap(subject.model, batches, layers, settings.poolings, labels)
+    order = np.concatenate(buckets)
+    for (layer, pooling, readout), ids in predicted.items():
+        answers = np.empty(len(ids), np.int64)
+        answers[order] = ids.numpy()
+        right = subject.compare_answers(answers, readout)
+        metric = METRIC[readout]
+        subject.record(right, readout, metric, intervention="cap", layer=layer, pooling=pooling)
 
 
 def evaluate_synonyms(
@@ -186,22 +245,36 @@ def evaluate_synonyms(
 ) -> None:
     """Record the answers with synonyms by rate, seed and readout.
 
-    `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right; `cv` is over seeds.
+    `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right; `cv` is over
+    seeds.
     """
     for rate in settings.rates:
         consistent: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
         for seed in settings.seeds:
             texts, shares = perturb(
-                subject.contents, candidates, rate, seed, items=subject.items, labels=subject.answers
+                subject.contents,
+                candidates,
+                rate,
+                seed,
+                items=subject.items,
+                labels=subject.answers,
             )
-            where = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
-            subject.scores += make_scores(where | {"item_set": "all"}, {"realised_rate": score_share(np.array(shares))})
+            columns = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
+            realised_rate = {"realised_rate": score_share(np.array(shares))}
+            subject.scores += make_scores(columns | {"item_set": "all"}, realised_rate)
             for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
-                share = subject.record(right, readout, PREFIX[readout] + "consistency", **where)
-                consistent[readout] += [] if share is None else [share]
+                share = subject.record(right, readout, PREFIX[readout] + "consistency", **columns)
+                if share is not None:
+                    consistent[readout].append(share)
             reporter.advance()
-        for readout, values in consistent.items():
-            where = {"intervention": "synonyms", "rate": rate, "readout": readout, "item_set": "own_correct"}
-            spread = compute_cv(values)
-            ratios = {PREFIX[readout] + name: (value, "ratio", len(values)) for name, value in spread.items()}
-            subject.scores += make_scores(where, ratios)
+        for readout, shares in consistent.items():
+            columns = {
+                "intervention": "synonyms",
+                "rate": rate,
+                "readout": readout,
+                "item_set": "own_correct",
+            }
+            ratios = {}
+            for name, value in compute_cv(shares).items():
+                ratios[PREFIX[readout] + name] = (value, "ratio", len(shares))
+            subject.scores += make_scores(columns, ratios)

@@ -1,20 +1,23 @@
 """Settings of interventions, and of the candidate words that may replace the words of a data set.
 
-A content is a definition or sentence without its template. Its words are separated by white space, without the
-punctuation around them. A word may be replaced if it has at least 3 characters, is not an English stop word (NLTK's
-list), and is tagged in its content as a noun, verb, adjective or adverb. The tagger is that of the spaCy pipeline with
-the vectors, if it has one (as in the paper), else NLTK's.
+A content is a definition or sentence without its template. Its words are separated by white space,
+without the punctuation around them. A word may be replaced if it has at least 3 characters, is not
+an English stop word (NLTK's list), and is tagged in its content as a noun, verb, adjective or
+adverb. The tagger is that of the spaCy pipeline with the vectors, if it has one (as in the paper),
+else NLTK's.
 
-Candidates are the words of all synsets of the word with its part of speech, in plain text, of 1 or 2 words. Adjective
-satellites are adjectives; the official code compares `s` with `a`, and so loses most adjectives.
+Candidates are the words of all synsets of the word with its part of speech, in plain text, of 1 or
+2 words. Adjective satellites are adjectives; the official code compares `s` with `a`, and so loses
+most adjectives.
 
 Options of `candidates.build`:
 
-resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` is the small dictionary of the demo.
-top: how many candidates of a word are kept, ranked by similarity_weight * cosine + (1 - similarity_weight) *
-  (1 - |difference of polarity|). Polarity is TextBlob's, in [-1, 1].
-vectors: the cosine that ranks. `auto` is the spaCy model if it is installed, else `glosses`; the table records the
-  choice.
+resources: `upstream` is WordNet, NLTK's stop words and its tagger; `stand_in` is the small
+    dictionary of the demo.
+top: how many candidates of a word are kept, ranked by similarity_weight * cosine +
+    (1 - similarity_weight) * (1 - |difference of polarity|). Polarity is TextBlob's, in [-1, 1].
+vectors: the cosine that ranks. `auto` is the spaCy model if it is installed, else `glosses`; the
+    table records the choice.
 """
 
 from dataclasses import dataclass
@@ -28,39 +31,62 @@ from workflow_scripts.common.validation import Seeds, StrictModel, parse_as, req
 
 # Of the scores of both interventions.
 METRICS = (
-    *("consistency", "constrained", "constrained_consistency", "constrained_cv", "constrained_cv_high"),
-    *("constrained_cv_low", "cv", "cv_high", "cv_low", "exact_match", "realised_rate"),
+    "consistency",
+    "constrained",
+    "constrained_consistency",
+    "constrained_cv",
+    "constrained_cv_high",
+    "constrained_cv_low",
+    "cv",
+    "cv_high",
+    "cv_low",
+    "exact_match",
+    "realised_rate",
 )
-WHERE = "options of workflow_scripts.interventions.candidates"
-STOP_WORDS, TAGGER = "nltk/stopwords.zip", "nltk/averaged_perceptron_tagger_eng.zip"
+PLACE = "options of workflow_scripts.interventions.candidates"  # in messages
+STOP_WORDS = "nltk/stopwords.zip"
+TAGGER = "nltk/averaged_perceptron_tagger_eng.zip"
 WORDNET = "wordnet/wordnet-3.0-dict.tar.xz"
 
 
-def _pooled_blocks(wanted: str | int | list[int]) -> str | int | list[int]:
-    if isinstance(wanted, int) and wanted < 1:
+def _check_blocks(blocks: str | int | list[int]) -> str | int | list[int]:
+    if isinstance(blocks, int) and blocks < 1:
         raise ValueError("a number of blocks is at least 1")
-    if isinstance(wanted, list) and (not wanted or min(wanted) < 0):
-        raise ValueError("a list names one block or more, each 0 or above")
-    return require_unique(wanted) if isinstance(wanted, list) else wanted
+    if isinstance(blocks, list):
+        if not blocks or min(blocks) < 0:
+            raise ValueError("a list names one block or more, each 0 or above")
+        return require_unique(blocks)
+    return blocks
+
+
+Blocks = Annotated[Literal["all"] | int | list[int], AfterValidator(_check_blocks)]
+Pooling = Literal["max", "mean", "sum"]
+Poolings = Annotated[list[Pooling], AfterValidator(require_unique)]
+Rate = Annotated[float, Field(gt=0, le=1)]
+Rates = Annotated[list[Rate], AfterValidator(require_unique)]
 
 
 class Intervention(StrictModel):
     """Changes of a trained model or of its prompts, under which its answers are scored."""
 
     split: str = "test"
-    blocks: Annotated[Literal["all"] | int | list[int], AfterValidator(_pooled_blocks)] = Field(
+    blocks: Blocks = Field(
         "all",
-        description="CAP pools before each block except the first, before a number of evenly spaced blocks, or before "
-        "the blocks of a list. Before block 0 the embeddings are pooled.",
+        description="CAP pools before each block except the first, before a number of evenly "
+        "spaced blocks, or before the blocks of a list. Before block 0 the embeddings are pooled.",
     )
-    poolings: Annotated[list[Literal["max", "mean", "sum"]], AfterValidator(require_unique)] = Field(
-        ["max", "mean", "sum"], min_length=1
+    poolings: Poolings = Field(["max", "mean", "sum"], min_length=1)
+    rates: Rates = Field(
+        [0.25, 0.4],
+        min_length=1,
+        description="Shares of the words that are replaced by synonyms.",
     )
-    rates: Annotated[list[Annotated[float, Field(gt=0, le=1)]], AfterValidator(require_unique)] = Field(
-        [0.25, 0.4], min_length=1, description="Shares of the words that are replaced by synonyms."
+    seeds: Seeds = Field(
+        [42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms."
     )
-    seeds: Seeds = Field([42, 123, 19, 7, 14, 23], min_length=1, description="Of the choice of words and synonyms.")
-    candidates: dict[str, Any] = Field({}, description="Options of workflow_scripts.interventions.candidates.")
+    candidates: dict[str, Any] = Field(
+        {}, description="Options of workflow_scripts.interventions.candidates."
+    )
 
 
 class Options(StrictModel):
@@ -75,7 +101,10 @@ class Options(StrictModel):
 
 @dataclass(frozen=True)
 class CandidateSpec:
-    """What the replacement words of a task are made from, in addition to its data; all methods share them."""
+    """What the replacement words of a task are made from, in addition to its data.
+
+    All methods share them.
+    """
 
     split: str
     options: Options
@@ -101,9 +130,12 @@ class _CandidateContent(StrictModel):
     sources: list[str]
 
 
-def read_candidate_spec(content: Any, where: str | Path) -> CandidateSpec:
-    """Read a CandidateSpec from the content of the file `where`. Raises UserError for wrong keys and values."""
-    parsed = parse_as(_CandidateContent, content, where)
+def read_candidate_spec(content: Any, file: str | Path) -> CandidateSpec:
+    """Read a CandidateSpec from the content of a file.
+
+    Raises UserError for wrong keys and values.
+    """
+    parsed = parse_as(_CandidateContent, content, file)
     return CandidateSpec(parsed.split, parsed.options)
 
 
@@ -111,5 +143,6 @@ def is_installed(package: str) -> bool:
     """Return whether a package of this name is installed."""
     try:
         return find_spec(package) is not None
-    except (ImportError, ValueError):  # its parent package is missing, or no package can have the name
+    # Its parent package is missing, or no package can have the name.
+    except (ImportError, ValueError):
         return False

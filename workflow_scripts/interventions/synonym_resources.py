@@ -1,4 +1,7 @@
-"""Resources for synonyms: stop words, a tagger, WordNet, and word vectors of a spaCy model or of WordNet's glosses."""
+"""Resources for synonyms: stop words, a tagger, WordNet, and word vectors.
+
+The vectors are of a spaCy model or of WordNet's glosses.
+"""
 
 import json
 import re
@@ -27,7 +30,10 @@ PART_OF_SPEECH = {"NN": "n", "VB": "v", "JJ": "a", "RB": "r"}
 
 @dataclass(frozen=True)
 class SynonymResources:
-    """Stop words, dictionary, and a function that tags tokens: (token, Penn Treebank tag) of each."""
+    """Stop words, dictionary, and a function that tags tokens.
+
+    It returns (token, Penn Treebank tag) of each.
+    """
 
     stop_words: frozenset[str]
     tag: Callable[[list[str]], list[tuple[str, str]]]
@@ -38,18 +44,24 @@ def load_tagger(archive: Path) -> Any:
     """Build NLTK's tagger (Penn Treebank tags) from its zip."""
     from nltk.tag.perceptron import PerceptronTagger
 
-    parts = [f"averaged_perceptron_tagger_eng.{part}.json" for part in ("weights", "tagdict", "classes")]
-    members = read_members(archive, set(parts))
+    parts = ("weights", "tagdict", "classes")
+    names = [f"averaged_perceptron_tagger_eng.{part}.json" for part in parts]
+    members = read_members(archive, set(names))
     tagger = PerceptronTagger(load=False)
-    tagger.decode_json_params([json.loads(members[part]) for part in parts])
+    tagger.decode_json_params([json.loads(members[name]) for name in names])
     return tagger
 
 
 def load_resources(sources: dict[str, Path]) -> SynonymResources:
-    """Read the resources from the files that `settings.CandidateSpec` names, whose sha256 is verified."""
-    stop_words = read_members(sources[STOP_WORDS], {"english"})["english"].decode().split()
+    """Read the resources from the files that `settings.CandidateSpec` names.
+
+    The sha256 of the files is verified before.
+    """
+    members = read_members(sources[STOP_WORDS], {"english"})
+    stop_words = frozenset(members["english"].decode().split())
     tagger = load_tagger(sources[TAGGER])
-    return SynonymResources(frozenset(stop_words), tagger.tag, read_lexicon(sources[WORDNET]))
+    lexicon = read_lexicon(sources[WORDNET])
+    return SynonymResources(stop_words, tagger.tag, lexicon)
 
 
 def make_stand_in_resources() -> SynonymResources:
@@ -64,7 +76,10 @@ def make_stand_in_resources() -> SynonymResources:
         lexicon = read_lexicon(Path(folder))
 
     def find_tag(word: str) -> str:
-        return next((tag for tag, pos in PART_OF_SPEECH.items() if lexicon.find_base_forms(word, pos)), ",")
+        for tag, pos in PART_OF_SPEECH.items():
+            if lexicon.find_base_forms(word, pos):
+                return tag
+        return ","
 
     def tag(tokens: list[str]) -> list[tuple[str, str]]:
         return [(token, find_tag(token.lower())) for token in tokens]
@@ -74,28 +89,37 @@ def make_stand_in_resources() -> SynonymResources:
 
 @dataclass(frozen=True)
 class Vectors:
-    """`embed` maps N texts of one or more lower-case words to float32 [N, d], rows of length 1 or 0 (unknown)."""
+    """Vectors of texts.
+
+    `embed` maps N texts of one or more lower-case words to float32 [N, d]. Its rows have length 1,
+    or 0 for an unknown text.
+    """
 
     name: str
     embed: Callable[[Sequence[str]], np.ndarray]
 
 
 def normalise_spelling(word: str) -> str:
-    """Convert WordNet's spelling to plain text: lower case, `_` as a space, no hyphens and apostrophes."""
+    """Convert WordNet's spelling to plain text.
+
+    That is in lower case, with spaces for `_`, and without hyphens and apostrophes.
+    """
     return APART.sub("", word.lower().replace("_", " "))
 
 
 def normalise_rows(matrix: np.ndarray) -> np.ndarray:
     """Scale the rows of `matrix` [N, d] to length 1, as float32. Zero rows stay zero."""
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0).astype(np.float32)
+    normalised = np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+    return normalised.astype(np.float32)
 
 
 def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
     """Latent semantic analysis of WordNet: words with similar glosses have similar vectors.
 
-    The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated SVD to `DIMENSIONS`.
-    An inflected form that WordNet lacks has the sum of the vectors of its base forms.
+    The document of a word is the glosses of all its synsets; TF-IDF (sublinear counts), truncated
+    SVD to `DIMENSIONS`. An inflected form that WordNet lacks has the sum of the vectors of its base
+    forms.
     """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -105,35 +129,56 @@ def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
         for word in synset.lemmas:
             documents.setdefault(normalise_spelling(word), []).append(synset.gloss)
     words = sorted(documents)
-    # A term of fewer than 3 documents relates almost no words, and one of more than 5% of them is a function word.
-    # These limits do not suit a dictionary of a few words, as in tests.
-    rare, common = (3, 0.05) if len(words) > 1000 else (1, 1.0)
-    counts = TfidfVectorizer(
-        sublinear_tf=True, min_df=rare, max_df=common, token_pattern=r"[a-z]{2,}", dtype=np.float32
+    # A term of fewer than 3 documents relates almost no words, and one of more than 5% of them is a
+    # function word. These limits do not suit a dictionary of a few words, as in tests.
+    if len(words) > 1000:
+        min_df = 3
+        max_df = 0.05
+    else:
+        min_df = 1
+        max_df = 1.0
+    vectorizer = TfidfVectorizer(
+        sublinear_tf=True,
+        min_df=min_df,
+        max_df=max_df,
+        token_pattern=r"[a-z]{2,}",
+        dtype=np.float32,
     )
-    weighted = counts.fit_transform([" ".join(documents[word]) for word in words])
-    size = min(DIMENSIONS, *(n - 1 for n in weighted.shape))
-    matrix = normalise_rows(TruncatedSVD(size, random_state=RANDOM_STATE).fit_transform(weighted))
+    weights = vectorizer.fit_transform([" ".join(documents[word]) for word in words])
+    word_count, term_count = weights.shape
+    size = min(DIMENSIONS, word_count - 1, term_count - 1)
+    svd = TruncatedSVD(size, random_state=RANDOM_STATE)
+    matrix = normalise_rows(svd.fit_transform(weights))
     row_of = {word: row for row, word in enumerate(words)}
 
-    def rows(text: str) -> list[int]:
+    def find_rows(text: str) -> list[int]:
         if text in row_of:
             return [row_of[text]]
-        forms = {form for pos in "nvar" for form in lexicon.find_base_forms(text.replace(" ", "_"), pos)}
+        forms: set[str] = set()
+        for pos in "nvar":
+            forms.update(lexicon.find_base_forms(text.replace(" ", "_"), pos))
         return sorted(row_of[normalise_spelling(form)] for form in forms)
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        found = [matrix[rows(text)].sum(0) for text in texts]
-        return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, size))
+        sums = [matrix[find_rows(text)].sum(0) for text in texts]
+        return normalise_rows(np.array(sums, dtype=np.float32).reshape(-1, size))
 
     return Vectors(f"WordNet glosses, TF-IDF and truncated SVD to {size} dimensions", embed)
 
 
 def build_spacy_vectors(nlp: "Language") -> Vectors:
-    """Return the vectors of a spaCy pipeline. A text of several words has their mean, as a spaCy Doc."""
+    """Return the vectors of a spaCy pipeline.
+
+    A text of several words has their mean, as a spaCy Doc.
+    """
 
     def embed(texts: Sequence[str]) -> np.ndarray:
-        found = [np.mean([nlp.vocab.get_vector(word) for word in text.split(" ")], axis=0) for text in texts]
-        return normalise_rows(np.array(found, dtype=np.float32).reshape(-1, nlp.vocab.vectors_length))
+        means = []
+        for text in texts:
+            of_words = [nlp.vocab.get_vector(word) for word in text.split(" ")]
+            means.append(np.mean(of_words, axis=0))
+        matrix = np.array(means, dtype=np.float32)
+        return normalise_rows(matrix.reshape(-1, nlp.vocab.vectors_length))
 
-    return Vectors(f"spaCy {nlp.meta['lang']}_{nlp.meta['name']} {nlp.meta['version']}", embed)
+    name = f"{nlp.meta['lang']}_{nlp.meta['name']}"
+    return Vectors(f"spaCy {name} {nlp.meta['version']}", embed)

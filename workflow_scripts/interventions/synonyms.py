@@ -1,10 +1,11 @@
-"""Synonym replacement: words of the content of a prompt, not of its template, are replaced by candidates.
+"""Synonym replacement.
 
-In a content of n words, max(1, floor(rate * n)) words are replaced, or all words with candidates if these are fewer.
+Words of the content of a prompt, not of its template, are replaced by candidates. In a content of n
+words, max(1, floor(rate * n)) words are replaced, or all words with candidates if these are fewer.
 So the realised share can differ from the rate.
 
-Every content has its own random generator, seeded by (seed, rate, item), so that the texts do not depend on the order
-or the selection of items.
+Every content has its own random generator, seeded by (seed, rate, item), so that the texts do not
+depend on the order or the selection of items.
 """
 
 import hashlib
@@ -31,45 +32,76 @@ def perturb(
 ) -> tuple[list[str], list[float]]:
     """Return each content with some words replaced, and the share of its words that were replaced.
 
-    `candidates` is from `candidates.read_candidates`. `items` [N] are stable keys (default: the contents).
-    `labels` [N] are words that a replacement must not be or contain; without them nothing is excluded, as in the
-    official code. Raises UserError for a content that the table lacks.
+    `candidates` is from `candidates.read_candidates`. `items` [N] are stable keys (default: the
+    contents). `labels` [N] are words that a replacement must not be or contain; without them
+    nothing is excluded, as in the official code. Raises UserError for a content that the table
+    lacks.
     """
     keys = contents if items is None else items
-    texts, realised = [], []
-    for content, key, label in zip(contents, keys, labels or [None] * len(contents), strict=True):
+    banned = labels or [None] * len(contents)
+    texts = []
+    shares = []
+    for content, key, label in zip(contents, keys, banned, strict=True):
         if content not in candidates:
-            raise UserError(f"synonyms: the table of candidates has no content of item {key!r}; rerun candidates")
+            raise UserError(
+                f"synonyms: the table of candidates has no content of item {key!r}; "
+                "rerun candidates"
+            )
         eligible = candidates[content]
         if label is not None:
-            banned = normalise_spelling(label).strip()
-            joined = banned.replace(" ", "")
-            kept = {
-                position: [c for c in words_ if f" {banned} " not in f" {c} " and c.replace(" ", "") != joined]
-                for position, words_ in eligible.items()
-            }
-            eligible = {position: words_ for position, words_ in kept.items() if words_}
-        name = json.dumps([seed, float(rate), key])
-        random = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()))
-        text, share = _replace(content, eligible, rate, random)
+            eligible = _exclude_label(eligible, label)
+        text, share = _replace(content, eligible, rate, _make_generator(seed, rate, key))
         texts.append(text)
-        realised.append(share)
-    return texts, realised
+        shares.append(share)
+    return texts, shares
+
+
+def _exclude_label(eligible: dict[int, list[str]], label: str) -> dict[int, list[str]]:
+    """Leave out candidates that are or contain the label, and positions without another one."""
+    label = normalise_spelling(label).strip()
+    joined = label.replace(" ", "")
+    kept = {}
+    for position, candidates in eligible.items():
+        others = []
+        for candidate in candidates:
+            contains_label = f" {label} " in f" {candidate} "
+            if not contains_label and candidate.replace(" ", "") != joined:
+                others.append(candidate)
+        if others:
+            kept[position] = others
+    return kept
+
+
+def _make_generator(seed: int, rate: float, key: str) -> np.random.Generator:
+    name = json.dumps([seed, float(rate), key])
+    digest = hashlib.sha256(name.encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest))
 
 
 def _replace(
     content: str, eligible: dict[int, list[str]], rate: float, random: np.random.Generator
 ) -> tuple[str, float]:
-    """Sample positions without replacement, then one candidate for each from left to right, both uniformly."""
+    """Return the content with some words replaced, and their share.
+
+    Positions are sampled without replacement, then one candidate for each from left to right, both
+    uniformly.
+    """
     words = split_words(content)
     # Exact, so that 0.29 of 100 words is 29.
-    count = min(max(1, math.floor(Fraction(str(rate)) * len(words))), len(eligible))
+    by_rate = math.floor(Fraction(str(rate)) * len(words))
+    count = min(max(1, by_rate), len(eligible))
     if not count:
         return content, 0.0
-    parts, end = [], 0
+    parts = []
+    end = 0  # of the text that is in `parts`
     for position in np.sort(random.choice(sorted(eligible), size=count, replace=False)):
-        word, texts = words[position], eligible[int(position)]
-        new = texts[random.integers(len(texts))]
-        parts += [content[end : word.start], new[0].upper() + new[1:] if word.core[0].isupper() else new]
+        word = words[position]
+        candidates = eligible[int(position)]
+        new = candidates[random.integers(len(candidates))]
+        if word.core[0].isupper():
+            new = new[0].upper() + new[1:]
+        parts.append(content[end : word.start])
+        parts.append(new)
         end = word.start + len(word.core)
-    return "".join([*parts, content[end:]]), count / len(words)
+    parts.append(content[end:])
+    return "".join(parts), count / len(words)

@@ -1,4 +1,7 @@
-"""Models of the transformers library, in folders with config.json, model.safetensors and tokenizer.json."""
+"""Models of the transformers library.
+
+They are in folders with config.json, model.safetensors and tokenizer.json.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -19,7 +22,12 @@ FAST_TOKENIZER = "models here need a fast tokenizer, which has offsets; save it 
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 # Arguments of `from_pretrained` of a model.
-FROM_FOLDER = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False, "dtype": torch.float32}
+FROM_FOLDER = {
+    "local_files_only": True,
+    "use_safetensors": True,
+    "trust_remote_code": False,
+    "dtype": torch.float32,
+}
 
 
 @contextmanager
@@ -31,27 +39,41 @@ def report_read_errors(folder: Path) -> Iterator[None]:
         raise
     except Exception as error:  # an odd value in config.json can raise anything
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{folder} cannot be read as a model ({reason}); make or fetch it again") from error
+        raise UserError(
+            f"{folder} cannot be read as a model ({reason}); make or fetch it again"
+        ) from error
 
 
 def read_model_config(folder: Path, family: str) -> PretrainedConfig:
-    """Read config.json of a folder. Raises UserError if it is missing, or if the model is of another family."""
+    """Read config.json of a folder.
+
+    Raises UserError if it is missing, or if the model is of another family.
+    """
     if not (folder / "config.json").is_file():
-        raise UserError(f"{folder / 'config.json'} does not exist; give the folder of a trained model")
+        raise UserError(
+            f"{folder / 'config.json'} does not exist; give the folder of a trained model"
+        )
     read_mapping(folder / "config.json")
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     if config.model_type != family:
-        raise UserError(f"{folder} holds a model of the family {config.model_type}, the method needs {family}")
+        raise UserError(
+            f"{folder} holds a model of the family {config.model_type}, the method needs {family}"
+        )
     return config
 
 
 def check_loaded(model: PreTrainedModel, report: dict[str, Any], folder: Path) -> None:
-    """Raise UserError if the file of weights lacked one, by the loader's report, or has one that is not finite."""
-    if missing := sorted(report["missing_keys"]):
-        raise UserError(f"{folder / 'model.safetensors'} has no {missing[0]}; make or fetch it again")
+    """Raise UserError if the file of weights lacked one, or has one that is not finite.
+
+    report: what the loader says.
+    """
+    file = folder / "model.safetensors"
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise UserError(f"{file} has no {missing[0]}; make or fetch it again")
     for name, weight in model.named_parameters():
         if not weight.isfinite().all():
-            raise UserError(f"{folder / 'model.safetensors'}: {name} is not finite everywhere; make or fetch it again")
+            raise UserError(f"{file}: {name} is not finite everywhere; make or fetch it again")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
@@ -65,18 +87,26 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         raise UserError(f"{file} is not a tokenizer ({error}); make or fetch it again") from error
 
 
-def map_sizes(s: Any, vocabulary: int) -> dict[str, int]:
-    """Return sizes of the settings `s` under the names that the configurations of all families accept."""
-    sizes = {"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "hidden_size": s.width}
-    return sizes | {"vocab_size": vocabulary, "max_position_embeddings": s.positions}
+def map_sizes(settings: Any, vocabulary: int) -> dict[str, int]:
+    """Return sizes of the settings under the names that all families' configurations accept."""
+    return {
+        "num_hidden_layers": settings.layers,
+        "num_attention_heads": settings.heads,
+        "hidden_size": settings.width,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": settings.positions,
+    }
 
 
 def use_gradient_checkpointing(model: PreTrainedModel) -> None:
-    """Recompute blocks in the backward pass, with the random numbers and under the autocast of their first run."""
+    """Recompute blocks in the backward pass.
+
+    They have the random numbers and the autocast of their first run.
+    """
     model.activation_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": True})
 
 
 def write_companions(config: PretrainedConfig, tokenizer_folder: Path, folder: Path) -> None:
-    """Write config.json to `folder`, next to weights, and copy the tokenizer.json of another folder there."""
+    """Write config.json to `folder`, next to weights, and copy a tokenizer.json there."""
     config.save_pretrained(folder)
     shutil.copyfile(tokenizer_folder / "tokenizer.json", folder / "tokenizer.json")

@@ -1,4 +1,7 @@
-"""Find models by name: models/<name>/model.py builds a model from the settings in models/<name>/settings.py."""
+"""Find models by name.
+
+models/<name>/model.py builds a model from the settings in models/<name>/settings.py.
+"""
 
 import importlib
 from types import ModuleType

@@ -1,7 +1,8 @@
-"""CAT (Huang et al. 2024): BERT with a codebook after each block, from which each state is composed.
+"""CAT (Huang et al. 2024): BERT with a codebook after each block.
 
-In each layer, h_cont is the output of BERT's block, h_comp its composition from the codes (Eqn 2), and h_mix the
-mixture of both (Eqn 3), which is the input of the next layer. `CatModel` is a Hugging Face model like `BertModel`.
+Each state is composed of the codes. In each layer, h_cont is the output of BERT's block, h_comp its
+composition from the codes (Eqn 2), and h_mix the mixture of both (Eqn 3), which is the input of the
+next layer. `CatModel` is a Hugging Face model like `BertModel`.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,11 @@ from transformers.modeling_outputs import ModelOutput
 from transformers.models.bert.modeling_bert import BertEmbeddings, BertLayer, BertPreTrainedModel
 
 from workflow_scripts.models.cat.settings import Settings
-from workflow_scripts.models.encoder.model import build_from_config, load_with_config, map_bert_sizes
+from workflow_scripts.models.encoder.model import (
+    build_from_config,
+    load_with_config,
+    map_bert_sizes,
+)
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 
 EPSILON = 1e-8
@@ -40,18 +45,19 @@ class CatConfig(BertConfig):
     mixing_residual: bool = False
 
 
-def build_cat_config(s: Settings, vocabulary: int) -> CatConfig:
-    """Return the configuration with the sizes of `s` and this vocabulary size."""
-    own = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
-    return CatConfig(**map_bert_sizes(s, vocabulary), **{name: getattr(s, name) for name in own})
+def build_cat_config(settings: Settings, vocabulary: int) -> CatConfig:
+    """Return the configuration with the sizes of `settings` and this vocabulary size."""
+    own_names = Settings.model_fields.keys() - EncoderSettings.model_fields.keys()
+    own = {name: getattr(settings, name) for name in own_names}
+    return CatConfig(**map_bert_sizes(settings, vocabulary), **own)
 
 
 @dataclass(frozen=True)
 class CodeWeights:
     """Weights O = scale * weights of the codes of a layer, for each token.
 
-    weights [B, S, K]: not negative, before normalisation. scale [B, S, 1]. They are stored apart because the product
-    would need as much memory as the weights.
+    weights [B, S, K]: not negative, before normalisation. scale [B, S, 1]. They are stored apart
+    because the product would need as much memory as the weights.
     """
 
     weights: Tensor
@@ -69,26 +75,34 @@ class CodeWeights:
 class CodebookAttention(GradientCheckpointingLayer):
     """O = RMSNorm(ReLU(f(Q, K))), h_comp = O V, followed by a projection   (Eqn 2).
 
-    Q = h_cont W_Q, K = e W_K and V = e W_V with the codebook e [K, d]. A state that matches no code has h_comp = 0.
+    Q = h_cont W_Q, K = e W_K and V = e W_V with the codebook e [K, d]. A state that matches no code
+    has h_comp = 0.
     """
 
     def __init__(self, config: CatConfig, codes: int):
         super().__init__()
         width = config.hidden_size
         self.codebook = nn.Parameter(torch.empty(codes, width))
-        self.query, self.key = nn.Linear(width, width), nn.Linear(width, width)
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width, bias=config.value_bias)
-        self.output = nn.Linear(width, width, bias=False) if config.output_projection else nn.Identity()
+        if config.output_projection:
+            self.output = nn.Linear(width, width, bias=False)
+        else:
+            self.output = nn.Identity()
         self.scale = nn.Parameter(torch.ones(1))
-        self.cosine, self.dense = config.score == "cosine", config.attention == "softmax"
+        self.cosine = config.score == "cosine"
+        self.dense = config.attention == "softmax"
         # The root mean square of K weights has the factor sqrt(K).
         self.factor = codes**0.5 if config.normalisation == "rms" else 1.0
 
     def forward(self, states: Tensor) -> tuple[Tensor, CodeWeights]:
         """Return (h_comp [B, S, d], weights of the codes) for h_cont [B, S, d]."""
-        query, key = self.query(states), self.key(self.codebook)
+        query = self.query(states)
+        key = self.key(self.codebook)
         if self.cosine:
-            query, key = normalize(query, dim=-1), normalize(key, dim=-1)
+            query = normalize(query, dim=-1)
+            key = normalize(key, dim=-1)
         else:
             key = key * key.size(-1) ** -0.5
         scores = query @ key.T
@@ -105,25 +119,38 @@ class CodebookAttention(GradientCheckpointingLayer):
 
 
 class StreamMixer(GradientCheckpointingLayer):
-    """h_mix: self-attention with one head over [h_cont; h_comp], 2 S long, and the mean of the two halves (Eqn 3)."""
+    """h_mix: self-attention over [h_cont; h_comp], and the mean of the two halves (Eqn 3).
+
+    The attention has one head; its input is 2 S long.
+    """
 
     def __init__(self, config: CatConfig):
         super().__init__()
         width = config.hidden_size
-        self.projections, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps) if config.mixing_residual else None
+        self.projections = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.norm = None
+        if config.mixing_residual:
+            self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
         """Mix cont and comp [B, S, d] into [B, S, d]; real [B, S] bool, False on padding."""
         both = torch.cat([cont, comp], dim=1)
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
-        seen = None if real is None else torch.cat([real, real], dim=1)[:, None, None]
+        seen = None
+        if real is not None:
+            seen = torch.cat([real, real], dim=1)[:, None, None]
         dropout = self.dropout if self.training else 0.0
-        mixed = scaled_dot_product_attention(query, key, value, attn_mask=seen, dropout_p=dropout)[:, 0]
+        attended = scaled_dot_product_attention(
+            query, key, value, attn_mask=seen, dropout_p=dropout
+        )
+        of_cont, of_comp = attended[:, 0].split(cont.size(1), dim=1)
         # The mean of the projected halves is the projection of their mean.
-        mixed = self.output((mixed[:, : cont.size(1)] + mixed[:, cont.size(1) :]) / 2)
-        return mixed if self.norm is None else self.norm(mixed + cont)
+        mixed = self.output((of_cont + of_comp) / 2)
+        if self.norm is None:
+            return mixed
+        return self.norm(mixed + cont)
 
 
 class Mean(nn.Module):
@@ -134,10 +161,18 @@ class Mean(nn.Module):
         return (cont + comp) / 2
 
 
+def make_mixer(config: CatConfig) -> StreamMixer | Mean:
+    """Make the module that mixes h_cont and h_comp."""
+    if config.mixing == "mean":
+        return Mean()
+    return StreamMixer(config)
+
+
 @dataclass
 class CatOutput(ModelOutput):
-    """States [B, S, d] of the last layer: h_mix (last_hidden_state), h_cont (contextual) and h_comp (compositional).
+    """States [B, S, d] of the last layer.
 
+    They are h_mix (last_hidden_state), h_cont (contextual) and h_comp (compositional).
     gaps: h_cont - h_comp of each layer, [B, S, d]. codes: the weights of the codes of each layer.
     """
 
@@ -168,8 +203,8 @@ class CatModel(BertPreTrainedModel):
         self.blocks = nn.ModuleList(BertLayer(config, layer_idx=i) for i in range(count))
         sizes = [config.codes] * (count - 1) + [config.last_codes]
         self.codebooks = nn.ModuleList(CodebookAttention(config, codes) for codes in sizes)
-        mixing = Mean if config.mixing == "mean" else lambda: StreamMixer(config)
-        self.mixing = nn.ModuleList(mixing() for _ in range(count if config.mixing == "per_layer" else 1))
+        mixers = count if config.mixing == "per_layer" else 1
+        self.mixing = nn.ModuleList(make_mixer(config) for _ in range(mixers))
         self.post_init()
 
     @torch.no_grad()
@@ -181,17 +216,27 @@ class CatModel(BertPreTrainedModel):
             init.ones_(module.scale)
 
     def forward(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, token_type_ids: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
     ) -> CatOutput:
-        """Run the encoder. input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding."""
+        """Run the encoder.
+
+        input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding.
+        """
         states = self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
-        mask = create_bidirectional_mask(config=self.config, inputs_embeds=states, attention_mask=attention_mask)
+        mask = create_bidirectional_mask(
+            config=self.config, inputs_embeds=states, attention_mask=attention_mask
+        )
         real = None if attention_mask is None else attention_mask.bool()
-        gaps, codes = [], []
+        gaps = []
+        codes = []
         for i, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):
             cont = block(states, mask)
             comp, weights = codebook(cont)
-            states = self.mixing[i % len(self.mixing)](cont, comp, real)
+            mixer = self.mixing[i % len(self.mixing)]
+            states = mixer(cont, comp, real)
             gaps.append(cont - comp)
             codes.append(weights)
         return CatOutput(states, cont, comp, tuple(gaps), tuple(codes))
@@ -203,7 +248,10 @@ def build(settings: Settings, vocabulary: int) -> CatModel:
 
 
 def load_model(folder: Path, settings: Settings) -> CatModel:
-    """Load a folder's encoder, float32, in training mode, with the dropout of `settings`. Raises UserError."""
+    """Load a folder's encoder, float32, in training mode, with the dropout of `settings`.
+
+    Raises UserError.
+    """
     return load_with_config(folder, settings, build_cat_config)
 
 

@@ -19,13 +19,14 @@ class Settings(EncoderSettings):
     last_codes: AtLeastOne = 3152  # one for each sememe
     attention: Literal["relu", "softmax"] = "relu"  # softmax: dense weights, as a control
     score: Literal["dot", "cosine"] = "dot"  # dot: scaled by the root of the width
-    # Norm of the weights, times a learnable scalar. l2: norm 1 (official code). rms: root mean square 1.
+    # Norm of the weights, times a learnable scalar. l2: norm 1 (official code). rms: root mean
+    # square 1.
     normalisation: Literal["l2", "rms"] = "l2"
     output_projection: bool = True  # without bias, after the sum over codes (paper: none)
     value_bias: bool = False  # official code: yes
-    # h_mix: self-attention over both representations, with one module for all layers (official code) or one for each
-    # layer; or their mean, as an ablation.
+    # h_mix: self-attention over both representations, with one module for all layers (official
+    # code) or one for each layer; or their mean, as an ablation.
     mixing: Literal["shared", "per_layer", "mean"] = "shared"
-    # Residual of h_cont and LayerNorm around the attention. Without it (paper), a state keeps its own token and
-    # position only once the attention is sharp, which takes long training.
+    # Residual of h_cont and LayerNorm around the attention. Without it (paper), a state keeps its
+    # own token and position only once the attention is sharp, which takes long training.
     mixing_residual: bool = False

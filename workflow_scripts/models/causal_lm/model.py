@@ -1,4 +1,4 @@
-"""Causal language models of four Hugging Face families, with random weights or loaded from a folder."""
+"""Causal language models of four Hugging Face families, with random weights or of a folder."""
 
 from pathlib import Path
 
@@ -23,51 +23,65 @@ BOS, EOS, PAD, UNK = range(4)
 FUSED_GELU = "gelu_pytorch_tanh"
 
 
-def build(s: Settings, vocabulary: int) -> PreTrainedModel:
+def build(settings: Settings, vocabulary: int) -> PreTrainedModel:
     """Build a model with random float32 weights, in training mode."""
     ids = {"bos_token_id": BOS, "eos_token_id": EOS, "pad_token_id": PAD}
-    if s.family == "gpt2":
-        dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), s.dropout)
-        own = {"n_inner": s.feed_forward, "activation_function": FUSED_GELU, **dropout}
+    if settings.family == "gpt2":
+        own = {
+            "n_inner": settings.feed_forward,
+            "activation_function": FUSED_GELU,
+            "resid_pdrop": settings.dropout,
+            "embd_pdrop": settings.dropout,
+            "attn_pdrop": settings.dropout,
+        }
     else:
         own = {
-            "num_key_value_heads": s.key_value_heads or s.heads,
-            "head_dim": s.width // s.heads,
-            "intermediate_size": s.feed_forward,
-            "attention_dropout": s.dropout,
+            "num_key_value_heads": settings.key_value_heads or settings.heads,
+            "head_dim": settings.width // settings.heads,
+            "intermediate_size": settings.feed_forward,
+            "attention_dropout": settings.dropout,
             "tie_word_embeddings": True,
         }
-    config = AutoConfig.for_model(s.family, **ids, **map_sizes(s, vocabulary), **own)
+    config = AutoConfig.for_model(settings.family, **ids, **map_sizes(settings, vocabulary), **own)
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).train()
 
 
 def load_causal_lm(folder: Path, family: str) -> PreTrainedModel:
-    """Load a folder's model, float32, in training mode. Raises UserError for broken files or another family."""
+    """Load a folder's model, float32, in training mode.
+
+    Raises UserError for broken files or another family.
+    """
     with report_read_errors(folder):
         config = read_model_config(folder, family)
         if not (folder / "tokenizer.json").is_file():
             raise UserError(f"{folder / 'tokenizer.json'} does not exist; {FAST_TOKENIZER}")
         if getattr(config, "activation_function", None) == "gelu_new":
             config.activation_function = FUSED_GELU
-        found = AutoModelForCausalLM.from_pretrained(folder, config=config, output_loading_info=True, **FROM_FOLDER)
-        model, report = found
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, config=config, output_loading_info=True, **FROM_FOLDER
+        )
     check_loaded(model, report, folder)
     return model.train()
 
 
-def find_bos_id(model: nn.Module, uses_bos: bool, where: str) -> int | None:
-    """Return the id of BOS, or None if prompts do not begin with it. Raises UserError if the model has none."""
+def find_bos_id(model: nn.Module, uses_bos: bool, place: str) -> int | None:
+    """Return the id of BOS, or None if prompts do not begin with it.
+
+    Raises UserError, which names `place`, if the model has none.
+    """
     if not uses_bos:
         return None
     if model.config.bos_token_id is None:
-        raise UserError(f"{where}: model.bos is true, but config.json has no bos_token_id; set it to false")
+        raise UserError(
+            f"{place}: model.bos is true, but config.json has no bos_token_id; set it to false"
+        )
     return model.config.bos_token_id
 
 
 def compute_last_logits(model: nn.Module, ids: Tensor, last: Tensor) -> Tensor:
-    """Return the logits [B, V] at positions last [B] of prompts [B, S], which are padded on the right.
+    """Return the logits [B, V] at positions last [B] of prompts [B, S].
 
-    A causal model does not see padding on the right, so no mask is needed.
+    The prompts are padded on the right, which a causal model does not see, so no mask is needed.
     """
     states = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
     rows = torch.arange(len(ids), device=ids.device)

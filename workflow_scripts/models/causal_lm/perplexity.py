@@ -11,20 +11,25 @@ from torch.nn.functional import cross_entropy
 def sum_text_nll(
     model: nn.Module, ids: Tensor, context: int, stride: int, advance: Callable[[int], None]
 ) -> tuple[float, int]:
-    """Return (sum of -log p(token | tokens before it in its window) in nats, number of tokens) of ids [N].
+    """Return (sum of -log p(token | tokens before it in its window), number of tokens) of ids [N].
 
-    Windows of `context` tokens begin every `stride` tokens. Each token counts once, in the first window that has it;
-    the very first of a window has nothing before it and does not count. `advance` is called with the number of tokens
-    of each window that count.
+    The sum is in nats.
+    Windows of `context` tokens begin every `stride` tokens. Each token counts once, in the first
+    window that has it; the very first of a window has nothing before it and does not count.
+    `advance` is called with the number of tokens of each window that count.
     """
-    nats, count, done = 0.0, 0, 0
+    nats = 0.0
+    count = 0
+    done = 0  # end of the window before
     for first in range(0, len(ids) - 1, stride):
         window = ids[first : first + context]
         seen = max(done - first, 1)  # tokens that counted in the window before, or the first one
+        new = len(window) - seen
         logits = model(input_ids=window[None], use_cache=False).logits[0, seen - 1 : -1].float()
         nats += float(cross_entropy(logits, window[seen:], reduction="sum").double())
-        count, done = count + len(window) - seen, first + len(window)
-        advance(len(window) - seen)
+        count += new
+        done = first + len(window)
+        advance(new)
         if done == len(ids):
             break
     return nats, count

@@ -27,7 +27,9 @@ class Settings(StrictModel):
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.key_value_heads and self.heads % self.key_value_heads:
-            raise ValueError(f"heads {self.heads} is not a multiple of key_value_heads {self.key_value_heads}")
+            raise ValueError(
+                f"heads {self.heads} is not a multiple of key_value_heads {self.key_value_heads}"
+            )
         if self.template and self.template.count("{content}") != 1:
             raise ValueError(f"template is {self.template!r}; it must contain {{content}} once")
         return self

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoModel, BertConfig, DistilBertConfig, PretrainedConfig, PreTrainedModel, RobertaConfig
+from transformers import (
+    AutoModel,
+    BertConfig,
+    DistilBertConfig,
+    PretrainedConfig,
+    PreTrainedModel,
+    RobertaConfig,
+)
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.settings import Settings
@@ -25,32 +32,40 @@ from workflow_scripts.models.hugging_face import (
 
 PAD = 0  # of bert-base-uncased and of the tokenizers that are trained here
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]")
-# Names of dropout rates in the families' configurations. They come from the settings, not from a loaded folder.
+# Names of dropout rates in the families' configurations. They come from the settings, not from a
+# loaded folder.
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
 
 
-def build_encoder_config(s: Settings, vocabulary: int) -> PretrainedConfig:
-    """Return the family's configuration with the sizes of `s` and this vocabulary size."""
-    if s.family == "distilbert":
-        own = {"hidden_dim": s.feed_forward, "dropout": s.dropout, "attention_dropout": s.dropout}
-        common = {"pad_token_id": PAD, "initializer_range": s.deviation}
-        return DistilBertConfig(**map_sizes(s, vocabulary), **common, **own)
-    sizes = map_bert_sizes(s, vocabulary)
-    if s.family == "roberta":
+def build_encoder_config(settings: Settings, vocabulary: int) -> PretrainedConfig:
+    """Return the family's configuration with the sizes of `settings` and this vocabulary size."""
+    if settings.family == "distilbert":
+        return DistilBertConfig(
+            **map_sizes(settings, vocabulary),
+            pad_token_id=PAD,
+            initializer_range=settings.deviation,
+            hidden_dim=settings.feed_forward,
+            dropout=settings.dropout,
+            attention_dropout=settings.dropout,
+        )
+    sizes = map_bert_sizes(settings, vocabulary)
+    if settings.family == "roberta":
         # RoBERTa's positions start after the id of padding, and it has a single token type.
-        sizes |= {"max_position_embeddings": s.positions + PAD + 1, "type_vocab_size": 1}
+        sizes["max_position_embeddings"] = settings.positions + PAD + 1
+        sizes["type_vocab_size"] = 1
         return RobertaConfig(**sizes, bos_token_id=None, eos_token_id=None)
     return BertConfig(**sizes)
 
 
-def map_bert_sizes(s: Settings, vocabulary: int) -> dict[str, Any]:
+def map_bert_sizes(settings: Settings, vocabulary: int) -> dict[str, Any]:
     """Return the settings under the names of BERT's configuration."""
-    return map_sizes(s, vocabulary) | {
+    return {
+        **map_sizes(settings, vocabulary),
         "pad_token_id": PAD,
-        "initializer_range": s.deviation,
-        "intermediate_size": s.feed_forward,
-        "hidden_dropout_prob": s.dropout,
-        "attention_probs_dropout_prob": s.dropout,
+        "initializer_range": settings.deviation,
+        "intermediate_size": settings.feed_forward,
+        "hidden_dropout_prob": settings.dropout,
+        "attention_probs_dropout_prob": settings.dropout,
     }
 
 
@@ -60,7 +75,10 @@ def build(settings: Settings, vocabulary: int) -> PreTrainedModel:
 
 
 def load_model(folder: Path, settings: Settings) -> PreTrainedModel:
-    """Load a folder's encoder, float32, in training mode, with the dropout of `settings`. Raises UserError."""
+    """Load a folder's encoder, float32, in training mode, with the dropout of `settings`.
+
+    Raises UserError.
+    """
     return load_with_config(folder, settings, build_encoder_config)
 
 
@@ -70,31 +88,41 @@ def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
 
 
 def load_with_config(
-    folder: Path, s: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
+    folder: Path, settings: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
 ) -> PreTrainedModel:
-    """Load the encoder of a folder like `load_model`, with the dropout of `build_config(s, vocabulary)`."""
+    """Load the encoder of a folder like `load_model`.
+
+    Its dropout is that of `build_config(settings, vocabulary)`.
+    """
     with report_read_errors(folder):
-        config = read_model_config(folder, s.family)
-        wanted = build_config(s, config.vocab_size)
+        config = read_model_config(folder, settings.family)
+        configured = build_config(settings, config.vocab_size)
         for name in DROPOUTS:
-            if hasattr(wanted, name):
-                setattr(config, name, getattr(wanted, name))
+            if hasattr(configured, name):
+                setattr(config, name, getattr(configured, name))
         model, report = AutoModel.from_pretrained(
-            folder, config=config, output_loading_info=True, **FROM_FOLDER, **_without_pooler(config)
+            folder,
+            config=config,
+            output_loading_info=True,
+            **FROM_FOLDER,
+            **_without_pooler(config),
         )
     check_loaded(model, report, folder)
     return model.train()
 
 
 def _without_pooler(config: PretrainedConfig) -> dict[str, bool]:
-    return {"add_pooling_layer": False} if config.model_type in ("bert", "roberta") else {}
+    if config.model_type in ("bert", "roberta"):
+        return {"add_pooling_layer": False}
+    return {}
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """Special tokens of a WordPiece tokenizer.
 
-    ordinary: ids that may replace a masked word. continues [V] bool: True for pieces that do not begin a word.
+    ordinary: ids that may replace a masked word. continues [V] bool: True for pieces that do not
+    begin a word.
     """
 
     cls: int
@@ -104,12 +132,18 @@ class Vocabulary:
     continues: np.ndarray
 
 
-def extract_vocabulary(tokenizer: Tokenizer, where: Path) -> Vocabulary:
-    """Read special tokens and pieces of `tokenizer`. Raises UserError unless it has BERT's special tokens and PAD."""
+def extract_vocabulary(tokenizer: Tokenizer, file: Path) -> Vocabulary:
+    """Read special tokens and pieces of the tokenizer of a file.
+
+    Raises UserError unless it has BERT's special tokens and PAD.
+    """
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
     if None in ids.values() or ids["[PAD]"] != PAD:
-        raise UserError(f"{where} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]")
+        raise UserError(
+            f"{file} is no tokenizer of BERT's kind, with {', '.join(SPECIAL)} and {PAD} for [PAD]"
+        )
     size = tokenizer.get_vocab_size()
     ordinary = np.setdiff1d(np.arange(size), list(ids.values()))
-    continues = np.array([(tokenizer.id_to_token(token) or "").startswith("##") for token in range(size)])
+    pieces = [tokenizer.id_to_token(token) or "" for token in range(size)]
+    continues = np.array([piece.startswith("##") for piece in pieces])
     return Vocabulary(ids["[CLS]"], ids["[SEP]"], ids["[MASK]"], ordinary, continues)

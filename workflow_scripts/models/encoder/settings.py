@@ -10,7 +10,8 @@ from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 class Settings(StrictModel):
     """BERT and its relatives. The defaults are CAT's baselines: BERT's base size with 4 layers."""
 
-    readouts: ClassVar[tuple[str, ...]] = ("last",)  # names of the states that the model returns for each token
+    # Names of the states that the model returns for each token.
+    readouts: ClassVar[tuple[str, ...]] = ("last",)
     family: Literal["bert", "roberta", "distilbert"] = "bert"
     layers: AtLeastOne = 4
     heads: AtLeastOne = 12
@@ -20,7 +21,8 @@ class Settings(StrictModel):
     positions: AtLeastOne = 512
     deviation: Annotated[float, Field(gt=0, le=1)] = 0.02  # standard deviation of initial weights
     tied: bool = False  # whether the vocabulary head shares the weights of the embeddings
-    readout: Literal["last", "mix", "cont", "comp"] = "last"  # the states that a task is fine-tuned on
+    # The states that a task is fine-tuned on.
+    readout: Literal["last", "mix", "cont", "comp"] = "last"
     frozen: bool = False  # whether fine-tuning leaves the encoder unchanged
 
     @model_validator(mode="after")
@@ -28,5 +30,7 @@ class Settings(StrictModel):
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         if self.readout not in self.readouts:
-            raise ValueError(f"readout is {self.readout}; this model has {', '.join(self.readouts)}")
+            raise ValueError(
+                f"readout is {self.readout}; this model has {', '.join(self.readouts)}"
+            )
         return self

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 def keep_mask(x: Tensor, p: float) -> Tensor:
     """Return a mask like `x`: 0 with probability `p` (rounded to 1 / 32768), else 1 / (1 - p).
 
-    torch draws one random number per element, which takes longer than the rest of a small Transformer layer. Here four
-    elements share one 64-bit number. `random_` never sets the sign bit. The shift makes this the lowest bit of one of
-    the four 16-bit parts, where it does not matter, because the threshold is even.
+    torch draws one random number per element, which takes longer than the rest of a small
+    Transformer layer. Here four elements share one 64-bit number. `random_` never sets the sign
+    bit. The shift makes this the lowest bit of one of the four 16-bit parts, where it does not
+    matter, because the threshold is even.
     """
     threshold = 2 * round(p * 32768) - 32768
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_().bitwise_left_shift_(1)

@@ -1,7 +1,8 @@
-"""Post-norm Transformer layers with an optionally gated feed-forward part, for one stream or for words and codes.
+"""Post-norm Transformer layers, for one stream or for words and codes.
 
-Two streams are one tensor, joined along the batch: states [S, 2 B, d] hold the words in the first B columns and their
-codes in the last B. `guided` attention takes queries and keys from the codes and values from both (SAL).
+Two streams are one tensor, joined along the batch: states [S, 2 B, d] hold the words in the first B
+columns and their codes in the last B. `guided` attention takes queries and keys from the codes and
+values from both (SAL).
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from workflow_scripts.models.layers.attention import MultiHeadAttention
 from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.transformer.settings import Settings
+
+FIRST_CAPACITY = 16  # positions of a new cache
 
 
 def select_words(states: Tensor) -> Tensor:
@@ -70,13 +73,18 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, settings: Settings):
         super().__init__()
-        self.attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout, settings.max_distance)
+        self.attention = MultiHeadAttention(
+            settings.width, settings.heads, settings.dropout, settings.max_distance
+        )
         self.dropout = Dropout(settings.dropout)
         self.norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
     def compute_attention_map(self, states: Tensor, mask: Tensor | None, guided: bool) -> Tensor:
-        """Return the self-attention weights [N, heads, S, S] of states [S, N, d]; with `guided` those of the codes."""
+        """Return the self-attention weights [N, heads, S, S] of states [S, N, d].
+
+        With `guided` these are the weights of the codes.
+        """
         guide = select_codes(states) if guided else states
         weights = self.attention.compute_weights(guide, self.attention.key(guide), mask)
         return weights.view(guide.size(1), -1, *weights.shape[1:])
@@ -89,11 +97,15 @@ class EncoderLayer(nn.Module):
         words_only: bool = False,
         at: Tensor | None = None,
     ) -> Tensor:
-        """Return [S, N, d] for states [S, N, d]; words_only: the words [S, B, d]; at (positions [N]): these, [1, N, d].
+        """Transform states [S, N, d] -> [S, N, d].
 
         guided: SAL (Jiang et al. 2024, section 3.2), with words and codes, N = 2 B:
-        z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l), x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l). Otherwise each of the
-        N attends to itself, as in the Transformer and in SRL (section 3.3).
+            z_{l+1} = MHAttn(q = z_l, k = z_l, v = z_l),
+            x_{l+1} = MHAttn(q = z_l, k = z_l, v = x_l).
+            Otherwise each of the N attends to itself, as in the Transformer and in SRL
+            (section 3.3).
+        words_only: return the words alone, [S, B, d].
+        at: positions [N]; return these alone, [1, N, d].
         """
         guide = select_codes(states) if guided else states
         if words_only:
@@ -109,8 +121,9 @@ class EncoderLayer(nn.Module):
 class LayerCache:
     """Projected states that a decoder layer keeps between decoding steps.
 
-    key [C, N, d] and value [C, G N, d] of self-attention: the first `length` of C positions are filled, and C doubles
-    when it is full. cross_key and cross_value [S, ., d] of the encoder's output.
+    key [C, N, d] and value [C, G N, d] of self-attention: the first `length` of C positions are
+    filled, and C doubles when it is full. cross_key and cross_value [S, ., d] of the encoder's
+    output.
     """
 
     cross_key: Tensor
@@ -120,58 +133,73 @@ class LayerCache:
     length: int = 0
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append one position, key [1, N, d] and value [1, G N, d], and return all positions so far."""
+        """Append one position, key [1, N, d] and value [1, G N, d]; return all positions so far."""
         if self.key is None:
-            self.key, self.value = key.new_empty(16, *key.shape[1:]), value.new_empty(16, *value.shape[1:])
+            self.key = key.new_empty(FIRST_CAPACITY, *key.shape[1:])
+            self.value = value.new_empty(FIRST_CAPACITY, *value.shape[1:])
         elif self.length == self.key.size(0):
             self.key = torch.cat([self.key, torch.empty_like(self.key)])
             self.value = torch.cat([self.value, torch.empty_like(self.value)])
-        self.key[self.length], self.value[self.length] = key[0], value[0]
+        self.key[self.length] = key[0]
+        self.value[self.length] = value[0]
         self.length += 1
         return self.key[: self.length], self.value[: self.length]
 
     def select(self, rows: Tensor, batch: int, same_sentences: bool = False) -> "LayerCache":
         """Return the cache of the sentences `rows` [R] of `batch`, in that order; rows may repeat.
 
-        same_sentences: each of `rows` is a hypothesis of the sentence that it replaces, so the cross states stay.
+        same_sentences: each of `rows` is a hypothesis of the sentence that it replaces, so the
+        cross states stay.
         """
-        cross = [self.cross_key, self.cross_value]
+        cross_key = self.cross_key
+        cross_value = self.cross_value
         if not same_sentences:
-            cross = [states.index_select(1, _find_columns(states, rows, batch)) for states in cross]
-        return LayerCache(*cross, *(self._move(states, rows, batch) for states in (self.key, self.value)), self.length)
+            cross_key = cross_key.index_select(1, _find_columns(cross_key, rows, batch))
+            cross_value = cross_value.index_select(1, _find_columns(cross_value, rows, batch))
+        key = self._move(self.key, rows, batch)
+        value = self._move(self.value, rows, batch)
+        return LayerCache(cross_key, cross_value, key, value, self.length)
 
     def _move(self, states: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
-        """Copy the filled part of key or value, if there is any, for `rows` into a new tensor of the same capacity."""
+        """Copy the filled part of key or value, if any, for `rows` to one of the same capacity."""
         if states is None:
             return None
-        room = states.new_empty(states.size(0), states.size(1) // batch * len(rows), states.size(2))
-        filled = states[: self.length].detach()  # decoding needs no gradient, and `out` does not support it
-        torch.index_select(filled, 1, _find_columns(states, rows, batch), out=room[: self.length])
-        return room
+        capacity, columns, width = states.shape
+        copy = states.new_empty(capacity, columns // batch * len(rows), width)
+        # Decoding needs no gradient, and `out` does not support it.
+        filled = states[: self.length].detach()
+        torch.index_select(filled, 1, _find_columns(states, rows, batch), out=copy[: self.length])
+        return copy
 
 
 def _find_columns(states: Tensor, rows: Tensor, batch: int) -> Tensor:
-    """Return the columns of `rows` (of `batch`) in each stream of states [S, streams x batch, d]."""
+    """Return the columns of `rows` in each stream of states [S, streams x batch, d]."""
     streams = torch.arange(states.size(1) // batch, device=rows.device)
     return (streams[:, None] * batch + rows).flatten()
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention, cross-attention and FeedForward, each followed by dropout, residual and LayerNorm."""
+    """Self-attention, cross-attention and FeedForward.
+
+    Each is followed by dropout, residual and LayerNorm.
+    """
 
     def __init__(self, settings: Settings):
         super().__init__()
-        sizes = settings.width, settings.heads, settings.dropout
-        self.self_attention = MultiHeadAttention(*sizes, settings.max_distance)
-        self.cross_attention = MultiHeadAttention(*sizes)
+        self.self_attention = MultiHeadAttention(
+            settings.width, settings.heads, settings.dropout, settings.max_distance
+        )
+        self.cross_attention = MultiHeadAttention(settings.width, settings.heads, settings.dropout)
         self.dropout = Dropout(settings.dropout)
         self.self_norm = nn.LayerNorm(settings.width)
         self.cross_norm = nn.LayerNorm(settings.width)
         self.feed_forward = FeedForward(settings)
 
     def start(self, memory_key: Tensor, memory_value: Tensor) -> LayerCache:
-        """Return a new cache with the projected keys and values of the encoder's output, both [S, ., d]."""
-        return LayerCache(self.cross_attention.key(memory_key), self.cross_attention.value(memory_value))
+        """Return a new cache with projected keys and values of the encoder's output, [S, ., d]."""
+        cross_key = self.cross_attention.key(memory_key)
+        cross_value = self.cross_attention.value(memory_value)
+        return LayerCache(cross_key, cross_value)
 
     def forward(
         self,
@@ -183,17 +211,22 @@ class DecoderLayer(nn.Module):
         guided_cross: bool = False,
         words_only: bool = False,
     ) -> Tensor:
-        """Transform states [T, N, d] -> [T, N, d], all positions under a causal `mask`, or the next one without a mask.
+        """Transform states [T, N, d] -> [T, N, d].
+
+        These are all positions under a causal `mask`, or the next one without a mask.
 
         guided, guided_cross: SAL in the decoder (Jiang et al. 2024, appendix A.5), N = 2 B:
-        y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) as in the text, or with
-        `guided_cross` CrossAttn(q = z', k = x_L, v = x_L) as in the official code. If the values have one stream, both
-        streams get the same result. words_only: see EncoderLayer.
+            y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) as in the
+            text, or with `guided_cross` CrossAttn(q = z', k = x_L, v = x_L) as in the official
+            code. If the values have one stream, both streams get the same result.
+        words_only: see EncoderLayer.
         """
         guide = select_codes(states) if guided else states
         if words_only and not guided_cross:
             states = select_words(states)
-        key, value, offset = self.self_attention.key(guide), self.self_attention.value(states), 0
+        key = self.self_attention.key(guide)
+        value = self.self_attention.value(states)
+        offset = 0
         if mask is None:
             offset = cache.length
             key, value = cache.append(key, value)
@@ -202,7 +235,10 @@ class DecoderLayer(nn.Module):
         guide = select_codes(states) if guided_cross else states
         if words_only and guided_cross:
             states = select_words(states)
-        attended = self.dropout(self.cross_attention.attend(guide, cache.cross_key, cache.cross_value, memory_mask))
+        attended = self.cross_attention.attend(
+            guide, cache.cross_key, cache.cross_value, memory_mask
+        )
+        attended = self.dropout(attended)
         if attended.size(1) < states.size(1):
             attended = attended.repeat(1, 2, 1)
         return self.feed_forward(self.cross_norm(states + attended))

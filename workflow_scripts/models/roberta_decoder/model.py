@@ -1,4 +1,7 @@
-"""RoBERTa as the encoder of a Transformer decoder, with fuse-attention in the layers of both (LRF on CFQ)."""
+"""RoBERTa as the encoder of a Transformer decoder (LRF on CFQ).
+
+The layers of both have fuse-attention.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +14,12 @@ from torch import Tensor, nn
 from transformers import RobertaConfig, RobertaModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.models.hugging_face import FROM_FOLDER, load_tokenizer, read_model_config, report_read_errors
+from workflow_scripts.models.hugging_face import (
+    FROM_FOLDER,
+    load_tokenizer,
+    read_model_config,
+    report_read_errors,
+)
 from workflow_scripts.models.layers.transformer import make_padding_mask
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.models.roberta_decoder.settings import Settings
@@ -24,8 +32,9 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]  # RoBERTa's first tokens
 class RobertaTransformer(FusedTransformer):
     """RoBERTa as encoder, and the decoder of FusedTransformer with its own output layer.
 
-    In the encoder, H_a + dropout(H_p) is the input of the feed-forward part, without another LayerNorm, and the output
-    projection of H_p is zero at first, so that a pre-trained encoder starts without the effect of fuse-attention.
+    In the encoder, H_a + dropout(H_p) is the input of the feed-forward part, without another
+    LayerNorm, and the output projection of H_p is zero at first, so that a pre-trained encoder
+    starts without the effect of fuse-attention.
 
     Source ids [B, S] are words, or the encoder's own pieces (`Pieces`): 0 is padding, 2 ends a
     sentence. The encoder adds <s> before them.
@@ -38,27 +47,32 @@ class RobertaTransformer(FusedTransformer):
         super().__init__(settings, source_vocabulary, target_vocabulary)
         del self.source_embedding
         self.encoder = nn.ModuleList()
-        width, dropout = settings.encoder_width, settings.dropout
+        width = settings.encoder_width
         config = RobertaConfig(
             vocab_size=source_vocabulary,
             hidden_size=width,
             num_hidden_layers=settings.encoder_layers,
             num_attention_heads=settings.encoder_heads,
             intermediate_size=settings.encoder_feed_forward,
-            hidden_dropout_prob=dropout,
-            attention_probs_dropout_prob=dropout,
+            hidden_dropout_prob=settings.dropout,
+            attention_probs_dropout_prob=settings.dropout,
             max_position_embeddings=settings.encoder_positions,
             type_vocab_size=1,
             layer_norm_eps=1e-5,
         )
         self.roberta = RobertaModel(config, add_pooling_layer=False)
-        sublayers = range(settings.encoder_layers if settings.fuse_in in ("both", "encoder") else 0)
-        self.encoder_fuse = nn.ModuleList(self._sublayer(width, settings.encoder_heads, True) for _ in sublayers)
+        self.encoder_fuse = nn.ModuleList()
+        if settings.fuse_in in ("both", "encoder"):
+            for _ in range(settings.encoder_layers):
+                self.encoder_fuse.append(
+                    self._sublayer(width, settings.encoder_heads, pretrained=True)
+                )
         for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
-            cross.key, cross.value = nn.Linear(width, settings.width), nn.Linear(width, settings.width)
-            for projection in (cross.key, cross.value):
-                nn.init.xavier_uniform_(projection.weight, gain=2**-0.5)
+            cross.key = nn.Linear(width, settings.width)
+            cross.value = nn.Linear(width, settings.width)
+            nn.init.xavier_uniform_(cross.key.weight, gain=2**-0.5)
+            nn.init.xavier_uniform_(cross.value.weight, gain=2**-0.5)
         self.output = nn.Linear(settings.width, target_vocabulary, bias=False)
         nn.init.normal_(self.output.weight, std=settings.width**-0.5)
 
@@ -66,7 +80,8 @@ class RobertaTransformer(FusedTransformer):
         """Run the encoder on [B, S] -> states [S + 1, B, d]."""
         source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
         mask = make_padding_mask(source)
-        states = self.roberta.embeddings(input_ids=torch.where(source < 2, 1 - source, source))
+        roberta_ids = torch.where(source < 2, 1 - source, source)
+        states = self.roberta.embeddings(input_ids=roberta_ids)
         # Added to the attention logits: the lowest number where a key is padding.
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
         added = added.masked_fill(mask, torch.finfo(states.dtype).min)
@@ -79,49 +94,73 @@ class RobertaTransformer(FusedTransformer):
         return EncoderOutput(outputs[-1].transpose(0, 1), mask)
 
     def project(self, states: Tensor) -> Tensor:
-        """Return the logits of the output layer, which is not tied to the embedding: [T, B, d] -> [B, T, V]."""
+        """Return the logits of the output layer: [T, B, d] -> [B, T, V].
+
+        It is not tied to the embedding.
+        """
         return self.output(states).transpose(0, 1)
 
     def read_pretrained(self, folder: Path) -> None:
-        """Copy the weights of a folder's model to the encoder. Raises UserError if they are broken or of other size."""
+        """Copy the weights of a folder's model to the encoder.
+
+        Raises UserError if they are broken or of other size.
+        """
         with report_read_errors(folder):
             config = read_model_config(folder, "roberta")
-            found = RobertaModel.from_pretrained(folder, config=config, add_pooling_layer=False, **FROM_FOLDER)
-        weights = found.state_dict()
+            pretrained = RobertaModel.from_pretrained(
+                folder, config=config, add_pooling_layer=False, **FROM_FOLDER
+            )
+        weights = pretrained.state_dict()
         for name, own in self.roberta.state_dict().items():
+            needed = list(own.shape)
             shape = list(weights[name].shape) if name in weights else "missing"
-            if shape != list(own.shape):
-                needed = list(own.shape)
-                raise UserError(f"{folder}: {name} is {shape}, but the settings need {needed}; correct encoder_*")
+            if shape != needed:
+                raise UserError(
+                    f"{folder}: {name} is {shape}, but the settings need {needed}; "
+                    "correct encoder_*"
+                )
         self.roberta.load_state_dict(weights)
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The tokenizer of a pre-trained encoder. The pieces have our ids, in which 0 and 1 are exchanged."""
+    """The tokenizer of a pre-trained encoder.
+
+    The pieces have our ids, in which 0 and 1 are exchanged.
+    """
 
     tokenizer: Tokenizer
 
     def list_pieces(self) -> list[str]:
         """Return the pieces in the order of our ids."""
-        found = [self.tokenizer.id_to_token(index) for index in range(self.tokenizer.get_vocab_size())]
-        return [found[1], found[0], *found[2:]]
+        size = self.tokenizer.get_vocab_size()
+        first, second, *others = [self.tokenizer.id_to_token(index) for index in range(size)]
+        return [second, first, *others]
 
     def tokenise(self, table: pa.Table) -> pa.Table:
         """Replace the column `source_ids` by the pieces of `source`, without special tokens."""
-        encoded = self.tokenizer.encode_batch_fast(table["source"].to_pylist(), add_special_tokens=False)
+        encoded = self.tokenizer.encode_batch_fast(
+            table["source"].to_pylist(), add_special_tokens=False
+        )
         lists = [np.array(sentence.ids, np.int64) for sentence in encoded]
         offsets = np.cumsum([0, *map(len, lists)], dtype=np.int32)
         ids = np.concatenate(lists)
-        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.where(ids < 2, 1 - ids, ids)))
+        our_ids = np.where(ids < 2, 1 - ids, ids)
+        column = pa.ListArray.from_arrays(pa.array(offsets), pa.array(our_ids))
         return table.set_column(table.column_names.index("source_ids"), "source_ids", column)
 
 
 def read_pieces(folder: Path) -> Pieces:
-    """Read the tokenizer of a model's folder. Raises UserError if it is missing or is not RoBERTa's."""
+    """Read the tokenizer of a model's folder.
+
+    Raises UserError if it is missing or is not RoBERTa's.
+    """
     tokenizer = load_tokenizer(folder)
-    if (found := [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]) != SPECIAL:
-        raise UserError(f"{folder / 'tokenizer.json'} begins with {found}, not {SPECIAL}; give a RoBERTa model")
+    first = [tokenizer.id_to_token(index) for index in range(len(SPECIAL))]
+    if first != SPECIAL:
+        raise UserError(
+            f"{folder / 'tokenizer.json'} begins with {first}, not {SPECIAL}; give a RoBERTa model"
+        )
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return Pieces(tokenizer)

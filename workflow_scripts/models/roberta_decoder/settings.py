@@ -9,7 +9,7 @@ from workflow_scripts.models.lrf.settings import Settings as FusedSettings
 
 
 class Settings(FusedSettings):
-    """RoBERTa's encoder, and a decoder of `layers` and `width`. The defaults are Zheng and Lapata's (2022) on CFQ."""
+    """RoBERTa's encoder and a Transformer decoder. Defaults: Zheng and Lapata's (2022) on CFQ."""
 
     layers: AtLeastOne = 2
     heads: AtLeastOne = 8
@@ -25,8 +25,14 @@ class Settings(FusedSettings):
     @model_validator(mode="after")
     def _check_encoder(self) -> Self:
         for name in ("encoder_heads", "fuse_heads"):
-            if (heads := getattr(self, name)) and self.encoder_width % heads:
-                raise ValueError(f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}")
+            heads = getattr(self, name)
+            if heads and self.encoder_width % heads:
+                raise ValueError(
+                    f"encoder_width {self.encoder_width} is not a multiple of {name} {heads}"
+                )
         if self.fuse_in == "wider" or self.fuse_shared:
-            raise ValueError("fuse_in 'wider' and fuse_shared do not work with an encoder that is read from a folder")
+            raise ValueError(
+                "fuse_in 'wider' and fuse_shared do not work "
+                "with an encoder that is read from a folder"
+            )
         return self

@@ -1,4 +1,7 @@
-"""SQ-Transformer (Jiang et al. 2024): words are clustered into codes (SoVQ), which give the attention (SAL, SRL)."""
+"""SQ-Transformer (Jiang et al. 2024).
+
+Words are clustered into codes (SoVQ), which give the attention (SAL, SRL).
+"""
 
 import torch
 from torch import Tensor, nn
@@ -12,28 +15,37 @@ from workflow_scripts.models.layers.transformer import (
     select_positions,
     select_words,
 )
-from workflow_scripts.models.sq_transformer.quantisation import Quantised, Quantiser, apply_straight_through
+from workflow_scripts.models.sq_transformer.quantisation import (
+    Quantised,
+    Quantiser,
+    apply_straight_through,
+)
 from workflow_scripts.models.sq_transformer.settings import Settings
 from workflow_scripts.models.transformer.model import Cache, EncoderOutput, Seq2Seq, Seq2SeqOutput
 
-END, UNKNOWN = 2, 3
+END = 2
+UNKNOWN = 3
 
 
 def make_next_tokens(target_in: Tensor) -> Tensor:
-    """Return the tokens that the decoder must predict: its input [B, T] moved left by one, then the end symbol."""
+    """Return the tokens that the decoder must predict.
+
+    They are its input [B, T] moved left by one, then the end symbol.
+    """
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
     return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
 
 
 def sample_masked_positions(lengths: Tensor) -> Tensor:
-    """Sample one position per sentence, uniformly over all but the end symbol: lengths [B] -> positions [B]."""
+    """Sample one position per sentence, uniformly over all but the end symbol: [B] -> [B]."""
     return (torch.rand(lengths.shape, device=lengths.device) * (lengths - 1)).long()
 
 
 class SentencePredictor(nn.Module):
     """p(z_n | context), with logits h Z^T + b and the codebook Z.
 
-    The context is the whole input sentence, in which position n is masked, or with `causal` the positions up to n.
+    The context is the whole input sentence, in which position n is masked, or with `causal` the
+    positions up to n.
     """
 
     def __init__(self, layers: int, settings: Settings, codes: int, causal: bool):
@@ -42,9 +54,12 @@ class SentencePredictor(nn.Module):
         self.bias = _bias(codes, settings.width)
         self.causal = causal
 
-    def forward(self, inputs: Tensor, mask: Tensor, codebook: Tensor, at: Tensor | None = None) -> Tensor:
-        """Return logits [S, B, K] for inputs [S, B, d], a padding mask [B, 1, 1, S] and codebook [K, d].
+    def forward(
+        self, inputs: Tensor, mask: Tensor, codebook: Tensor, at: Tensor | None = None
+    ) -> Tensor:
+        """Return logits [S, B, K] for inputs [S, B, d].
 
+        mask: of padding, [B, 1, 1, S]. codebook [K, d].
         With `at` (positions [B]) return that position of each sentence only: [1, B, K].
         """
         if self.causal:
@@ -52,19 +67,28 @@ class SentencePredictor(nn.Module):
             mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers[:-1]:
             inputs = layer(inputs, mask)
-        return nn.functional.linear(self.layers[-1](inputs, mask, at=at), codebook, self.bias)
+        states = self.layers[-1](inputs, mask, at=at)
+        return nn.functional.linear(states, codebook, self.bias)
 
 
 class CrossPredictor(nn.Module):
-    """p(z_t | input up to t, the encoder's output x_L), with logits h Z^T + b and the codebook Z (official code)."""
+    """p(z_t | input up to t, the encoder's output x_L), with logits h Z^T + b and the codebook Z.
+
+    It is the predictor of the official code.
+    """
 
     def __init__(self, layers: int, settings: Settings, codes: int):
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
         self.bias = _bias(codes, settings.width)
 
-    def forward(self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor) -> Tensor:
-        """Return logits [T, B, K] for inputs [T, B, d], x_L [S, B, d], its mask [B, 1, 1, S], codebook [K, d]."""
+    def forward(
+        self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor
+    ) -> Tensor:
+        """Return logits [T, B, K] for inputs [T, B, d].
+
+        memory: x_L [S, B, d]. memory_mask: its padding, [B, 1, 1, S]. codebook [K, d].
+        """
         mask = make_causal_mask(inputs.size(0), inputs.device)
         for layer in self.layers:
             inputs = layer(inputs, layer.start(memory, memory), memory_mask, mask)
@@ -72,22 +96,30 @@ class CrossPredictor(nn.Module):
 
 
 def _bias(codes: int, width: int) -> nn.Parameter:
-    return nn.Parameter(torch.empty(codes).uniform_(-(width**-0.5), width**-0.5))
+    limit = width**-0.5
+    return nn.Parameter(torch.empty(codes).uniform_(-limit, limit))
 
 
 class SQTransformer(Seq2Seq):
     """Seq2Seq with a quantiser on each side and, in training, the cluster predictors.
 
-    In eval mode only the word logits are computed. SRL is then exactly the plain Transformer; SAL needs the codes.
+    In eval mode only the word logits are computed. SRL is then exactly the plain Transformer; SAL
+    needs the codes.
 
-    Terms of a training step, each prefixed by "source_" or "target_". X is K, or K + 1 with a mask code:
-      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes z, and the rows of Z
+    Terms of a training step, each prefixed by "source_" or "target_". X is K, or K + 1 with a mask
+    code:
+      embedded [S, B, d], codes [S, B], vectors [S, B, d]: embeddings e, their hard codes z, and the
+        rows of Z
       real [S, B]: False on padding
-      posterior [..., X], prior [..., X], predicted [...]: scores of q(z | x), logits of p(z | context), and the
-        positions at which a code is predicted: all of them [S, B], or one of each sentence [B]
-      marginal [..., X], averaged [...]: scores of q(z | x), and the positions over which q(Z) is the mean
-      output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their scores, nearest codes
-      next_codes [S, B], next_real [S, B]: the code that an output must predict, and whether there is one
+      posterior [..., X], prior [..., X], predicted [...]: scores of q(z | x), logits of
+        p(z | context), and the positions at which a code is predicted: all of them [S, B], or one
+        of each sentence [B]
+      marginal [..., X], averaged [...]: scores of q(z | x), and the positions over which q(Z) is
+        the mean
+      output [S, B, d], output_scores [S, B, X], output_vectors [S, B, d]: final states, their
+        scores, nearest codes
+      next_codes [S, B], next_real [S, B]: the code that an output must predict, and whether there
+        is one
       layers [layers, S, 2 B, d]: words and codes after each layer (with SRL)
     The terms from posterior to averaged exist only with predictors.
     """
@@ -103,31 +135,53 @@ class SQTransformer(Seq2Seq):
         self.source_quantiser = Quantiser(settings.source_codes, settings, mask_code)
         self.target_quantiser = Quantiser(settings.target_codes, settings)
         if self.predicts_clusters:
-            source = (settings.source_predictor_layers, settings, settings.source_codes + mask_code)
-            self.source_predictor = SentencePredictor(*source, causal=not self.masked)
-            target = (settings.target_predictor_layers, settings, settings.target_codes)
-            crosses = settings.target_predictor == "cross"
-            self.target_predictor = CrossPredictor(*target) if crosses else SentencePredictor(*target, causal=True)
+            self.source_predictor = SentencePredictor(
+                settings.source_predictor_layers,
+                settings,
+                settings.source_codes + mask_code,
+                causal=not self.masked,
+            )
+            layers = settings.target_predictor_layers
+            codes = settings.target_codes
+            if settings.target_predictor == "cross":
+                self.target_predictor = CrossPredictor(layers, settings, codes)
+            else:
+                self.target_predictor = SentencePredictor(layers, settings, codes, causal=True)
 
     def assign_codes(self, side: str, ids: Tensor) -> Tensor:
-        """Return the code of each word of a side, "source" or "target", without dropout: ids [...] -> codes [...]."""
-        embedding, quantiser = getattr(self, f"{side}_embedding"), getattr(self, f"{side}_quantiser")
-        return quantiser(embedding(ids) * self.settings.width**0.5).codes
+        """Return the code of each word of a side, "source" or "target": ids [...] -> codes [...].
+
+        There is no dropout.
+        """
+        if side == "source":
+            table = self.source_embedding
+            quantiser = self.source_quantiser
+        else:
+            table = self.target_embedding
+            quantiser = self.target_quantiser
+        return quantiser(table(ids) * self.settings.width**0.5).codes
 
     def finish_step(self) -> None:
-        """Move the codes towards their words. The training loop calls this after each optimiser step."""
+        """Move the codes towards their words.
+
+        The training loop calls this after each optimiser step.
+        """
         self.source_quantiser.finish_step()
         self.target_quantiser.finish_step()
 
     def embed_source(self, source: Tensor) -> Tensor:
         """Return the encoder's input: [B, S] -> [S, B, d], with SAL also the codes, [S, 2 B, d]."""
         words = super().embed_source(source)
-        return torch.cat([words, self.source_quantiser(words).vectors], dim=1) if self.guided else words
+        if not self.guided:
+            return words
+        return torch.cat([words, self.source_quantiser(words).vectors], dim=1)
 
     def embed_target(self, target_in: Tensor, offset: int = 0) -> Tensor:
         """Return the decoder's input: [B, T] -> [T, B, d], with SAL also the codes, [T, 2 B, d]."""
         words = super().embed_target(target_in, offset)
-        return torch.cat([words, self.target_quantiser(words).vectors], dim=1) if self.guided else words
+        if not self.guided:
+            return words
+        return torch.cat([words, self.target_quantiser(words).vectors], dim=1)
 
     def _keeps_codes(self) -> bool:
         """Whether the objective reads the final states of the codes."""
@@ -135,36 +189,67 @@ class SQTransformer(Seq2Seq):
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
-        drop_codes = self.guided and self.settings.cross_query == "code" and not self._keeps_codes()
-        last = self.encoder[-1] if drop_codes else None
-        return [states := layer(states, mask, self.guided, words_only=layer is last) for layer in self.encoder]
+        outputs = []
+        for layer in self.encoder:
+            words_only = layer is self.encoder[-1] and self._drops_encoder_codes()
+            states = layer(states, mask, self.guided, words_only=words_only)
+            outputs.append(states)
+        return outputs
+
+    def _drops_encoder_codes(self) -> bool:
+        """Whether neither the decoder nor the objective reads the codes' final states."""
+        if not self.guided or self._keeps_codes():
+            return False
+        return self.settings.cross_query == "code"
 
     def start(self, memory: EncoderOutput) -> Cache:
-        """Return the cache before the first position. With SAL its keys and values depend on `cross_query`."""
+        """Return the cache before the first position.
+
+        With SAL its keys and values depend on `cross_query`.
+        """
         if not self.guided:
             return super().start(memory)
-        states, layers = memory.states, []
+        states = memory.states
+        words = states
+        if states.size(1) > memory.mask.size(0):
+            words = select_words(states)
+        layers = []
         for layer in self.decoder:
-            words = select_words(states) if states.size(1) > memory.mask.size(0) else states
-            if self.settings.cross_query == "code":
-                key, value = words, words
-            else:
-                value = words if layer is self.decoder[-1] and not self._keeps_codes() else states
-                key = select_codes(states) if self.settings.cross_query == "systematic" else value
+            value = states
+            if self.settings.cross_query == "code" or self._drops_codes(layer):
+                value = words
+            key = value
+            if self.settings.cross_query == "systematic":
+                key = select_codes(states)
             layers.append(layer.start(key, value))
         return Cache(layers, memory.mask)
 
+    def _drops_codes(self, layer: DecoderLayer) -> bool:
+        """Whether a layer of the decoder is the last one and nothing reads its codes."""
+        return layer is self.decoder[-1] and not self._keeps_codes()
+
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
-        last = self.decoder[-1] if self.guided and not self._keeps_codes() else None
-        guided = (self.guided, self.guided and self.settings.cross_query != "word")
-        return [
-            states := layer(states, layer_cache, cache.mask, mask, *guided, words_only=layer is last)
-            for layer, layer_cache in zip(self.decoder, cache.layers, strict=True)
-        ]
+        guided_cross = self.guided and self.settings.cross_query != "word"
+        outputs = []
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            states = layer(
+                states,
+                layer_cache,
+                cache.mask,
+                mask,
+                guided=self.guided,
+                guided_cross=guided_cross,
+                words_only=self.guided and self._drops_codes(layer),
+            )
+            outputs.append(states)
+        return outputs
 
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
-        """Return word logits [B, T, V] for source [B, S] and target_in [B, T], in training with the terms above."""
+        """Return word logits [B, T, V] for source [B, S] and target_in [B, T].
+
+        In training they come with the terms above.
+        """
         if not self.training:
             return super().forward(source, target_in)
         memory, terms = self._train_encoder(source)
@@ -172,31 +257,50 @@ class SQTransformer(Seq2Seq):
         return Seq2SeqOutput(logits, terms | target_terms)
 
     def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
-        """Join words and codes [S, B, d] to the input of the layers, [S, 2 B, d]; without SAL and SRL words alone."""
-        return words if self.settings.attention == "none" else torch.cat([words, codes], dim=1)
+        """Join words and codes [S, B, d] to the input of the layers, [S, 2 B, d].
+
+        Without SAL and SRL the words alone are the input.
+        """
+        if self.settings.attention == "none":
+            return words
+        return torch.cat([words, codes], dim=1)
 
     def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
-        """Return the stream of codes before layer 1, [S, B, d], whose gradient goes to the words or to the codes."""
-        return apply_straight_through(quantised.vectors, words) if self.settings.straight_through else quantised.vectors
+        """Return the stream of codes before layer 1, [S, B, d].
+
+        Its gradient goes to the words or to the codes.
+        """
+        if self.settings.straight_through:
+            return apply_straight_through(quantised.vectors, words)
+        return quantised.vectors
 
     def _train_encoder(self, source: Tensor) -> tuple[EncoderOutput, dict[str, Tensor]]:
         """Return (encoder's output, terms of the source) for source [B, S]."""
-        mask, real = make_padding_mask(source), source.t().ne(0)
+        mask = make_padding_mask(source)
+        real = source.t().ne(0)
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
         self.source_quantiser.observe(words, quantised.codes, real)
         codes = self._code_inputs(words, quantised)
         outputs = self.run_encoder(self._streams(words, codes), mask)
-        next_codes, next_real = (nn.functional.pad(x[1:], (0, 0, 0, 1)) for x in (quantised.codes, real))
         terms = self._common_terms(self.source_quantiser, words, quantised, real, outputs)
-        terms |= {"next_codes": next_codes, "next_real": next_real}
+        # An output must predict the code of the next word.
+        terms["next_codes"] = nn.functional.pad(quantised.codes[1:], (0, 0, 0, 1))
+        terms["next_real"] = nn.functional.pad(real[1:], (0, 0, 0, 1))
         if self.predicts_clusters:
             terms |= self._predict_source(source, mask, real, words, codes, quantised)
-        return EncoderOutput(outputs[-1], mask), {f"source_{name}": value for name, value in terms.items()}
+        memory = EncoderOutput(outputs[-1], mask)
+        return memory, {f"source_{name}": value for name, value in terms.items()}
 
-    def _train_decoder(self, memory: EncoderOutput, target_in: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return (word logits [B, T, V], terms of the target) for target_in [B, T]; codes are of the next words."""
-        real, mask = target_in.t().ne(0), make_causal_mask(target_in.size(1), target_in.device)
+    def _train_decoder(
+        self, memory: EncoderOutput, target_in: Tensor
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (word logits [B, T, V], terms of the target) for target_in [B, T].
+
+        The codes are those of the next words.
+        """
+        real = target_in.t().ne(0)
+        mask = make_causal_mask(target_in.size(1), target_in.device)
         # Words, the codes that enter the decoder, and the codes to predict get independent dropout.
         words = self.embed(self.target_embedding, target_in)
         input_words = self.embed(self.target_embedding, target_in)
@@ -206,41 +310,82 @@ class SQTransformer(Seq2Seq):
         codes = self._code_inputs(input_words, self.target_quantiser(input_words))
         outputs = self.run_decoder(self._streams(words, codes), self.start(memory), mask)
         terms = self._common_terms(self.target_quantiser, next_words, quantised, real, outputs)
-        terms |= {"next_codes": quantised.codes, "next_real": real}
+        terms["next_codes"] = quantised.codes
+        terms["next_real"] = real
         if self.predicts_clusters:
             inputs = words if self.settings.clustering == "mmi" else codes
-            codebook, encoded = self.target_quantiser.codebook, memory.states[:, : target_in.size(0)]
-            if self.settings.target_predictor == "cross":
-                prior = self.target_predictor(inputs, encoded, memory.mask, codebook)
-            else:
-                prior = self.target_predictor(inputs, mask, codebook)
-            terms |= {"prior": prior, "posterior": quantised.scores, "predicted": real}
-            terms |= {"marginal": quantised.scores, "averaged": real}
+            terms["prior"] = self._predict_target(inputs, memory, mask)
+            terms["posterior"] = quantised.scores
+            terms["predicted"] = real
+            terms["marginal"] = quantised.scores
+            terms["averaged"] = real
         logits = self.project(outputs[-1][:, : target_in.size(0)])
         return logits, {f"target_{name}": value for name, value in terms.items()}
 
+    def _predict_target(self, inputs: Tensor, memory: EncoderOutput, mask: Tensor) -> Tensor:
+        """Return the logits [T, B, K] of p(z_t | context) for inputs [T, B, d], a causal mask."""
+        codebook = self.target_quantiser.codebook
+        if self.settings.target_predictor == "cross":
+            words = memory.states[:, : inputs.size(1)]
+            return self.target_predictor(inputs, words, memory.mask, codebook)
+        return self.target_predictor(inputs, mask, codebook)
+
     def _common_terms(
-        self, quantiser: Quantiser, words: Tensor, quantised: Quantised, real: Tensor, outputs: list[Tensor]
+        self,
+        quantiser: Quantiser,
+        words: Tensor,
+        quantised: Quantised,
+        real: Tensor,
+        outputs: list[Tensor],
     ) -> dict[str, Tensor]:
-        """Return the terms that both sides have; `outputs` of the layers are [S, B, d] or [S, 2 B, d] each."""
+        """Return the terms that both sides have.
+
+        outputs: of the layers, each [S, B, d] or [S, 2 B, d].
+        """
         output = outputs[-1]
         if output.size(1) > words.size(1):
-            output = select_codes(output) if self.settings.next_code_stream == "code" else select_words(output)
+            if self.settings.next_code_stream == "code":
+                output = select_codes(output)
+            else:
+                output = select_words(output)
         nearest = quantiser(output)
-        terms = {"embedded": words, "codes": quantised.codes, "vectors": quantised.vectors, "real": real}
-        terms |= {"output": output, "output_scores": nearest.scores, "output_vectors": nearest.vectors}
-        return terms | ({"layers": torch.stack(outputs)} if self.settings.attention == "srl" else {})
+        terms = {
+            "embedded": words,
+            "codes": quantised.codes,
+            "vectors": quantised.vectors,
+            "real": real,
+            "output": output,
+            "output_scores": nearest.scores,
+            "output_vectors": nearest.vectors,
+        }
+        if self.settings.attention == "srl":
+            terms["layers"] = torch.stack(outputs)
+        return terms
 
     def _predict_source(
-        self, source: Tensor, mask: Tensor, real: Tensor, words: Tensor, codes: Tensor, quantised: Quantised
+        self,
+        source: Tensor,
+        mask: Tensor,
+        real: Tensor,
+        words: Tensor,
+        codes: Tensor,
+        quantised: Quantised,
     ) -> dict[str, Tensor]:
-        """Return prior to averaged: one masked position of each sentence is predicted, or all but the first."""
-        mmi, quantiser = self.settings.clustering == "mmi", self.source_quantiser
+        """Return the terms from posterior to averaged.
+
+        One masked position of each sentence is predicted, or all but the first.
+        """
+        quantiser = self.source_quantiser
+        mmi = self.settings.clustering == "mmi"
         if not self.masked:
             inputs = words if mmi else codes
-            prior = self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook)
-            predicted = {"prior": prior, "posterior": quantised.scores[1:], "predicted": real[1:]}
-            return predicted | {"marginal": quantised.scores, "averaged": real}
+            return {
+                "prior": self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook),
+                "posterior": quantised.scores[1:],
+                "predicted": real[1:],
+                "marginal": quantised.scores,
+                "averaged": real,
+            }
         at = sample_masked_positions(real.sum(dim=0))
         masked = torch.arange(source.size(1), device=source.device)[:, None].eq(at)  # [S, B]
         if mmi:
@@ -248,11 +393,15 @@ class SQTransformer(Seq2Seq):
         else:
             codes_with_mask = quantised.codes.masked_fill(masked, quantiser.codes)
             inputs = nn.functional.embedding(codes_with_mask, quantiser.codebook)
-        prior = self.source_predictor(inputs, mask, quantiser.codebook, at)[0]
         posterior = select_positions(quantised.scores, at)[0]
         every_sentence = torch.ones_like(at, dtype=torch.bool)
-        predicted = {"prior": prior, "posterior": posterior, "predicted": every_sentence}
-        return predicted | {"marginal": posterior, "averaged": every_sentence}
+        return {
+            "prior": self.source_predictor(inputs, mask, quantiser.codebook, at)[0],
+            "posterior": posterior,
+            "predicted": every_sentence,
+            "marginal": posterior,
+            "averaged": every_sentence,
+        }
 
 
 def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> SQTransformer:

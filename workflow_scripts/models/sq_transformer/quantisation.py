@@ -1,4 +1,7 @@
-"""Structure-oriented vector quantisation (SoVQ): each word embedding gets one code of a small codebook."""
+"""Structure-oriented vector quantisation (SoVQ).
+
+Each word embedding gets one code of a small codebook.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +14,7 @@ from workflow_scripts.models.sq_transformer.settings import Settings
 
 @dataclass
 class Quantised:
-    """Code ids [S, B], scores of all codes [S, B, K], and the codebook rows of the codes [S, B, d]."""
+    """Code ids [S, B], scores of all codes [S, B, K], codebook rows of the codes [S, B, d]."""
 
     codes: Tensor
     scores: Tensor
@@ -19,32 +22,35 @@ class Quantised:
 
 
 def apply_straight_through(vectors: Tensor, embedded: Tensor) -> Tensor:
-    """Return exactly the value of `vectors`, with its gradient passed to `embedded` instead; both [..., d]."""
+    """Return exactly the value of `vectors`, its gradient passed to `embedded`; both [..., d]."""
     return vectors.detach() + (embedded - embedded.detach())
 
 
 class Quantiser(nn.Module):
-    """Codebook Z [K, d] that is trained by its gradient, by a moving average of its words (`ema_decay` < 1), or both.
+    """Codebook Z [K, d].
 
-    With `mask_code` there is one more row, which is never assigned: the input for a code that a predictor must guess.
-    It is trained by its gradient only.
+    It is trained by its gradient, by a moving average of its words (`ema_decay` < 1), or both.
+    With `mask_code` there is one more row, which is never assigned: the input for a code that a
+    predictor must guess. It is trained by its gradient only.
     """
 
     def __init__(self, codes: int, settings: Settings, mask_code: bool = False):
         super().__init__()
-        self.codes, self.settings = codes, settings
+        self.codes = codes
+        self.settings = settings
         directions = normalize(torch.empty(codes + mask_code, settings.width).uniform_(-1, 1))
         self.codebook = nn.Parameter(directions, requires_grad=settings.codebook_gradient)
         self.directions: Tensor | None = None
 
     def score_codes(self, embedded: Tensor) -> Tensor:
-        """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K]. q(z | x) is its softmax.
+        """Return the similarity to each code, -inf for the mask code: [..., d] -> [..., K].
 
-        s_k(x) = -||e_x - z_k||^2 + ||e_x||^2, or cos(e_x, z_k) (paper, A.4). ||e_x||^2 is equal for all codes, so it
-        changes neither arg max nor softmax; without it there is less rounding.
+        q(z | x) is the softmax of
+        s_k(x) = -||e_x - z_k||^2 + ||e_x||^2, or cos(e_x, z_k) (paper, A.4). ||e_x||^2 is equal for
+        all codes, so it changes neither arg max nor softmax; without it there is less rounding.
         """
-        # In half precision or TF32, codes that are close would get equal scores. These products are small: autocast is
-        # off, and TF32 is only for products of fp32.
+        # In half precision or TF32, codes that are close would get equal scores. These products are
+        # small: autocast is off, and TF32 is only for products of fp32.
         with torch.autocast(embedded.device.type, enabled=False):
             embedded = embedded.double()
             codebook = self.codebook.double()
@@ -54,11 +60,12 @@ class Quantiser(nn.Module):
                 scores = 2 * embedded @ codebook.t() - codebook.square().sum(dim=1)
             scores = scores.float()
         if self.codebook.size(0) > self.codes:
-            scores = scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) >= self.codes, -torch.inf)
+            number = torch.arange(scores.size(-1), device=scores.device)
+            scores = scores.masked_fill(number >= self.codes, -torch.inf)
         return scores
 
     def forward(self, embedded: Tensor) -> Quantised:
-        """Assign the nearest code to each embedding, the first on a tie (Eqn 1): embedded [S, B, d]."""
+        """Assign the nearest code to each embedding [S, B, d], the first on a tie (Eqn 1)."""
         scores = self.score_codes(embedded)
         codes = scores.argmax(dim=-1)
         return Quantised(codes, scores, nn.functional.embedding(codes, self.codebook))
@@ -75,18 +82,21 @@ class Quantiser(nn.Module):
         every_code = torch.arange(self.codebook.size(0), device=codes.device)
         members = codes[..., None].eq(every_code) & real[..., None]
         # The last column counts the members, to tell a code without any.
-        directions = torch.cat([normalize(embedded, dim=-1), torch.ones_like(embedded[..., :1])], dim=-1)
+        ones = torch.ones_like(embedded[..., :1])
+        directions = torch.cat([normalize(embedded, dim=-1), ones], dim=-1)
         with torch.autocast(embedded.device.type, enabled=False):
             self.directions = members.flatten(0, 1).t().float() @ directions.flatten(0, 1)
 
     @torch.no_grad()
     def finish_step(self) -> None:
-        """Move the codes: z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
+        """Move the codes towards their members.
 
+        z_k <- lambda z_k + (1 - lambda) normalise(sum of its members' directions).
         lambda is `ema_decay`. A code without members moves towards its own direction.
         """
         if self.directions is None:
             return
-        towards = torch.where(self.directions[:, -1:] > 0, self.directions[:, :-1], self.codebook)
+        count = self.directions[:, -1:]
+        towards = torch.where(count > 0, self.directions[:, :-1], self.codebook)
         self.codebook.lerp_(normalize(towards, dim=1), 1 - self.settings.ema_decay)
         self.directions = None

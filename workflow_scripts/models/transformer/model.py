@@ -26,7 +26,7 @@ class Seq2SeqOutput:
 
 @dataclass
 class EncoderOutput:
-    """Final states [S, B, d] of the encoder, or [S, 2 B, d] with codes, and the padding mask [B, 1, 1, S]."""
+    """Final states [S, B, d] of the encoder, with codes [S, 2 B, d]; padding mask [B, 1, 1, S]."""
 
     states: Tensor
     mask: Tensor
@@ -34,20 +34,26 @@ class EncoderOutput:
 
 @dataclass
 class Cache:
-    """Cache of decoding: one entry per decoder layer, and the mask of the sentences that it holds."""
+    """Cache of decoding: an entry for each decoder layer, and the mask of its sentences."""
 
     layers: list[LayerCache]
     mask: Tensor
 
     def select(self, rows: Tensor, same_sentences: bool = False) -> "Cache":
-        """Return the cache of the sentences `rows` [R], which may repeat. same_sentences: see LayerCache."""
-        layers = [layer.select(rows, self.mask.size(0), same_sentences) for layer in self.layers]
-        return Cache(layers, self.mask if same_sentences else self.mask[rows])
+        """Return the cache of the sentences `rows` [R], which may repeat.
+
+        same_sentences: see LayerCache.
+        """
+        batch = self.mask.size(0)
+        layers = [layer.select(rows, batch, same_sentences) for layer in self.layers]
+        mask = self.mask if same_sentences else self.mask[rows]
+        return Cache(layers, mask)
 
 
 def make_sinusoids(length: int, width: int, offset: int, device: torch.device) -> Tensor:
-    """Return position vectors (Vaswani et al. 2017) for n = offset, offset + 1, ...: [length, 1, width].
+    """Return position vectors for n = offset, offset + 1, ...: [length, 1, width].
 
+    They are those of Vaswani et al. (2017):
     sin(n / 10000^(2i/d)) fills the first half of a vector, the cosine the second.
     """
     position = torch.arange(offset, offset + length, device=device, dtype=torch.float32)[:, None]
@@ -58,8 +64,8 @@ def make_sinusoids(length: int, width: int, offset: int, device: torch.device) -
 class Seq2Seq(nn.Module):
     """Encoder-decoder Transformer (Vaswani et al. 2017).
 
-    Ids [B, S] int64: 0 is padding, 2 ends a sentence and starts the decoder's input. States are time-major [S, N, d],
-    where N is B, or 2 B with words and codes.
+    Ids [B, S] int64: 0 is padding, 2 ends a sentence and starts the decoder's input. States are
+    time-major [S, N, d], where N is B, or 2 B with words and codes.
     """
 
     guided = False  # whether the codes give the attention (SAL)
@@ -81,7 +87,10 @@ class Seq2Seq(nn.Module):
         return table
 
     def embed(self, table: nn.Embedding, ids: Tensor, offset: int = 0) -> Tensor:
-        """Return dropout(sqrt(d) E[ids] (+ sinusoids)): ids [B, S], the first at position `offset` -> [S, B, d]."""
+        """Return dropout(sqrt(d) E[ids] (+ sinusoids)): ids [B, S] -> [S, B, d].
+
+        The first of the ids is at position `offset`.
+        """
         states = table(ids.t()) * self.settings.width**0.5
         if self.settings.positions == "sinusoidal":
             states = states + make_sinusoids(ids.size(1), self.settings.width, offset, ids.device)
@@ -96,48 +105,76 @@ class Seq2Seq(nn.Module):
         return self.embed(self.target_embedding, target_in, offset)
 
     def forward(self, source: Tensor, target_in: Tensor) -> Seq2SeqOutput:
-        """Return logits [B, T, V] for source [B, S] and target_in [B, T], which starts with the end symbol."""
+        """Return logits [B, T, V] for source [B, S] and target_in [B, T].
+
+        target_in starts with the end symbol.
+        """
         return Seq2SeqOutput(self.decode(self.encode(source), target_in))
 
     def encode(self, source: Tensor) -> EncoderOutput:
         """Run the encoder on source ids [B, S]."""
         mask = make_padding_mask(source)
-        return EncoderOutput(self.run_encoder(self.embed_source(source), mask)[-1], mask)
+        outputs = self.run_encoder(self.embed_source(source), mask)
+        return EncoderOutput(outputs[-1], mask)
 
     def decode(self, memory: EncoderOutput, target_in: Tensor) -> Tensor:
         """Return the logits of all positions under a causal mask: target_in [B, T] -> [B, T, V]."""
         mask = make_causal_mask(target_in.size(1), target_in.device)
-        return self.project(self.run_decoder(self.embed_target(target_in), self.start(memory), mask)[-1])
+        states = self.embed_target(target_in)
+        outputs = self.run_decoder(states, self.start(memory), mask)
+        return self.project(outputs[-1])
 
-    def decode_step(self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor) -> tuple[Tensor, Cache]:
-        """Return (logits [B, V] of the next position, cache) for the last tokens [B]; at first there is no cache."""
-        cache = cache or self.start(memory)
-        outputs = self.run_decoder(self.embed_target(tokens[:, None], cache.layers[0].length), cache, None)
+    def decode_step(
+        self, memory: EncoderOutput, cache: Cache | None, tokens: Tensor
+    ) -> tuple[Tensor, Cache]:
+        """Return (logits [B, V] of the next position, cache) for the last tokens [B].
+
+        At first there is no cache.
+        """
+        if cache is None:
+            cache = self.start(memory)
+        position = cache.layers[0].length
+        states = self.embed_target(tokens[:, None], position)
+        outputs = self.run_decoder(states, cache, None)
         return self.project(outputs[-1])[:, 0], cache
 
     def start(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position."""
-        return Cache([layer.start(memory.states, memory.states) for layer in self.decoder], memory.mask)
+        layers = [layer.start(memory.states, memory.states) for layer in self.decoder]
+        return Cache(layers, memory.mask)
 
     def run_encoder(self, states: Tensor, mask: Tensor) -> list[Tensor]:
-        """Return each layer's output [S, N, d] for embedded tokens [S, N, d] and a padding mask [B, 1, 1, S]."""
-        return [states := layer(states, mask) for layer in self.encoder]
+        """Return each layer's output [S, N, d] for embedded tokens [S, N, d].
+
+        mask: of padding, [B, 1, 1, S].
+        """
+        outputs = []
+        for layer in self.encoder:
+            states = layer(states, mask)
+            outputs.append(states)
+        return outputs
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """Return each layer's output [T, N, d] for embedded tokens [T, N, d].
 
-        With a causal `mask` these are all positions, without it the one position after those in the cache.
+        With a causal `mask` these are all positions, without it the one position after those in the
+        cache.
         """
-        layers = zip(self.decoder, cache.layers, strict=True)
-        return [states := layer(states, layer_cache, cache.mask, mask) for layer, layer_cache in layers]
+        outputs = []
+        for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):
+            states = layer(states, layer_cache, cache.mask, mask)
+            outputs.append(states)
+        return outputs
 
     def project(self, states: Tensor) -> Tensor:
         """Return logits E h without bias, with the target embedding E: [T, B, d] -> [B, T, V]."""
         return nn.functional.linear(states, self.target_embedding.weight).transpose(0, 1)
 
     def compute_encoder_attention(self, source: Tensor) -> Tensor:
-        """Return the self-attention maps of the encoder's layers: source [B, S] -> [layers, B, heads, S, S]."""
-        states, mask, maps = self.embed_source(source), make_padding_mask(source), []
+        """Return the encoder's self-attention: source [B, S] -> [layers, B, heads, S, S]."""
+        states = self.embed_source(source)
+        mask = make_padding_mask(source)
+        maps = []
         for layer in self.encoder:
             maps.append(layer.compute_attention_map(states, mask, self.guided))
             states = layer(states, mask, self.guided)

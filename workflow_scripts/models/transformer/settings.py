@@ -8,7 +8,7 @@ from workflow_scripts.common.validation import AtLeastOne, Dropout, StrictModel
 
 
 class Settings(StrictModel):
-    """Encoder-decoder Transformer. The defaults are those of SQ-Transformer's paper for SCAN and COGS."""
+    """Encoder-decoder Transformer. Defaults: those of SQ-Transformer's paper for SCAN and COGS."""
 
     layers: AtLeastOne = 3  # of the encoder and of the decoder, each
     heads: AtLeastOne = 4
