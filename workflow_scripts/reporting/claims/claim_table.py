@@ -38,18 +38,30 @@ def print_claims(path: Path, scale: str) -> None:
         console.width = LOG_WIDTH
     primary = [row for row in rows if row["role"] == verdicts.PRIMARY]
     others = [row for row in rows if row["role"] == verdicts.EXPLORATORY]
-    decided = [row for row in others if row["verdict"] in (verdicts.REPRODUCED, verdicts.NOT_REPRODUCED)]
+    decided = [
+        row for row in others if row["verdict"] in (verdicts.REPRODUCED, verdicts.NOT_REPRODUCED)
+    ]
     for title, found in (
-        (f"Primary claims at {scale}: named in the analysis plans before their seeds were run", primary),
+        (
+            f"Primary claims at {scale}: named in the analysis plans before their seeds were run",
+            primary,
+        ),
         (f"Exploratory claims at {scale} that are decided", decided),
     ):
         if any(row["verdict"] != verdicts.NOT_RUN for row in found):
             console.print(f"[bold]{title}[/]")
-            console.print(build_claim_table(found, scale, console.width >= LOG_WIDTH), soft_wrap=False)
+            console.print(
+                build_claim_table(found, scale, console.width >= LOG_WIDTH), soft_wrap=False
+            )
             console.print()
     if decided or any(row["effect"] for row in primary):
-        console.print("Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n")
-    groups = {f"primary claims of {paper}": list(found) for paper, found in groupby(primary, lambda row: row["paper"])}
+        console.print(
+            "Effects are in the claimed direction: a positive one is as the paper says (docs/results.md).\n"
+        )
+    groups = {
+        f"primary claims of {paper}": list(found)
+        for paper, found in groupby(primary, lambda row: row["paper"])
+    }
     groups["exploratory claims of the papers"] = [row for row in others if row["kind"] == "paper"]
     groups["controls of ours"] = [row for row in others if row["kind"] == "control"]
     for title, found in groups.items():
@@ -58,8 +70,12 @@ def print_claims(path: Path, scale: str) -> None:
             listed = ", ".join(f"{counts[name]} {name}" for name in COLOURS if counts[name])
             named = title if len(found) > 1 else re.sub("(claim|control)s", r"\1", title)
             console.print(f"{len(found)} {named} at {scale}: {listed}")
-    if reasons := Counter(shorten_reason(row["reason"]) for row in rows if row["verdict"] == verdicts.NO_VERDICT):
-        console.print(f"no verdict: {'; '.join(f'{reason} ({count})' for reason, count in reasons.most_common())}")
+    if reasons := Counter(
+        shorten_reason(row["reason"]) for row in rows if row["verdict"] == verdicts.NO_VERDICT
+    ):
+        console.print(
+            f"no verdict: {'; '.join(f'{reason} ({count})' for reason, count in reasons.most_common())}"
+        )
     if any(row["verdict"] == verdicts.NOT_RUN for row in rows):
         console.print(f"not run: {scale} does not measure it, or its runs are not done yet")
 
@@ -84,7 +100,9 @@ def read_claim_table(path: Path) -> list[dict[str, str]]:
     for line, row in enumerate(rows, 2):
         for name in filter(row.get, (*COUNTS, *NUMBERS)):
             if not (row[name].isdecimal() if name in COUNTS else NUMBER.fullmatch(row[name])):
-                raise UserError(f"{path}: line {line}: {name} is {row[name][:100]!r}, not a number; {again}")
+                raise UserError(
+                    f"{path}: line {line}: {name} is {row[name][:100]!r}, not a number; {again}"
+                )
     return rows
 
 
@@ -99,10 +117,16 @@ def build_claim_table(rows: list[dict[str, str]], scale: str, wide: bool) -> Tab
     for paper, found in groupby(rows, key=lambda row: row["paper"]):
         table.add_row(f"[bold]{paper}[/]")
         for row in found:
-            seeds = f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
-            why = f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
+            seeds = (
+                f"{row['n_seeds']} of {row['n_planned']}" if row["n_planned"] else row["n_seeds"]
+            )
+            why = (
+                f": {escape(row['reason'])}" if row["reason"] not in ("", f"{seeds} seeds") else ""
+            )
             verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]{why}"
             claimed = f"> {read_margin(row):g}".replace("-", "−")
             ours = " (ours)" if row["kind"] == "control" else ""
-            table.add_row(f"  {escape(row['claim'])}{ours}", format_effect(row), claimed, seeds, verdict)
+            table.add_row(
+                f"  {escape(row['claim'])}{ours}", format_effect(row), claimed, seeds, verdict
+            )
     return table

@@ -96,7 +96,9 @@ class Outcome:
         return "agree" if self.published > self.claim.margin else "contradict"
 
 
-def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
+def select_sides(
+    claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None
+) -> tuple[Side, Side]:
     """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
     pairs = _pair_cells(claim, cells, file)
     if seeds is not None:
@@ -108,15 +110,23 @@ def _pair_cells(claim: Claim, cells: dict[str, Cell], file: str) -> list[tuple[C
     """Return the cells that a claim compares, pair by pair. A number is a cell without seeds."""
     if isinstance(claim.right, int | float):
         (left,) = _find_cells(claim.left, cells, claim, file).values()
-        number = replace(left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
+        number = replace(
+            left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights=""
+        )
         return [(left, number)]
     if isinstance(claim.left, list):
-        lefts = [cell for key in claim.left for cell in _find_cells(key, cells, claim, file).values()]
-        rights = [cell for key in claim.right for cell in _find_cells(key, cells, claim, file).values()]
+        lefts = [
+            cell for key in claim.left for cell in _find_cells(key, cells, claim, file).values()
+        ]
+        rights = [
+            cell for key in claim.right for cell in _find_cells(key, cells, claim, file).values()
+        ]
         return list(zip(lefts, rights, strict=True))
     left_by_name = _find_cells(claim.left, cells, claim, file)
     right_by_name = _find_cells(claim.right, cells, claim, file)
-    return [(left, right_by_name[name]) for name, left in left_by_name.items() if name in right_by_name]
+    return [
+        (left, right_by_name[name]) for name, left in left_by_name.items() if name in right_by_name
+    ]
 
 
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
@@ -128,16 +138,25 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
         return -_measure_trend(pairs)
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        pairs = [(_transform_cell(left, transform), _transform_cell(right, transform)) for left, right in pairs]
+        pairs = [
+            (_transform_cell(left, transform), _transform_cell(right, transform))
+            for left, right in pairs
+        ]
     left, right = Side(tuple(left for left, _ in pairs)), Side(tuple(right for _, right in pairs))
     if claim.measure == "superiority":
         effect: Effect = statistics.measure_superiority(_list_values(left), _list_values(right))
     elif left.is_number:
-        effect = statistics.compare_with_constant(_list_values(right), left.number, constant_right=False)
+        effect = statistics.compare_with_constant(
+            _list_values(right), left.number, constant_right=False
+        )
     elif right.is_number:
-        effect = statistics.compare_with_constant(_list_values(left), right.number, constant_right=True)
+        effect = statistics.compare_with_constant(
+            _list_values(left), right.number, constant_right=True
+        )
     else:
-        start_alike = all(left_cell.weights == right_cell.weights != "" for left_cell, right_cell in pairs)
+        start_alike = all(
+            left_cell.weights == right_cell.weights != "" for left_cell, right_cell in pairs
+        )
         effect = _compare_sides(left, right, start_alike)
     return effect if claim.relation == "greater" else -effect
 
@@ -171,7 +190,9 @@ def _list_values(side: Side) -> list[float]:
     return values
 
 
-def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
+def compute_planned_effect(
+    claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str
+) -> Effect | None:
     """Compute the effect of a claim on these seeds only; None if a cell lacks one of them."""
     sides = select_sides(claim, cells, file, seeds)
     if min(side.complete_seeds for side in sides) < len(seeds):
@@ -230,7 +251,9 @@ def _transform_cell(cell: Cell, transform: Callable[[float], float | None]) -> C
     """Transform every value, and leave out seeds whose value has no result."""
     transformed = {seed: transform(value) for seed, value in cell.seeds.items()}
     seeds = {seed: value for seed, value in transformed.items() if value is not None}
-    return replace(cell, seeds=seeds, computed=None if cell.computed is None else transform(cell.computed))
+    return replace(
+        cell, seeds=seeds, computed=None if cell.computed is None else transform(cell.computed)
+    )
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
@@ -242,7 +265,9 @@ def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
 def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
     """Return the cells of a side of a claim by the text that `*` matches; without `*` this is the empty text."""
     if pattern.split("/").count("*") != (claim.relation == "falls_with"):
-        raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
+        raise UserError(
+            f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side"
+        )
     if "*" in pattern.split("/"):
         matched = {key: match_stars(pattern, key) for key in cells}
         found = {"".join(texts): cells[key] for key, texts in matched.items() if texts is not None}
@@ -253,7 +278,9 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
     return found
 
 
-def find_failed_control(outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None) -> str:
+def find_failed_control(
+    outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None
+) -> str:
     """Describe the control of a primary claim that fails; empty if all hold.
 
     Required cells are judged on the planned seeds, as is `other`, the effect that must have the same sign.
@@ -310,7 +337,9 @@ def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -
     return ""
 
 
-def find_failed_floor(outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]) -> str:
+def find_failed_floor(
+    outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]
+) -> str:
     """Say why the floor control fails; empty if the better side's interval is beyond the floor by over `distance`.
 
     The floor is the score of a model that has learned nothing, and errors must be below it. One seed is not tested.
@@ -330,7 +359,9 @@ def find_failed_floor(outcome: Outcome, floor: float | str | None, distance: flo
         lowest = floor - better.mean if errors else better.mean - floor
     else:
         values = list(better.average_by_seed().values())
-        interval = statistics.compare_with_constant(values, floor, not errors).compute_interval(outcome.quantile)
+        interval = statistics.compare_with_constant(values, floor, not errors).compute_interval(
+            outcome.quantile
+        )
         lowest = math.inf if interval is None else interval[0]
     if lowest <= distance:
         return f"a control fails: the better side, {better.mean:.1f}, is not beyond {floor:.1f} ({name})"

@@ -21,7 +21,9 @@ from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
 
-def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path) -> list[Outcome]:
+def judge_paper(
+    catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path
+) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
     paper = find_paper(catalogue, key)
     asked = list(asked)
@@ -49,14 +51,20 @@ def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path
     departures: dict[str, str] = {}
     for planned in primary:
         for run in paper.list_planned_runs(planned):
-            if departure := _find_departure(planned.plan, results / run_folder(_find_training(run))):
+            if departure := _find_departure(
+                planned.plan, results / run_folder(_find_training(run))
+            ):
                 departures[planned.name] = departure
     return departures
 
 
 def _find_training(run: Run) -> Run:
     """Return the training whose weights a run scores: its own, or that of given weights."""
-    return replace(run.training, task=run.weights) if run.weights not in (None, START) else run.training
+    return (
+        replace(run.training, task=run.weights)
+        if run.weights not in (None, START)
+        else run.training
+    )
 
 
 def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
@@ -83,7 +91,9 @@ def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
 
 def format_claims(outcomes: dict[str, list[Outcome]]) -> tuple[str, str]:
     """Return the content of claims.csv and of claim_sides.csv."""
-    rows = [make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged]
+    rows = [
+        make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged
+    ]
     return format_csv(CLAIM_COLUMNS, rows), format_claim_sides(outcomes)
 
 
@@ -93,17 +103,27 @@ def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
     The planned seeds of a primary claim are left out until they are complete, so that no reader sees an early result.
     """
     rows = []
-    for paper, outcome in ((paper, outcome) for paper, judged in outcomes.items() for outcome in judged):
+    for paper, outcome in (
+        (paper, outcome) for paper, judged in outcomes.items() for outcome in judged
+    ):
         complete = outcome.effect is not None or outcome.success is not None
         for name, side in zip(("left", "right"), outcome.sides, strict=True):
             for cell in side.cells:
                 printed = cell.published.value if cell.published else None
-                common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
+                common = {
+                    "paper": paper,
+                    "claim": outcome.claim.claim,
+                    "side": name,
+                    "cell": cell.key,
+                }
                 common["published"] = "" if printed is None else f"{printed:.6g}"
                 shown = complete and cell.status != WITHHELD
                 values = dict(cell.seeds) if shown and cell.seeds else {"": cell.computed}
                 for seed, value in values.items():
-                    rows.append(common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"})
+                    rows.append(
+                        common
+                        | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"}
+                    )
     return format_csv(SIDE_COLUMNS, rows)
 
 
@@ -111,16 +131,34 @@ def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
     """Return one line of claims.csv; effects are in the claimed direction."""
     claim = outcome.claim
     low, high = outcome.interval or (None, None)
-    effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
+    effect = (
+        outcome.effect.value
+        if outcome.effect
+        else outcome.success.difference
+        if outcome.success
+        else None
+    )
     numbers = {"published_effect": outcome.published, "effect": effect, "at_least": claim.at_least}
     numbers |= {"smallest_effect": outcome.smallest, "ci_low": low, "ci_high": high}
     numbers["degrees_of_freedom"] = outcome.effect.freedom if outcome.effect else None
-    numbers |= {name: getattr(outcome, name) for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")}
+    numbers |= {
+        name: getattr(outcome, name)
+        for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")
+    }
     left, right = (" + ".join(list_cells(side)) or str(side) for side in (claim.left, claim.right))
-    test = outcome.effect.method if outcome.effect else "Fisher's exact test" if outcome.success else ""
+    test = (
+        outcome.effect.method
+        if outcome.effect
+        else "Fisher's exact test"
+        if outcome.success
+        else ""
+    )
     row = {"paper": paper, "left": left, "right": right, "test": test}
     for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
         row[name] = getattr(claim, name) or ""
     row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}
-    row |= {name: getattr(outcome, name) for name in ("role", "plan", "printed", "protocol", "verdict", "reason")}
+    row |= {
+        name: getattr(outcome, name)
+        for name in ("role", "plan", "printed", "protocol", "verdict", "reason")
+    }
     return {name: row[name] for name in CLAIM_COLUMNS}

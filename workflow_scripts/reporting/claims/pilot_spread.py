@@ -29,10 +29,14 @@ class SeedSpread:
         from scipy.special import gammaincinv
 
         # The quantile of chi-square with f degrees of freedom is 2 gammaincinv(f / 2, probability).
-        return self.sd * math.sqrt(self.freedom / (2 * float(gammaincinv(self.freedom / 2, 1 - CONFIDENCE))))
+        return self.sd * math.sqrt(
+            self.freedom / (2 * float(gammaincinv(self.freedom / 2, 1 - CONFIDENCE)))
+        )
 
 
-def measure_spreads(rows: Sequence[Mapping[str, str]], metric: str, log_odds: bool, where: str) -> list[SeedSpread]:
+def measure_spreads(
+    rows: Sequence[Mapping[str, str]], metric: str, log_odds: bool, where: str
+) -> list[SeedSpread]:
     """Return the spread of each group of pilots with more than one seed, then that of all groups pooled.
 
     rows: those of a file of pilots, with the column `seed`; rows without the metric do not count. log_odds: take
@@ -65,9 +69,13 @@ def _read_score(row: Mapping[str, str], metric: str, log_odds: bool, where: str)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"{where}: '{metric}' of seed {row['seed']} is '{row[metric]}'; name a column of numbers")
+        raise UserError(
+            f"{where}: '{metric}' of seed {row['seed']} is '{row[metric]}'; name a column of numbers"
+        )
     if not log_odds:
         return value
     if not 0 < value < 100:
-        raise UserError(f"{where}: '{metric}' of seed {row['seed']} has no log odds; leave out --log-odds")
+        raise UserError(
+            f"{where}: '{metric}' of seed {row['seed']} has no log odds; leave out --log-odds"
+        )
     return math.log(value / (100 - value))

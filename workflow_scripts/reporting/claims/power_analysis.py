@@ -3,7 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from workflow_scripts.config.analysis_plan import FEWEST_SEEDS, AnalysisPlan, LaterPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import (
+    FEWEST_SEEDS,
+    AnalysisPlan,
+    LaterPlan,
+    PrimaryClaim,
+)
 
 # Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
 VARIANCES, SHARES = 2000, 60
@@ -12,7 +17,9 @@ VARIANCES, SHARES = 2000, 60
 # instead: both succeed as rarely as by luck, or the method works and the other side does not.
 RARE, OFTEN = 0.05, 0.9
 
-TRUTHS = 2  # effects for which there is a power: none, and half the published one or twice the margin
+TRUTHS = (
+    2  # effects for which there is a power: none, and half the published one or twice the margin
+)
 POWER = 0.8
 MOST_SEEDS = 60  # per side: more are never planned
 SIMULATIONS, SIMULATION_SEED = 2000, 20261127
@@ -78,7 +85,9 @@ def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int |
     return counts
 
 
-def compute_mean_power(entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float) -> Power:
+def compute_mean_power(
+    entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float
+) -> Power:
     """Power of a claim about means, by `b +- t(df; quantile) se`. `spread`: standard deviation over seeds.
 
     Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
@@ -89,14 +98,20 @@ def compute_mean_power(entry: PrimaryClaim, spread: float, truth: float, n: int,
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
 
-    error = spread * math.sqrt((1 if entry.spread.paired else 2) / n)  # standard error of the effect
+    error = spread * math.sqrt(
+        (1 if entry.spread.paired else 2) / n
+    )  # standard error of the effect
     freedom = (n - 1) * (1 if entry.spread.paired else 2)
-    variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom  # of the seeds, measured over true
+    variance = (
+        2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom
+    )  # of the seeds, measured over true
     used = np.array([n - 1.0])
     if not entry.spread.paired:
         share = betaincinv((n - 1) / 2, (n - 1) / 2, _midpoints(SHARES))
         used = (n - 1) / (share**2 + (1 - share) ** 2)
-    half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)  # half of the interval [shares, variances]
+    half = (
+        stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)
+    )  # half of the interval [shares, variances]
     above = entry.margin + half
     below = np.minimum(entry.smallest - half, above)
     reproduced, not_reproduced = ndtr((truth - above) / error), ndtr((below - truth) / error)
@@ -120,9 +135,13 @@ def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantil
         left, right = generator.exponential(ratio, n), generator.exponential(1.0, n)
         effect = measure_superiority(left, right)
         # The interval is beyond a bound that its test rejects. Finding the ends would take longer.
-        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < 2 * (1 - quantile):
+        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < 2 * (
+            1 - quantile
+        ):
             reproduced += 1
-        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < 2 * (1 - quantile):
+        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < 2 * (
+            1 - quantile
+        ):
             not_reproduced += 1
     return Power(f"{truth:.3g}", reproduced / SIMULATIONS, not_reproduced / SIMULATIONS)
 
@@ -131,7 +150,9 @@ def _midpoints(count: int) -> list[float]:
     return [(index + 0.5) / count for index in range(count)]
 
 
-def compute_rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
+def compute_rates_power(
+    better: float, other: float, n: int, smallest: float, quantile: float
+) -> Power:
     """Power of a claim about success rates, over all outcomes of `n` seeds that succeed with these probabilities.
 
     Reproduced if Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper and

@@ -30,7 +30,9 @@ def describe_side_seeds(outcome: Outcome, plans: Collection[AnalysisPlan]) -> st
     if outcome.effect is None:
         return ""
     planned = {seed for plan in plans for seed in plan.seeds}
-    planned |= {seed for plan in plans for entry in plan.primary for seed in plan.select_seeds(entry)}
+    planned |= {
+        seed for plan in plans for entry in plan.primary for seed in plan.select_seeds(entry)
+    }
     pilots = {seed for plan in plans for seed in plan.pilots.seeds}
     named = []
     for place, side in zip(("left", "right"), outcome.sides, strict=True):
@@ -54,7 +56,8 @@ def list_side_seeds(side: Side) -> set[int]:
 def format_seeds(seeds: Iterable[int]) -> str:
     """Format `21, 24, 101 to 109`: three or more in a row are a range."""
     runs = [
-        [seed for _, seed in run] for _, run in groupby(enumerate(sorted(seeds)), key=lambda place: place[1] - place[0])
+        [seed for _, seed in run]
+        for _, run in groupby(enumerate(sorted(seeds)), key=lambda place: place[1] - place[0])
     ]
     texts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
     return ", ".join(texts)

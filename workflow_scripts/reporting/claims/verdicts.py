@@ -53,7 +53,10 @@ def judge_claims(
             found[i] = replace(one, reason=departure)
     if not verdicts:
         reason = f"the {scale} scale gives no verdict"
-        return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
+        return [
+            replace(one, p_value=None, reason=reason) if _is_undecided(one) else one
+            for one in found
+        ]
     undecided = [i for i, one in enumerate(found) if _is_undecided(one)]
     tested = [i for i in undecided if found[i].role == EXPLORATORY and found[i].p_value is not None]
     q_values = compute_q_values([found[i].p_value for i in tested])
@@ -78,12 +81,16 @@ def _is_undecided(outcome: Outcome) -> bool:
     return outcome.verdict == NO_VERDICT and not outcome.reason
 
 
-def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planned: PlannedClaim | None) -> Outcome:
+def _measure(
+    claim: Claim, cells: dict[str, Cell], scale: str, file: str, planned: PlannedClaim | None
+) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
     entry = planned.entry if planned else None
     sides = effects.select_sides(claim, cells, file, planned.seeds if planned else None)
     pairs = list(zip(*(side.cells for side in sides), strict=True))
-    published = (entry and entry.published) or effects.find_published_effect(claim, pairs, cells, file)
+    published = (entry and entry.published) or effects.find_published_effect(
+        claim, pairs, cells, file
+    )
     outcome = Outcome(claim, sides, published=published)
     if planned:
         n_planned, done = len(planned.seeds), min(side.complete_seeds for side in sides)
@@ -99,37 +106,51 @@ def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planne
     wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
     if len(measured) < wanted:
         withheld = [cell.note for pair in pairs for cell in pair if cell.status == WITHHELD]
-        return replace(outcome, verdict=NOT_RUN, reason=withheld[0] if withheld else f"not measured at {scale}")
+        return replace(
+            outcome, verdict=NOT_RUN, reason=withheld[0] if withheld else f"not measured at {scale}"
+        )
     protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
     outcome = replace(outcome, protocol=protocol)
     if entry and entry.counts_successes:
         success = count_successes(sides, entry.threshold)
         outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
     elif claim.measure == "success_rate":
-        return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
+        return replace(
+            outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan"
+        )
     else:
         try:
             effect = effects.compute_effect(claim, measured)
         except effects.NoEffectError as error:
             return replace(outcome, reason=str(error))
         if planned and effect.n < len(planned.seeds):
-            return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
+            return replace(
+                outcome,
+                n_seeds=effect.n,
+                reason=f"{effect.n} of {outcome.n_planned} seeds have a value",
+            )
         quantile = outcome.quantile or QUANTILE
         interval = effect.compute_interval(quantile)
-        outcome = replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
+        outcome = replace(
+            outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n
+        )
     if not entry and published is not None and published > 0 and claim.relation != "no_gain":
         outcome = replace(outcome, smallest=claim.margin + QUARTER * published)
     if protocol == "stand_in":
         return replace(outcome, reason="generated data")
     # A success rate is meaningful at 0% or 100% too.
     if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
-        return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
+        return replace(
+            outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen"
+        )
     return replace(outcome, p_value=compute_deciding_p_value(outcome) if outcome.effect else None)
 
 
 def count_successes(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
     """Count the seeds of each side that are above a threshold."""
-    left, right = ([value > threshold for value in side.average_by_seed().values()] for side in sides)
+    left, right = (
+        [value > threshold for value in side.average_by_seed().values()] for side in sides
+    )
     return SuccessRates(sum(left), len(left), sum(right), len(right))
 
 
@@ -151,16 +172,24 @@ def compute_deciding_p_value(outcome: Outcome) -> float | None:
 
 def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
     """Decide on a measured claim whose controls hold, with the reason if one is needed."""
-    reached = decide_by_success(outcome, planned.entry) if outcome.success else decide_by_interval(outcome)
+    reached = (
+        decide_by_success(outcome, planned.entry)
+        if outcome.success
+        else decide_by_interval(outcome)
+    )
     pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
     missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
     reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else ""]
     if planned and planned.entry.threshold is not None and not outcome.success:
         reasons.append(
-            describe_successes(count_successes(outcome.sides, planned.entry.threshold), planned.entry.threshold)
+            describe_successes(
+                count_successes(outcome.sides, planned.entry.threshold), planned.entry.threshold
+            )
         )
     # In small models several depths such as 25% are often the first block.
-    depths = {(cell.selection.get("layer"), cell.block) for side in outcome.sides for cell in side.cells}
+    depths = {
+        (cell.selection.get("layer"), cell.block) for side in outcome.sides for cell in side.cells
+    }
     named = sorted((depth, block) for depth, block in depths if isinstance(depth, str))
     reasons += [f"{depth} of the depth is block {block}" for depth, block in named]
     return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
@@ -182,7 +211,10 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     if low > margin or high < smallest:
         bound = "above the margin" if low > margin else "below what would be of interest"
         q_value = f"q is {outcome.q_value:.2g}, more than {FALSE_DISCOVERIES}"
-        return INCONCLUSIVE, f"the interval is {bound}, but {q_value}: among many claims this can be chance"
+        return (
+            INCONCLUSIVE,
+            f"the interval is {bound}, but {q_value}: among many claims this can be chance",
+        )
     above, below = outcome.effect.value - margin, smallest - outcome.effect.value
     seeds = outcome.effect.estimate_seeds_to_decide(max(above, below), outcome.quantile)
     condition = ", if q allows" if outcome.role == EXPLORATORY else ""
@@ -190,7 +222,9 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
     return INCONCLUSIVE, f"{number} seeds would decide{condition}" if seeds else ""
 
 
-def describe_bound(published: float | None, margin: float, smallest: float, high: float, null: float = 0.0) -> str:
+def describe_bound(
+    published: float | None, margin: float, smallest: float, high: float, null: float = 0.0
+) -> str:
     """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share.
 
     null: the effect if both sides are alike.
@@ -240,5 +274,7 @@ def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) ->
 def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
     """Return the end of the scale (0% or 100%) at which all seeds of all cells are; empty if one is not."""
     cells = [cell for pair in pairs for cell in pair]
-    values = {(value, cell.unit) for cell in cells for value in (cell.seeds.values() or [cell.computed])}
+    values = {
+        (value, cell.unit) for cell in cells for value in (cell.seeds.values() or [cell.computed])
+    }
     return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")

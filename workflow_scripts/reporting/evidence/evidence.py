@@ -38,7 +38,9 @@ class Evidence:
 
     def drop_withheld(self) -> "Evidence":
         """Return the evidence without the scores that are not shown yet."""
-        scores = {variant: rows for variant, rows in self.scores.items() if variant not in self.withheld}
+        scores = {
+            variant: rows for variant, rows in self.scores.items() if variant not in self.withheld
+        }
         analyses = {
             name: [score for score in rows if score.variant_key not in self.withheld]
             for name, rows in self.analyses.items()
@@ -47,7 +49,12 @@ class Evidence:
 
 
 def read_evidence(
-    catalogue: Catalogue, paper: str, scale: str, runs: Iterable[Run], displays: Sequence[Display], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    runs: Iterable[Run],
+    displays: Sequence[Display],
+    results: Path,
 ) -> Evidence:
     """Read published.csv of a paper, and the scores under `results` that its `displays` show of `runs` and analyses.
 
@@ -69,7 +76,9 @@ def read_evidence(
     analysed = [score for analysis in analyses.values() for score in analysis]
     variants = set(scores)
     variants.update(score.variant_key for score in analysed if None not in score.variant_key)
-    weights = {variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)}
+    weights = {
+        variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
+    }
     shown = {(*score.variant_key, score.seed) for score in analysed}
     shown.update((*run.unseeded, run.seed) for run in runs)
     withheld = find_withheld(catalogue, paper, scale, shown, results)
@@ -84,7 +93,9 @@ def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:
         if score.variant_key != run.unseeded or score.seed != run.seed:
             other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
             where = f"{results / file} holds scores of {other}"
-            raise UserError(f"{where}; move {results / run_folder(run)} away, then call ./reproduce")
+            raise UserError(
+                f"{where}; move {results / run_folder(run)} away, then call ./reproduce"
+            )
     return scores
 
 

@@ -27,11 +27,15 @@ def compute_difference(left: dict[int, float], right: dict[int, float], paired: 
         return compare_independent(list(left.values()), list(right.values()))
     shared = sorted(left.keys() & right.keys())
     if not shared:
-        raise UserError("two rows of a table start from the same weights but share no seed; run the same seeds of both")
+        raise UserError(
+            "two rows of a table start from the same weights but share no seed; run the same seeds of both"
+        )
     return compare_paired([left[seed] for seed in shared], [right[seed] for seed in shared])
 
 
-def require_same_weights(weights: dict[VariantKey, str], one: VariantKey, other: VariantKey, where: str) -> None:
+def require_same_weights(
+    weights: dict[VariantKey, str], one: VariantKey, other: VariantKey, where: str
+) -> None:
     """Raise UserError, beginning with `where`, if two measured variants start from different weights."""
     if one in weights and other in weights and weights[one] != weights[other]:
         names = " and ".join("/".join(variant) for variant in (one, other))
@@ -52,5 +56,9 @@ def compute_gains(
         others = dict.fromkeys(scores, next(iter(others.values())))
     pairs = {seed: (scores[seed], others[seed]) for seed in scores if seed in others}
     if relative:
-        return {seed: 100 * (ours - theirs) / theirs for seed, (ours, theirs) in pairs.items() if theirs != 0}
+        return {
+            seed: 100 * (ours - theirs) / theirs
+            for seed, (ours, theirs) in pairs.items()
+            if theirs != 0
+        }
     return {seed: ours - theirs for seed, (ours, theirs) in pairs.items()}

@@ -52,7 +52,11 @@ class AbsentScore:
 
     def matches(self, selection: Mapping[str, Any]) -> bool:
         """Whether it is the score of a cell, as far as evaluations without an intervention tell scores apart."""
-        place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
+        place = {
+            name: selection[name]
+            for name in ("metric", "split", "subset", "readout")
+            if name in selection
+        }
         return self.columns.items() >= place.items()
 
 
@@ -67,7 +71,9 @@ def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list
     Without a readout these are scores without one, if there are such: those of the best checkpoint. A layer such as
     "25%" is the one nearest to that share of the deepest layer; of two equally near, the earlier.
     """
-    wanted = {"intervention": None} | {name: value for name, value in selection.items() if name != "layer"}
+    wanted = {"intervention": None} | {
+        name: value for name, value in selection.items() if name != "layer"
+    }
     get_columns = attrgetter(*wanted)
     values = tuple(wanted.values()) if len(wanted) > 1 else wanted["intervention"]
     selected = [score for score in scores if get_columns(score) == values]
@@ -77,19 +83,25 @@ def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list
     if layer is None or not selected:
         return selected
     if isinstance(layer, str):
-        layer = find_nearest_layer(layer, [score.layer for score in selected if score.layer is not None])
+        layer = find_nearest_layer(
+            layer, [score.layer for score in selected if score.layer is not None]
+        )
     return [score for score in selected if score.layer == layer]
 
 
 def find_nearest_layer(depth: str, layers: list[int]) -> int:
     """Return the measured layer nearest to a depth such as "25%" of the deepest one."""
     if not DEPTH.fullmatch(depth):
-        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
+        raise UserError(
+            f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%"
+        )
     place = float(depth.removesuffix("%")) / 100 * max(layers)
     return min(layers, key=lambda layer: (abs(layer - place), layer))
 
 
-def matches_intervention(score: Score, selection: Mapping[str, Any], analysed: bool = False) -> bool:
+def matches_intervention(
+    score: Score, selection: Mapping[str, Any], analysed: bool = False
+) -> bool:
     """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
     if not analysed and score.intervention != selection.get("intervention"):
         return False

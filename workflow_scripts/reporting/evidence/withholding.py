@@ -22,12 +22,16 @@ def find_withheld(
     for *variant, seed in shown:
         seeds[tuple(variant)].add(seed)
     planned: dict[VariantKey, list[int]] = {}
-    for key in sorted(catalogue.papers, key=lambda key: key == paper):  # its own plan last, so that this one counts
+    for key in sorted(
+        catalogue.papers, key=lambda key: key == paper
+    ):  # its own plan last, so that this one counts
         planned |= catalogue.papers[key].list_planned_seeds(scale)
     withheld = {}
     for variant in seeds.keys() & planned.keys():
         expected = planned[variant]
-        files = [results / evaluation_folder(Run(*variant, seed)) / "scores.csv" for seed in expected]
+        files = [
+            results / evaluation_folder(Run(*variant, seed)) / "scores.csv" for seed in expected
+        ]
         done = sum(file.exists() for file in files)
         if seeds[variant] & set(expected) and done < len(expected):
             withheld[variant] = f"{done} of {len(expected)} planned seeds"

@@ -27,7 +27,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     entries, options = inputs.display.runs, inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
     weights, by_head = inputs.read_table("attention"), inputs.read_table("kl_by_head")
-    accuracies, divergences = inputs.select_accuracies(), inputs.select_analysis_scores("attention_kl")
+    accuracies, divergences = (
+        inputs.select_accuracies(),
+        inputs.select_analysis_scores("attention_kl"),
+    )
     width = PAGE / len(sentences) - LEFT - 0.05
     step = len(_split_tokens(sentences[0])) + GAP
     rows = []
@@ -35,7 +38,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         table, height, gap = None, EMPTY, 0.15
         if (seed := inputs.find_median_seed(entry)) is not None:
             table, gap = select_entry(weights, entry, seed), BELOW
-            height = width * (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
+            height = (
+                width * (table["layer"].max() * step - GAP) / (table["head"].max() * step - GAP)
+            )
         rows.append((entry, seed, table, height, gap))
     total = sum(TITLES + height + gap for _, _, _, height, gap in rows) + BAR
     figure = make_figure(PAGE, total, layout=None)
@@ -58,14 +63,18 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
                 continue
             draw_head_maps(panel, table[table["sentence"] == sentence], sentence)
             heads = select_entry(by_head, entry, seed)
-            heads = heads[(heads["sentence"] == sentence) & (heads["attention_kl"] > options["highlight"])]
+            heads = heads[
+                (heads["sentence"] == sentence) & (heads["attention_kl"] > options["highlight"])
+            ]
             size = len(_split_tokens(sentence))
             for place in heads[["head", "layer"]].to_numpy():
                 panel.add_patch(Rectangle((place - 1) * (size + GAP), size, size, **FRAME))
             shown.append(table[table["sentence"] == sentence].assign(panel=entry.panel))
         top -= gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
-    figure.colorbar(ScalarMappable(cmap=COLOURS), cax=bar, orientation="horizontal", label="attention weight")
+    figure.colorbar(
+        ScalarMappable(cmap=COLOURS), cax=bar, orientation="horizontal", label="attention weight"
+    )
     bar.tick_params(labelsize=6, pad=1)
     return figure, pandas.concat(shown, ignore_index=True) if shown else weights.head(0)
 
@@ -84,10 +93,16 @@ def draw_head_maps(axes: Axes, table: pandas.DataFrame, sentence: str) -> None:
     for layer, head in np.ndindex(layers, heads):
         left, top = head * step, layer * step
         extent = (left, left + size, top + size, top)
-        axes.imshow(maps[layer, head], COLOURS, vmin=0, vmax=1, extent=extent, interpolation="nearest")
+        axes.imshow(
+            maps[layer, head], COLOURS, vmin=0, vmax=1, extent=extent, interpolation="nearest"
+        )
     axes.set(xlim=(0, heads * step - GAP), ylim=(layers * step - GAP, 0), aspect="auto")
     positions = np.arange(size) + 0.5
-    axes.set_xticks([head * step + at for head in range(heads) for at in positions], words * heads, rotation=90)
-    axes.set_yticks([layer * step + at for layer in range(layers) for at in positions], words * layers)
+    axes.set_xticks(
+        [head * step + at for head in range(heads) for at in positions], words * heads, rotation=90
+    )
+    axes.set_yticks(
+        [layer * step + at for layer in range(layers) for at in positions], words * layers
+    )
     axes.tick_params(length=0, labelsize=5, pad=2)
     axes.spines[:].set_visible(False)

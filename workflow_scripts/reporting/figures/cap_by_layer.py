@@ -9,7 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    LOOKS,
+    PAGE,
+    add_legend_below,
+    make_figure,
+    mark_not_run,
+)
 
 COLUMNS = 4  # panels next to each other
 POINT = [*RUN_COLUMNS, "layer", "depth", "series"]
@@ -24,7 +30,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     entries, poolings = inputs.display.runs, inputs.read_options(poolings=[])["poolings"]
     table = inputs.select_scores("exact_match", "cap")
     table = table[table["item_set"] == "own_correct"]
-    table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
+    table = table.assign(
+        depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max")
+    )
     looks = dict(zip(dict.fromkeys(entry.series for entry in entries), LOOKS, strict=False))
     names = list(dict.fromkeys(entry.panel for entry in entries))
     panels = [(name, pooling) for name in names for pooling in poolings or [None]]
@@ -37,7 +45,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         mine = [entry for entry in entries if entry.panel == name]
         if any(inputs.list_seeds(entry) for entry in mine):
             chosen = table if pooling is None else table[table["pooling"] == pooling]
-            found = pandas.concat([select_entry(chosen, entry).assign(series=entry.series) for entry in mine])
+            found = pandas.concat(
+                [select_entry(chosen, entry).assign(series=entry.series) for entry in mine]
+            )
             # The mean over poolings.
             points[name, pooling] = found.groupby(POINT, as_index=False, sort=False)["value"].mean()
     bottom = find_axis_start(points.values())
@@ -60,7 +70,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)
     else:
         add_legend_below(figure, in_order, len(looks))
-    return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT, "value", "panel", "pooling"])
+    return figure, pandas.concat(shown) if shown else pandas.DataFrame(
+        columns=[*POINT, "value", "panel", "pooling"]
+    )
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
@@ -76,9 +88,16 @@ def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict, bottom: int) -
         look, by_depth = looks[name], mine.groupby("depth")["value"]
         mean, low, high = by_depth.mean(), by_depth.min(), by_depth.max()
         axes.fill_between(mean.index, low, high, color=look.colour, alpha=0.2, linewidth=0)
-        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 3}
+        shape = {
+            "color": look.colour,
+            "linestyle": look.line,
+            "marker": look.marker,
+            "markersize": 3,
+        }
         (handles[name],) = axes.plot(mean, label=name, **shape)
     room = (100 - bottom) / 25
     ticks = (0, 50, 100) if bottom == 0 else range(bottom, 101, 25)
-    axes.set(xlim=(0, 104), ylim=(bottom - room, 100 + room), xticks=(0, 25, 50, 75, 100), yticks=ticks)
+    axes.set(
+        xlim=(0, 104), ylim=(bottom - room, 100 + room), xticks=(0, 25, 50, 75, 100), yticks=ticks
+    )
     return handles

@@ -20,7 +20,9 @@ from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 END = "</s>"
 DIRECTIONS = 16
 RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
-HALO = [withStroke(linewidth=1.5, foreground="white")]  # keeps a label readable where a line crosses it
+HALO = [
+    withStroke(linewidth=1.5, foreground="white")
+]  # keeps a label readable where a line crosses it
 DOT = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}  # in the legend
 AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line joins the label to its point
@@ -48,7 +50,9 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(panel, inputs.scale)
             continue
         accuracy = select_entry(accuracies, entry, seed)["value"].item()
-        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left")
+        panel.set_title(
+            f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left"
+        )
         table = select_entry(words, entry, seed).assign(panel=entry.panel, accuracy=accuracy)
         draw_words(panel, table, looks, options["codes"])
         shown.append((panel, table))
@@ -73,8 +77,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     for panel, table in shown:
         names = table["word"].tolist()
         chosen = [names.index(word) for word in options["label"] or names if word in names]
-        place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(get_marker_area(table)))
-    return figure, pandas.concat([table for _, table in shown], ignore_index=True) if shown else words.head(0)
+        place_labels(
+            panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(get_marker_area(table))
+        )
+    return figure, pandas.concat(
+        [table for _, table in shown], ignore_index=True
+    ) if shown else words.head(0)
 
 
 def get_marker_area(table: pandas.DataFrame) -> float:
@@ -82,7 +90,9 @@ def get_marker_area(table: pandas.DataFrame) -> float:
     return 26 if len(table) < 100 else 9
 
 
-def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look], codes: bool) -> None:
+def draw_words(
+    axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look], codes: bool
+) -> None:
     """Draw the words of one run, by class, `</s>` as a dot; with `codes` the words of a code as a shortest tree."""
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
@@ -92,14 +102,21 @@ def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look]
                 axes.plot(*points[[start, end]].T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
         look = looks.get(name, style.Look("black", ".", "", ""))
-        shape = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
+        shape = {
+            "color": look.colour,
+            "marker": look.marker,
+            "edgecolors": "black",
+            "linewidths": 0.3,
+        }
         axes.scatter(members["x"], members["y"], get_marker_area(table), **shape, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.1)
 
 
-def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+def list_positions(
+    width: float, height: float, gaps: Sequence[float]
+) -> Iterator[tuple[float, float, float]]:
     """Yield (x, y, gap): lower left corners, relative to the point, of boxes `gap` away from it, nearest first."""
     for gap in gaps:
         for step in range(DIRECTIONS):
@@ -120,7 +137,13 @@ def place_labels(
     dot, frame = axes.figure.dpi / 72, axes.get_window_extent()
     points = axes.transData.transform(xy)
     taken = [Bbox([point - marker / 2 * dot, point + marker / 2 * dot]) for point in points]
-    look = {"fontsize": 6, "ha": "left", "va": "bottom", "path_effects": HALO, "textcoords": "offset points"}
+    look = {
+        "fontsize": 6,
+        "ha": "left",
+        "va": "bottom",
+        "path_effects": HALO,
+        "textcoords": "offset points",
+    }
     placed = []
     for index in labelled:
         label = axes.annotate(texts[index], xy[index], (0, 0), **look)
@@ -133,7 +156,12 @@ def place_labels(
                 label.set_position((x, y))
                 if gap >= LEADER_FROM:
                     ends = [points[index], np.clip(points[index], box.min, box.max)]
-                    axes.plot(*axes.transData.inverted().transform(ends).T, color="0.6", linewidth=0.4, zorder=1)
+                    axes.plot(
+                        *axes.transData.inverted().transform(ends).T,
+                        color="0.6",
+                        linewidth=0.4,
+                        zorder=1,
+                    )
                 taken.append(box)
                 placed.append(label)
                 break

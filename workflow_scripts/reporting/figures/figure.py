@@ -61,16 +61,25 @@ class Inputs:
         """Select exact match (percent) on the whole test split: task, method, variant, seed, value."""
         return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
-    def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
+    def select_scores(
+        self, metric: str, intervention: str | None = None, split: str = "test"
+    ) -> pandas.DataFrame:
         """Select a score of the runs on a whole split, with or without an intervention, as columns of scores.csv."""
         wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
-        scores = [score for rows in self.evidence.scores.values() for score in select_scores(rows, wanted)]
+        scores = [
+            score for rows in self.evidence.scores.values() for score in select_scores(rows, wanted)
+        ]
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return make_score_table(scores, [*RUN_COLUMNS, *columns])
 
     def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
         """Select a score of the figure's analyses: task, method, variant, seed, value."""
-        scores = [score for rows in self.evidence.analyses.values() for score in rows if score.metric == metric]
+        scores = [
+            score
+            for rows in self.evidence.analyses.values()
+            for score in rows
+            if score.metric == metric
+        ]
         return make_score_table(scores, [*RUN_COLUMNS, "value"])
 
     def read_curves(self, name: str) -> pandas.DataFrame:
@@ -103,7 +112,9 @@ class Inputs:
         """Return a published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
         key = tuple(cell.split("/"))
         if key not in self.evidence.published:
-            raise UserError(f"displays.yaml: a figure shows the published number {cell}, which published.csv lacks")
+            raise UserError(
+                f"displays.yaml: a figure shows the published number {cell}, which published.csv lacks"
+            )
         return self.evidence.published[key]
 
 
@@ -155,9 +166,18 @@ def draw_figure(
     from workflow_scripts.reporting.figures.style import use_style
 
     tables = [*evidence.scores.values(), *evidence.analyses.values()]
-    protocol = find_worst_protocol("paper", *(score.protocol for table in tables for score in table))
+    protocol = find_worst_protocol(
+        "paper", *(score.protocol for table in tables for score in table)
+    )
     with use_style():
         figure, plotted = draw(Inputs(display, runs, results, evidence))
-    text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    withheld = [f"{'/'.join(variant)} not shown, {reason}" for variant, reason in sorted(evidence.withheld.items())]
-    return RenderedFigure(figure, text, "; ".join(filter(None, [FOOTERS[protocol].format(scale=scale), *withheld])))
+    text = plotted.assign(protocol=protocol).to_csv(
+        index=False, float_format="%.6g", lineterminator="\n"
+    )
+    withheld = [
+        f"{'/'.join(variant)} not shown, {reason}"
+        for variant, reason in sorted(evidence.withheld.items())
+    ]
+    return RenderedFigure(
+        figure, text, "; ".join(filter(None, [FOOTERS[protocol].format(scale=scale), *withheld]))
+    )

@@ -19,7 +19,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     of_class = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows, lines = [], []
     before, after = (part.split("/") for part in cell.split("{word}"))
-    words = [key[1] for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
+    words = [
+        key[1]
+        for key in inputs.evidence.published
+        if key[0] == before[0] and list(key[2:]) == after[1:]
+    ]
     for word in words:
         printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
@@ -37,7 +41,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         none = f"not run at {inputs.scale}" if row["seed"] is None else "not in the training data"
         share = f"{row['same_class']} of {len(known)}" if known else "–"
         lines.append(WordLine(row["word"], row["model"], others, black, none, share))
-    headings = {"word": (LEFT, "left"), "closest words": (WORDS, "left"), "own class": (RIGHT, "right")}
+    headings = {
+        "word": (LEFT, "left"),
+        "closest words": (WORDS, "left"),
+        "own class": (RIGHT, "right"),
+    }
     figure = draw_word_lines(lines, headings, MODEL, WORDS, strike=True)
     plotted = pandas.DataFrame(rows)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))

@@ -38,10 +38,14 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         # Bars of a few percent fill their axis.
         end = 1.25 * highest if 0 < highest < 20 else 105
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
-        labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
+        labels = [
+            model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models
+        ]
         axes.set_xticks(range(len(models)), labels)
     handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
-    handles.append(Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds"))
+    handles.append(
+        Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds")
+    )
     style.add_legend_below(figure, handles, len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
 
@@ -58,7 +62,9 @@ def select_panel_scores(inputs: Inputs, panel: dict, entries: list[Runs]) -> pan
     return pandas.concat(shown, ignore_index=True)
 
 
-def draw_bars(axes: Axes, values: pandas.DataFrame, models: list[str], looks: dict[str, style.Look]) -> None:
+def draw_bars(
+    axes: Axes, values: pandas.DataFrame, models: list[str], looks: dict[str, style.Look]
+) -> None:
     """Draw the bars and dots of one panel."""
     step = WIDTH / len(looks)
     for place, (name, look) in enumerate(looks.items()):

@@ -6,7 +6,14 @@ from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.figure import Inputs
 from workflow_scripts.reporting.figures.score_bars import select_panel_scores
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    GREY,
+    LOOKS,
+    PAGE,
+    add_legend_below,
+    make_figure,
+    mark_not_run,
+)
 
 STEP = 0.07  # between the models, side by side at one share
 
@@ -38,8 +45,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
     axes.set_xticks(range(len(shares)), shares)
     axes.set(xlabel="share of the training data", ylabel=options["label"])
-    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds"))
+    handles.append(
+        Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds")
+    )
     absent = [name for name in series if name not in ran]
-    handles += [Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent]
+    handles += [
+        Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent
+    ]
     add_legend_below(figure, handles, len(ran) + 1)
     return figure, values

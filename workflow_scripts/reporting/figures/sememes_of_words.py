@@ -19,13 +19,23 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     lines = []
     for word in words:
         own = list(dict.fromkeys(gold.loc[gold["word"] == word, "sememe"]))
-        lines.append({"word": word, "model": "HowNet", "seed": None, "sememes": own, "own": [True] * len(own)})
+        lines.append(
+            {
+                "word": word,
+                "model": "HowNet",
+                "seed": None,
+                "sememes": own,
+                "own": [True] * len(own),
+            }
+        )
         for entry in inputs.display.runs:
             seed = min(inputs.list_seeds(entry), default=None)
             found = select_entry(table, entry, seed)
             found = found[found["word"] == word].sort_values("rank")
             shares = zip(found["sememe"], found["share"], strict=True)
-            texts = [f"{name} {share:.0f}" if share > 0.5 else f"{name} <1" for name, share in shares]
+            texts = [
+                f"{name} {share:.0f}" if share > 0.5 else f"{name} <1" for name, share in shares
+            ]
             line = {"word": word, "model": entry.panel, "seed": seed, "sememes": texts}
             lines.append(line | {"own": found["gold"].astype(bool).tolist()})
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
@@ -35,4 +45,6 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         shown.append(WordLine(word, model, sememes, own, none))
     headings = {"word": (LEFT, "left"), "sememes (% of the weights)": (SEMEMES, "left")}
     figure = draw_word_lines(shown, headings, MODEL, SEMEMES)
-    return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))
+    return figure, plotted.assign(
+        sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum)
+    )

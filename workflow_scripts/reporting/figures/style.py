@@ -33,7 +33,11 @@ class Look:
     @property
     def fill(self) -> dict[str, Any]:
         """Return the arguments that draw a bar."""
-        return {"facecolor": to_rgba(self.colour, 0.3), "edgecolor": self.colour, "hatch": self.hatch}
+        return {
+            "facecolor": to_rgba(self.colour, 0.3),
+            "edgecolor": self.colour,
+            "hatch": self.hatch,
+        }
 
 
 # The colours of Okabe and Ito (2008), ordered so that neighbours differ in lightness too.
@@ -89,7 +93,15 @@ def mark_not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
-    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    axes.text(
+        0.5,
+        0.5,
+        f"not run at {scale}",
+        transform=axes.transAxes,
+        ha="center",
+        va="center",
+        color=GREY,
+    )
 
 
 def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
@@ -102,8 +114,17 @@ def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
         legend.set_loc("center")
         legend.set_bbox_to_anchor(box, figure.transFigure)
     figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
-    for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
+    for suffix, metadata in (
+        (".svg", {"Date": None, "Creator": None}),
+        (".png", {"Software": None}),
+    ):
         with write_atomically(out / f"{name}{suffix}") as temporary:
             # Without a ground, a page can show an SVG in dark mode.
             transparent = suffix == ".svg"
-            figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03, transparent=transparent)
+            figure.savefig(
+                temporary,
+                metadata=metadata,
+                bbox_inches="tight",
+                pad_inches=0.03,
+                transparent=transparent,
+            )

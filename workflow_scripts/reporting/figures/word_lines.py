@@ -51,7 +51,11 @@ def start_word(axes: Axes, y: float, word: str) -> None:
 
 
 def draw_word_lines(
-    lines: list[WordLine], headings: dict[str, tuple[float, str]], model_x: float, texts_x: float, strike: bool = False
+    lines: list[WordLine],
+    headings: dict[str, tuple[float, str]],
+    model_x: float,
+    texts_x: float,
+    strike: bool = False,
 ) -> Figure:
     """Draw the lines of each word below it; `headings`: their place and alignment; `strike`: strike grey texts out."""
     figure, axes = make_text_page(len(lines))

@@ -98,7 +98,9 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
     return cells
 
 
-def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Path, name: str) -> str:
+def make_model_card(
+    catalogue: Catalogue, published: PublishedCells, results: Path, name: str
+) -> str:
     """Return the Markdown for a run of `results`, the folder of its scale. Raises UserError if a file is missing."""
     run = parse_run(catalogue, name)
     folder = results / run_folder(name)
@@ -135,7 +137,10 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
 def list_papers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
     """Yield a line for each paper that asks for the run."""
     for paper in catalogue.papers.values():
-        if any(run.unseeded in experiment.list_variants() for experiment in paper.experiments.list_at(scale)):
+        if any(
+            run.unseeded in experiment.list_variants()
+            for experiment in paper.experiments.list_at(scale)
+        ):
             yield f"- {paper.experiments.title} ({paper.experiments.citation})"
 
 
@@ -159,7 +164,9 @@ def format_hints(spec: RunSpec) -> str:
     if spec.kind in CAUSAL:
         hints += "`AutoModelForCausalLM` of transformers reads the folder, too.\n"
     if spec.kind == "prompt":
-        hints += f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
+        hints += (
+            f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
+        )
     return hints
 
 
@@ -193,7 +200,9 @@ def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
     task = spec.task
     notes = read_mapping(results / data_folder(task) / "dataset.json", "notes")["notes"]
     sources = select_sources(spec.data.sources if spec.data else [], load_sources())
-    datasets = dict.fromkeys((source.name.split("/")[0], source.citation, source.licence) for source in sources)
+    datasets = dict.fromkeys(
+        (source.name.split("/")[0], source.citation, source.licence) for source in sources
+    )
     for dataset, citation, licence in datasets:
         yield f"- {task}: {dataset} ({citation}), licence: {licence}"
     if not sources:

@@ -30,24 +30,53 @@ def format_overview(catalogue: Catalogue, scale: str, rows: list[dict[str, str]]
     """Format the page of the `rows` of claims.csv in reStructuredText, which Snakemake fills as a Jinja template."""
     described = catalogue.scales[scale]
     ours = [row["role"] != PRIMARY and row["kind"] == "control" for row in rows]
-    counts = Counter((row["verdict"], OURS if own else row["role"]) for row, own in zip(rows, ours, strict=True))
-    tally = [(name, *(str(counts[name, kind]) for kind in KINDS), text) for name, text in MEANINGS.items()]
-    tables = format_rst_table((f"Verdict at {scale}", *KINDS, "It means"), (20, 11, 14, 11, 44), tally)
+    counts = Counter(
+        (row["verdict"], OURS if own else row["role"]) for row, own in zip(rows, ours, strict=True)
+    )
+    tally = [
+        (name, *(str(counts[name, kind]) for kind in KINDS), text)
+        for name, text in MEANINGS.items()
+    ]
+    tables = format_rst_table(
+        (f"Verdict at {scale}", *KINDS, "It means"), (20, 11, 14, 11, 44), tally
+    )
     for paper, found in groupby(rows, lambda row: row["paper"]):
         lines = []
-        for row in sorted(found, key=lambda row: (row["role"] != PRIMARY, row["kind"] == "control")):
-            kind = " (primary)" if row["role"] == PRIMARY else " (control of ours)" if row["kind"] == "control" else ""
+        for row in sorted(
+            found, key=lambda row: (row["role"] != PRIMARY, row["kind"] == "control")
+        ):
+            kind = (
+                " (primary)"
+                if row["role"] == PRIMARY
+                else " (control of ours)"
+                if row["kind"] == "control"
+                else ""
+            )
             verdict = "; ".join(filter(None, (row["verdict"], row["reason"])))
-            lines.append((row["statement"] + kind, format_published_effect(row), format_effect(row), verdict))
-        heads = (catalogue.papers[paper].experiments.title, "Published effect", "Effect (interval)", f"At {scale}")
+            lines.append(
+                (row["statement"] + kind, format_published_effect(row), format_effect(row), verdict)
+            )
+        heads = (
+            catalogue.papers[paper].experiments.title,
+            "Published effect",
+            "Effect (interval)",
+            f"At {scale}",
+        )
         tables += format_rst_table(heads, (45, 15, 20, 20), lines)
     said = escape_rst(f"Scale {scale}: {described.title}. It is for {described.purpose}.")
     return PAGE.format(said=said, tables=tables)
 
 
-def format_rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
+def format_rst_table(
+    heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]
+) -> str:
     """Format a table in reStructuredText."""
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}", ""]
+    lines = [
+        ".. list-table::",
+        "   :header-rows: 1",
+        f"   :widths: {' '.join(map(str, widths))}",
+        "",
+    ]
     for row in (heads, *rows):
         lines += [f"   {'  ' if i else '* '}- {escape_rst(text)}" for i, text in enumerate(row)]
     return "\n".join([*lines, "", ""])

@@ -35,16 +35,22 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
     try:
         found = sorted(folder.glob("results/*/config.json"))
         if len(found) != 1:
-            raise UserError(f"results/<scale>/config.json: found {len(found)}; a crate contains one complete scale")
+            raise UserError(
+                f"results/<scale>/config.json: found {len(found)}; a crate contains one complete scale"
+            )
         given = read_json(found[0])
         if not isinstance(given, dict):
             raise UserError(f"{found[0].relative_to(folder)}: not a configuration")
         catalogue, config = load_catalogue(folder), load_config(given, folder)
-        expected = {f"results/{config.scale}/{name}" for name in list_expected_results(catalogue, config)} | {*EXPECTED}
+        expected = {
+            f"results/{config.scale}/{name}" for name in list_expected_results(catalogue, config)
+        } | {*EXPECTED}
         absent = (name for name in sorted(expected - listed.keys()) if not (folder / name).exists())
         faults += [f"{name}: neither present nor listed" for name in absent]
         if not faults:
-            checked, faults = find_number_faults(catalogue, config, folder / "results" / config.scale)
+            checked, faults = find_number_faults(
+                catalogue, config, folder / "results" / config.scale
+            )
             said += checked
     except UserError as error:  # the configuration is missing or broken
         faults.append(str(error))
@@ -55,7 +61,9 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
     """Read the sha256 of each file from the crate's metadata."""
     try:
         graph = read_json(folder / METADATA)["@graph"]
-        return {unquote(str(entity["@id"])): entity["sha256"] for entity in graph if "sha256" in entity}
+        return {
+            unquote(str(entity["@id"])): entity["sha256"] for entity in graph if "sha256" in entity
+        }
     except (UserError, OSError, KeyError, TypeError) as error:
         advice = "write a crate with `python -m workflow_scripts crate`"
         raise UserError(f"{crate}: no readable {METADATA} in it; {advice}") from error
@@ -79,26 +87,40 @@ def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]
     """Yield the files of the scale's folder that the configuration requires."""
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json")
     for run in list_requested_runs(catalogue, config):
-        yield from (f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json"))
+        yield from (
+            f"{paths.data_folder(run.task)}/{name}" for name in ("dataset.json", "record.json")
+        )
         if not run.weights:
-            yield from (f"{paths.run_folder(run)}/{name}" for name in ("run.json", "record.json", "training.csv"))
+            yield from (
+                f"{paths.run_folder(run)}/{name}"
+                for name in ("run.json", "record.json", "training.csv")
+            )
         scored = paths.evaluation_folder(run)
         yield from (f"{scored}/{name}" for name in ("evaluation.json", "record.json", "scores.csv"))
     for paper in config.papers:
         asked = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
         for run in select_intervened_runs(catalogue, paper, asked):
-            yield from (f"{paths.candidate_folder(run.task)}/{name}" for name in ("candidates.json", "record.json"))
+            yield from (
+                f"{paths.candidate_folder(run.task)}/{name}"
+                for name in ("candidates.json", "record.json")
+            )
             folder = paths.intervention_folder(run)
-            yield from (f"{folder}/{name}" for name in ("intervention.json", "record.json", "scores.csv"))
+            yield from (
+                f"{folder}/{name}" for name in ("intervention.json", "record.json", "scores.csv")
+            )
         for name, display in catalogue.papers[paper].select_shown_displays(asked).items():
             for ending in ENDINGS[display.kind]:
                 yield paths.display_file(display.kind, paper, name, ending)
             for analysis in display.list_analyses():
                 folder = paths.analysis_folder(paper, analysis)
-                yield from (f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv"))
+                yield from (
+                    f"{folder}/{file}" for file in ("analysis.json", "record.json", "scores.csv")
+                )
 
 
-def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> tuple[list[str], list[str]]:
+def find_number_faults(
+    catalogue: Catalogue, config: Config, results: Path
+) -> tuple[list[str], list[str]]:
     """Recompute the results from the scores; return what was recomputed, and where it differs from the crate."""
     said, faults, judged = [], [], {}
     for paper in config.papers:
@@ -106,7 +128,9 @@ def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> t
         try:
             counts, found = find_display_faults(catalogue, paper, config.scale, runs, results)
             judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results)
-        except UserError as error:  # for example, a score file differs from the checksum in its manifest
+        except (
+            UserError
+        ) as error:  # for example, a score file differs from the checksum in its manifest
             faults.append(str(error))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             # Files of a crate may have any content, even if they agree with their checksums.
@@ -116,7 +140,9 @@ def find_number_faults(catalogue: Catalogue, config: Config, results: Path) -> t
             shown = f"{counts['cells']} cells of tables, {counts['figures']} figures"
             said.append(f"{shown} and {len(judged[paper])} verdicts of {paper}")
     if len(judged) == len(config.papers):
-        for name, text in zip(("claims.csv", "claim_sides.csv"), format_claims(judged), strict=True):
+        for name, text in zip(
+            ("claims.csv", "claim_sides.csv"), format_claims(judged), strict=True
+        ):
             faults += find_text_faults(results / name, text)
     return said, faults
 
@@ -131,11 +157,16 @@ def find_display_faults(
         if isinstance(display, FigureDisplay):
             counts["figures"] += 1
             drawn = draw_figure(catalogue, paper, name, scale, shown, results)
-            faults += find_text_faults(results / paths.display_file("figure", paper, name), drawn.csv)
+            faults += find_text_faults(
+                results / paths.display_file("figure", paper, name), drawn.csv
+            )
             continue
         file = results / paths.display_file("table", paper, name)
         stored = read_json(file.with_suffix(".json")).get("tests", {}).items()
-        tests = {cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])}) for cell, test in stored}
+        tests = {
+            cell: ExampleTest(**test | {"over_seeds": Effect(**test["over_seeds"])})
+            for cell, test in stored
+        }
         table = make_table(catalogue, paper, name, scale, shown, results, tests)
         counts["cells"] += len(table.rows)
         for ending, text in table.files.items():
@@ -152,5 +183,8 @@ def find_text_faults(file: Path, again: str) -> list[str]:
     number, lines = next((number, pair) for number, pair in pairs if pair[0] != pair[1])
     change = next(place for place, (one, other) in enumerate(zip_longest(*lines)) if one != other)
     start = max(0, change - 60)
-    line, now = (f"{'…' * (start > 0)}{text[start : start + 100]}{'…' * (len(text) > start + 100)}" for text in lines)
+    line, now = (
+        f"{'…' * (start > 0)}{text[start : start + 100]}{'…' * (len(text) > start + 100)}"
+        for text in lines
+    )
     return [f"{file.name}:{number}: is {line}, by the scores {now}"]

@@ -40,7 +40,9 @@ class LinkRewriter:
         text = Markup("<code>{}</code>").format(cell.key)
         if not (self.results / "tables" / paper / f"{table}.md").exists():
             return text
-        return Markup('<a href="../papers/{}.html#{}">{}</a>').format(paper, make_slug(f"{paper}-{table}"), text)
+        return Markup('<a href="../papers/{}.html#{}">{}</a>').format(
+            paper, make_slug(f"{paper}-{table}"), text
+        )
 
     def _find_page(self, target: Path, part: str) -> str:
         """Return the link to a file of the repository; empty for a folder."""
@@ -48,7 +50,9 @@ class LinkRewriter:
             return "/index.md"
         if target == self.results / "claims.csv":
             return f"/claims/{make_slug(part)}.md" if part else "/claims/index.md"
-        parts = list(target.relative_to(self.root).parts) if target.is_relative_to(self.root) else []
+        parts = (
+            list(target.relative_to(self.root).parts) if target.is_relative_to(self.root) else []
+        )
         if parts[:1] == ["docs"] and target.suffix == ".md":
             return f"/{'/'.join(parts)}{'#' * bool(part)}{part}"
         if parts[:1] == ["papers"] and parts[-1] == "NOTES.md":
@@ -74,10 +78,14 @@ def write_documents(rewriter: LinkRewriter, commands: str) -> None:
     (folder / "commands.md").write_text(commands, encoding="utf-8")
     files["commands"] = folder / "commands.md"
     guide = [name for name in GUIDE if name in files] + sorted(files.keys() - {*GUIDE, *REFERENCE})
-    trees = make_toctree(guide, "Guide") + make_toctree([name for name in REFERENCE if name in files], "Reference")
+    trees = make_toctree(guide, "Guide") + make_toctree(
+        [name for name in REFERENCE if name in files], "Reference"
+    )
     (folder / "index.md").write_text(f"# Documentation\n\n{trees}", encoding="utf-8")
 
 
 def make_toctree(pages: Iterable[str], caption: str) -> str:
     """Make the directive that lists pages under a caption."""
-    return "\n".join(["```{toctree}", f":caption: {caption}", ":maxdepth: 1", "", *pages, "```", ""])
+    return "\n".join(
+        ["```{toctree}", f":caption: {caption}", ":maxdepth: 1", "", *pages, "```", ""]
+    )

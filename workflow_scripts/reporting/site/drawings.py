@@ -48,7 +48,9 @@ class Axis:
         return [round(number * step, 10) + 0.0 for number in range(first, last + 1)]
 
 
-def make_axis(values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True) -> Axis:
+def make_axis(
+    values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True
+) -> Axis:
     """Make an axis over `values` with room at its ends, and over 0 unless not `zero`; `cut` off a share of extremes."""
     numbers = [value for value in values if value is not None]
     if zero:
@@ -106,7 +108,9 @@ def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -
     """Draw an effect as a dot with its interval. What is beyond the axis is an arrow head."""
     parts = []
     if claim.low is not None and claim.high is not None:
-        parts.append(draw_line(axis.place(claim.low), y, axis.place(claim.high), y, f"bar {claim.kind}"))
+        parts.append(
+            draw_line(axis.place(claim.low), y, axis.place(claim.high), y, f"bar {claim.kind}")
+        )
         for end in (claim.low, claim.high):
             if axis.has(end):
                 x = axis.place(end)
@@ -137,7 +141,9 @@ def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
     for number in range(planned):
         kind = "ring done" if number < done else "ring"
         parts.append(draw_circle(x + 5 + 13 * number, y, 4, kind))
-    parts.append(draw_text(x + 13 * planned + 6, y + 4, f"{done} of {planned} planned seeds", "tick"))
+    parts.append(
+        draw_text(x + 13 * planned + 6, y + 4, f"{done} of {planned} planned seeds", "tick")
+    )
     return "".join(parts)
 
 
@@ -170,7 +176,9 @@ def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str
         body += draw_interval(axis, OUR_LINE, claim, 6)
         if gutter:
             body += draw_text(0, OUR_LINE + 4, "ours", "label")
-    return make_svg(width, bottom + 34, body, f"{claim.row['statement']}: {describe_numbers(claim)}")
+    return make_svg(
+        width, bottom + 34, body, f"{claim.row['statement']}: {describe_numbers(claim)}"
+    )
 
 
 def draw_bounds(axis: Axis, claim: MeasuredClaim, bottom: float) -> str:
@@ -237,11 +245,15 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
 
 def draw_curves(curves: Curves, width: int = 760) -> str:
     """Draw the learning curves of a claim's runs, a panel for each logged value, a colour for each variant."""
-    variants = list(dict.fromkeys(name_curve_variant(run) for runs in curves.values() for run in runs))
+    variants = list(
+        dict.fromkeys(name_curve_variant(run) for runs in curves.values() for run in runs)
+    )
     body = ""
     top = 8
     for number, variant in enumerate(variants):
-        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, f"curve series-{number % 4}")
+        body += draw_line(
+            CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, f"curve series-{number % 4}"
+        )
         body += draw_text(CURVE_LEFT + 32, top + 12, variant, "label")
         top += 20
     for name, runs in curves.items():
@@ -262,7 +274,9 @@ def draw_curve_panel(
 ) -> str:
     """Draw the curves of one logged value."""
     bottom = top + PANEL_HEIGHT
-    steps = make_axis([step for points in runs.values() for step, _ in points], CURVE_LEFT, width - 12)
+    steps = make_axis(
+        [step for points in runs.values() for step, _ in points], CURVE_LEFT, width - 12
+    )
     values = [value for points in runs.values() for _, value in points]
     height = make_axis(values, bottom, top, zero=False)
     body = draw_text(4, top - 12, name.replace("_", " "), "label strong")

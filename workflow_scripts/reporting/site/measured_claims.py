@@ -82,7 +82,11 @@ class MeasuredClaim:
     def shared_seeds(self) -> list[str]:
         """The seeds that all cells of an exploratory claim have; none of a primary claim, whose plan names them."""
         found = [cell.values.keys() for cell in self.cells if cell.values.keys() - {""}]
-        return [] if self.is_primary or not found else sorted(set.intersection(*map(set, found)), key=int)
+        return (
+            []
+            if self.is_primary or not found
+            else sorted(set.intersection(*map(set, found)), key=int)
+        )
 
     @property
     def table(self) -> str:
@@ -110,25 +114,40 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
     """
     rows = read_claim_table(results / "claims.csv")
     if unknown := {row["paper"] for row in rows} - catalogue.papers.keys():
-        raise UserError(f"{results / 'claims.csv'}: no folder papers/{min(unknown)}; export the results again")
+        raise UserError(
+            f"{results / 'claims.csv'}: no folder papers/{min(unknown)}; export the results again"
+        )
     if not (results / "claim_sides.csv").exists():
         raise MissingFileError(results / "claim_sides.csv")
     sides, curves = defaultdict(list), defaultdict(list)
-    for line in read_csv(results / "claim_sides.csv", ("paper", "claim", "side", "cell", "published", "seed", "value")):
+    for line in read_csv(
+        results / "claim_sides.csv",
+        ("paper", "claim", "side", "cell", "published", "seed", "value"),
+    ):
         sides[line["paper"], line["claim"]].append(line)
     runs = {run["run"]: run for run in read_json(results / "provenance.json")}
     for line in read_csv(results / "curves.csv"):
         curves["/".join(line[name] for name in ("task", "method", "variant", "seed"))].append(line)
     found = [_make_claim(row, catalogue.papers[row["paper"]], sides, runs, curves) for row in rows]
     papers = list(catalogue.papers)
-    found.sort(key=lambda one: (papers.index(one.row["paper"]), not one.is_primary, VERDICTS.index(one.row["verdict"])))
+    found.sort(
+        key=lambda one: (
+            papers.index(one.row["paper"]),
+            not one.is_primary,
+            VERDICTS.index(one.row["verdict"]),
+        )
+    )
     return found
 
 
-def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict) -> MeasuredClaim:
+def _make_claim(
+    row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict
+) -> MeasuredClaim:
     planned = None
     if row["role"] == PRIMARY:
-        planned = next((one for one in paper.list_primary_claims() if one.name == row["claim"]), None)
+        planned = next(
+            (one for one in paper.list_primary_claims() if one.name == row["claim"]), None
+        )
     cells = _make_cells(row, sides[row["paper"], row["claim"]])
     seeds: dict[VariantKey, set[int]] = defaultdict(set)
     for cell in cells:
@@ -136,15 +155,25 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
         chosen = planned.seeds if planned else [int(seed) for seed in cell.values if seed]
         for variant in _list_variants(paper, cell.key):
             seeds[variant].update(chosen)
-    names = ["/".join((*variant, str(seed))) for variant, found in seeds.items() for seed in sorted(found)]
+    names = [
+        "/".join((*variant, str(seed)))
+        for variant, found in seeds.items()
+        for seed in sorted(found)
+    ]
     found = [runs.get("/seed-".join(name.rsplit("/", 1)), {}) for name in names]
-    trainings = [run for run in found if run.get("steps")]  # scores of given weights need no training
+    trainings = [
+        run for run in found if run.get("steps")
+    ]  # scores of given weights need no training
     of_claim: Curves = defaultdict(dict)
     # The curves of the first planned seeds would show an effect before the last one is run.
     for name in names if int(row["n_seeds"] or 0) >= int(row["n_planned"] or 0) else ():
         for line in curves.get(name, ()):
-            of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
-    numbers = {name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()}
+            of_claim[line["name"]].setdefault(name, []).append(
+                (int(line["step"]), float(line["value"]))
+            )
+    numbers = {
+        name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()
+    }
     numbers["margin"] = read_margin(row)
     return MeasuredClaim(row, cells, trainings, of_claim, planned, **numbers)
 
@@ -152,7 +181,9 @@ def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curv
 def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[ComparedCell]:
     """Make the cells of both sides in pairs; those of a claim that is not measured have no values."""
     named = [(side, key) for side in ("left", "right") for key in row[side].split(" + ")]
-    values: dict[tuple[str, str], dict] = {(side, key): {} for side, key in named if "*" not in key and "/" in key}
+    values: dict[tuple[str, str], dict] = {
+        (side, key): {} for side, key in named if "*" not in key and "/" in key
+    }
     published = {}
     for line in lines:
         place = line["side"], line["cell"]
@@ -163,7 +194,13 @@ def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[Compar
     labels = _shorten_keys([key for _, key in values])
     cells = [
         # The right side of a comparison with a number has the key of the left.
-        ComparedCell(side, key, row[side] if "/" not in row[side] else labels[key], published.get((side, key)), seeds)
+        ComparedCell(
+            side,
+            key,
+            row[side] if "/" not in row[side] else labels[key],
+            published.get((side, key)),
+            seeds,
+        )
         for (side, key), seeds in values.items()
     ]
     left, right = ([cell for cell in cells if cell.side == side] for side in ("left", "right"))
@@ -174,7 +211,9 @@ def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[Compar
 def _shorten_keys(keys: list[str]) -> dict[str, str]:
     """Return key -> its parts that differ between the keys."""
     parts = {key: key.split("/") for key in keys}
-    differing = [i for i in range(4) if len({part[i] for part in parts.values() if len(part) == 4}) > 1]
+    differing = [
+        i for i in range(4) if len({part[i] for part in parts.values() if len(part) == 4}) > 1
+    ]
     return {key: ", ".join(part[i] for i in differing or (1, 2)) for key, part in parts.items()}
 
 

@@ -13,14 +13,24 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.site import drawings
 from workflow_scripts.reporting.site.documents import LinkRewriter, make_toctree, write_documents
-from workflow_scripts.reporting.site.measured_claims import MeasuredClaim, make_slug, read_measured_claims
+from workflow_scripts.reporting.site.measured_claims import (
+    MeasuredClaim,
+    make_slug,
+    read_measured_claims,
+)
 from workflow_scripts.reporting.tables.layout import format_effect
 
 
 def name_paper(catalogue: Catalogue, key: str) -> str:
     """Return the short name of a paper: that of its method, else its key."""
     method = catalogue.methods.get(key.replace("_", "-"))
-    return method.title if method and method.title else key.upper() if len(key) < 7 else key.capitalize()
+    return (
+        method.title
+        if method and method.title
+        else key.upper()
+        if len(key) < 7
+        else key.capitalize()
+    )
 
 
 def draw_sides(claim: MeasuredClaim) -> Markup:
@@ -39,7 +49,9 @@ def count_by_verdict(claims: Sequence[MeasuredClaim]) -> dict[str, int]:
 def make_environment() -> Environment:
     """Make the environment of the templates. Every value is escaped."""
     loader = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(autoescape=True, loader=loader, undefined=StrictUndefined, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, loader=loader, undefined=StrictUndefined, lstrip_blocks=True
+    )
     environment.filters |= {
         "slug": make_slug,
         "tick": drawings.format_tick,
@@ -50,7 +62,11 @@ def make_environment() -> Environment:
     for name in ("draw_effect", "draw_curves", "draw_strip"):
         draw = getattr(drawings, name)
         environment.globals[name] = lambda *values, draw=draw: Markup(draw(*values))
-    environment.globals |= {"draw_sides": draw_sides, "format_effect": format_effect, "count": count_by_verdict}
+    environment.globals |= {
+        "draw_sides": draw_sides,
+        "format_effect": format_effect,
+        "count": count_by_verdict,
+    }
     return environment
 
 
@@ -58,8 +74,16 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     """Write all pages to `out`, and return the number of claims. `commands` is the text of the page of the commands."""
     claims = read_measured_claims(catalogue, results)
     rewriter = LinkRewriter(catalogue.root, results, out)
-    by_paper = {paper: [claim for claim in claims if claim.row["paper"] == paper] for paper in catalogue.papers}
-    points = [end for one in claims if one.row["unit"] == "points" for end in (one.low, one.high, one.published)]
+    by_paper = {
+        paper: [claim for claim in claims if claim.row["paper"] == paper]
+        for paper in catalogue.papers
+    }
+    points = [
+        end
+        for one in claims
+        if one.row["unit"] == "points"
+        for end in (one.low, one.high, one.published)
+    ]
     common = {
         "scale": scale, "scales": catalogue.scales, "meanings": verdicts.MEANINGS, "papers": catalogue.papers,
         "names": {key: name_paper(catalogue, key) for key in catalogue.papers}, "claims": claims, "by_paper": by_paper,
@@ -78,28 +102,49 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
         "index.md",
         "index",
         primary=primary,
-        incomplete=[one for one in primary if int(one.row["n_seeds"] or 0) < int(one.row["n_planned"])],
+        incomplete=[
+            one for one in primary if int(one.row["n_seeds"] or 0) < int(one.row["n_planned"])
+        ],
         exploratory=[claim for claim in others if claim.row["kind"] == "paper"],
         own=[claim for claim in others if claim.row["kind"] == "control"],
     )
-    ordered = sorted(claims, key=lambda one: (not one.is_primary, verdicts.VERDICTS.index(one.row["verdict"])))
+    ordered = sorted(
+        claims, key=lambda one: (not one.is_primary, verdicts.VERDICTS.index(one.row["verdict"]))
+    )
     write("claims/index.md", "claims", claims=ordered)
     for claim in claims:
-        near = [one for one in by_paper[claim.row["paper"]] if one is not claim and one.table == claim.table]
-        write(f"claims/{claim.slug}.md", "claim", c=claim, near=near, format_cell=rewriter.format_cell)
+        near = [
+            one
+            for one in by_paper[claim.row["paper"]]
+            if one is not claim and one.table == claim.table
+        ]
+        write(
+            f"claims/{claim.slug}.md", "claim", c=claim, near=near, format_cell=rewriter.format_cell
+        )
     for paper in catalogue.papers:
-        write(f"papers/{paper}.md", "paper", **_describe_paper(catalogue, paper, by_paper[paper], results, rewriter))
+        write(
+            f"papers/{paper}.md",
+            "paper",
+            **_describe_paper(catalogue, paper, by_paper[paper], results, rewriter),
+        )
     (out / "papers/index.md").write_text(
-        f"# Papers\n\n{make_toctree(catalogue.papers, 'Four papers, and tables of our own')}", encoding="utf-8"
+        f"# Papers\n\n{make_toctree(catalogue.papers, 'Four papers, and tables of our own')}",
+        encoding="utf-8",
     )
     if (results / "figures").exists():
-        shutil.copytree(results / "figures", out / "figures", ignore=shutil.ignore_patterns("*.csv"))
+        shutil.copytree(
+            results / "figures", out / "figures", ignore=shutil.ignore_patterns("*.csv")
+        )
     write_documents(rewriter, commands)
     return len(claims)
 
 
 def _describe_paper(
-    catalogue: Catalogue, paper: str, claims: list[MeasuredClaim], results: Path, rewriter: LinkRewriter
+    catalogue: Catalogue,
+    paper: str,
+    claims: list[MeasuredClaim],
+    results: Path,
+    rewriter: LinkRewriter,
 ) -> dict[str, object]:
     """Return the values of a paper's page."""
     entry = catalogue.papers[paper]
@@ -112,7 +157,9 @@ def _describe_paper(
         title = f"{display.source}: {display.title}"
         file = results / "tables" / paper / f"{name}.md"
         if file.exists():
-            text = file.read_text(encoding="utf-8").partition("\n")[2]  # its first line is the title
+            text = file.read_text(encoding="utf-8").partition("\n")[
+                2
+            ]  # its first line is the title
             tables.append((name, title, rewriter.replace_links(text, file)))
         if (results / "figures" / paper / f"{name}.svg").exists():
             figures.append((name, title, display.note or display.title))
@@ -128,5 +175,7 @@ def _describe_paper(
         "tables": tables,
         "figures": figures,
         # One level down, because the page has a heading for them.
-        "notes": re.sub(r"^(##+ )", r"#\1", rewriter.replace_links(text, notes), flags=re.MULTILINE),
+        "notes": re.sub(
+            r"^(##+ )", r"#\1", rewriter.replace_links(text, notes), flags=re.MULTILINE
+        ),
     }

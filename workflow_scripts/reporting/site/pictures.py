@@ -23,31 +23,46 @@ def write_pictures(catalogue: Catalogue, results: Path, scale: str, out: Path) -
             temporary.write_text(draw_overview(catalogue, primary, scale, theme), encoding="utf-8")
 
 
-def draw_overview(catalogue: Catalogue, primary: list[MeasuredClaim], scale: str, theme: str) -> str:
+def draw_overview(
+    catalogue: Catalogue, primary: list[MeasuredClaim], scale: str, theme: str
+) -> str:
     """Draw the primary claims in two columns of about one height, below their number by verdict."""
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in count_by_verdict(primary).items() if count)
+    counts = ", ".join(
+        f"{count} {verdict}" for verdict, count in count_by_verdict(primary).items() if count
+    )
     title = f"{len(primary)} primary claims at {scale}: {counts}"
     key = "◆ the paper's effect · line: the claim begins · dotted: smallest effect of interest · ring: planned seed"
     body = draw_text(10, 28, title, "name") + draw_text(10, 50, key, "tick")
     heights = [HEAD, HEAD]
-    by_paper = {paper: [claim for claim in primary if claim.row["paper"] == paper] for paper in catalogue.papers}
-    for paper, claims in sorted(by_paper.items(), key=lambda item: -len(item[1])):  # so that both columns become even
+    by_paper = {
+        paper: [claim for claim in primary if claim.row["paper"] == paper]
+        for paper in catalogue.papers
+    }
+    for paper, claims in sorted(
+        by_paper.items(), key=lambda item: -len(item[1])
+    ):  # so that both columns become even
         if not claims:
             continue
         column = heights.index(min(heights))
         x, y = 10 + column * (WIDTH - COLUMN - 20), heights[column] + 24
         body += draw_text(x, y, name_paper(catalogue, paper), "name")
         for claim in claims:
-            for line in textwrap.wrap(f"{claim.row['statement']}: {claim.row['verdict']}", CHARACTERS):
+            for line in textwrap.wrap(
+                f"{claim.row['statement']}: {claim.row['verdict']}", CHARACTERS
+            ):
                 y += 19
                 body += draw_text(x, y, line, "label")
             drawn = draw_effect(claim, COLUMN, 0)
             height = int(re.findall(r'viewBox="0 0 \d+ (\d+)"', drawn)[0])
             place = f'<svg x="{x}" y="{y + 4}" width="{COLUMN}" height="{height}"'
-            body += re.sub(r"<svg ", f"{place} ", re.sub(r"<title>.*?</title>| style=\"[^\"]*\"", "", drawn))
+            body += re.sub(
+                r"<svg ", f"{place} ", re.sub(r"<title>.*?</title>| style=\"[^\"]*\"", "", drawn)
+            )
             y += height + 6
         heights[column] = y + 14
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {max(heights)}" role="img">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {max(heights)}" role="img">'
+    )
     return f"{head}<title>{title}</title>{_make_style(theme)}{body}</svg>\n"
 
 

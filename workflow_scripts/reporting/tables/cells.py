@@ -97,7 +97,9 @@ def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
     """Make a cell of a table: of the published number, of an analysis as a whole, or of the scores of runs."""
     key = (table, entry.row, entry.column, entry.metric or "")
     published = evidence.published.get(key)
-    cell = Cell(evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published)
+    cell = Cell(
+        evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published
+    )
     if entry.analysis is not None and entry.method is None:
         return make_computed_cell(cell, entry, evidence)
     if entry.method is None or entry.variant_name is None:
@@ -131,7 +133,11 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     if entry.analysis is None:
         of_variant = evidence.scores.get(variant, [])
     else:
-        of_variant = [score for score in evidence.analyses.get(entry.analysis, []) if score.variant_key == variant]
+        of_variant = [
+            score
+            for score in evidence.analyses.get(entry.analysis, [])
+            if score.variant_key == variant
+        ]
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
     scores = select_scores(of_variant, selection)
     if not scores:
@@ -179,7 +185,9 @@ def explain_missing_score(
     if absent:
         return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0].reason}")
     is_analysed = entry.analysis is not None
-    near = [score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)]
+    near = [
+        score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)
+    ]
     # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
     if near and not is_analysed and entry.intervention is None:
         wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
@@ -222,7 +230,9 @@ class Gain:
     def _compute(self, relative: bool) -> dict[int, float]:
         # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
         trained_again = len({score.seed for score in self.of_baseline}) > 1
-        return compute_gains(self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again)
+        return compute_gains(
+            self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again
+        )
 
     def explain_absence(self) -> Cell:
         """Return the cell that says why there is no gain."""
@@ -233,7 +243,9 @@ class Gain:
             return replace(self.cell, status=UNDEFINED, note=f"undefined: {reason}")
         near = [score for score in self.of_baseline if matches_intervention(score, self.selection)]
         if has_empty_item_set(near, self.selection):
-            return replace(self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}")
+            return replace(
+                self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
+            )
         return replace(self.cell, status=NOT_RUN, note=f"not run at {self.scale}")
 
 
@@ -244,7 +256,9 @@ def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
         repetition = (score.intervention_seed, score.pooling)
         of_seed = values.setdefault(score.seed, {})
         if repetition in of_seed:
-            free = ", ".join(name for name in SELECTORS if name not in cell.selection and name not in REPEATED)
+            free = ", ".join(
+                name for name in SELECTORS if name not in cell.selection and name not in REPEATED
+            )
             raise UserError(f"{cell.where}: two scores of one seed; fix also {free}")
         of_seed[repetition] = score.value
     return {seed: sum(of_seed.values()) / len(of_seed) for seed, of_seed in values.items()}

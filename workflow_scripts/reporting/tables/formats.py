@@ -5,10 +5,19 @@ import re
 from workflow_scripts.reporting.tables.cells import COMPUTED
 from workflow_scripts.reporting.tables.layout import CellText, Grid
 
-SYMBOLS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
+SYMBOLS = {
+    "\\": "backslash",
+    "~": "asciitilde",
+    "^": "asciicircum",
+    "<": "less",
+    ">": "greater",
+    "|": "bar",
+}
 SYMBOLS |= {"`": "asciigrave"}
 MATHS = {"±": r"\pm", "−": "-", "α": r"\alpha", "†": r"\dagger", "‡": r"\ddagger"}
-SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {letter: f"${text}$" for letter, text in MATHS.items()}
+SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {
+    letter: f"${text}$" for letter, text in MATHS.items()
+}
 SPECIAL |= {letter: rf"\text{name}{{}}" for letter, name in SYMBOLS.items()}
 
 
@@ -44,7 +53,12 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
         body += [" & ".join(below) + r" \\"] if any(below) else []
     top = [r"% needs \usepackage{booktabs} and \usepackage{xcolor}", r"\begin{table}"]
     top += [r"\centering\small\setlength{\tabcolsep}{4pt}", rf"\caption{{{escape_latex(title)}}}"]
-    top += [rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}", r"\toprule", " & ".join(heads) + r" \\", " ".join(rules)]
+    top += [
+        rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}",
+        r"\toprule",
+        " & ".join(heads) + r" \\",
+        " ".join(rules),
+    ]
     top += [" & ".join(subheads) + r" \\"] if any(grid.published) else []
     below = [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
     end = [r"\bottomrule", r"\end{tabular}\medskip", *below, r"\end{table}", ""]
@@ -67,7 +81,10 @@ def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
     """Format a heading, the table with the paper's and our column under each head, and the notes."""
     heads, bars = [""], ["---"]
     for head, published in zip(grid.heads, grid.published, strict=True):
-        heads += [escape_markdown(text) for text in ([f"{head}, paper", f"{head}, ours"] if published else [head])]
+        heads += [
+            escape_markdown(text)
+            for text in ([f"{head}, paper", f"{head}, ours"] if published else [head])
+        ]
         bars += ["---:", "---"] if published else ["---"]
     lines = [f"## {escape_markdown(title)}", "", _join(heads), _join(bars)]
     for line in grid.lines:
@@ -83,7 +100,9 @@ def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
 def _format_markdown_score(cell: CellText) -> str:
     if not cell.is_measured:
         return escape_markdown(cell.ours)
-    return f"**{cell.ours}**{cell.marker} ({'; '.join(filter(None, (cell.seeds, cell.difference)))})"
+    return (
+        f"**{cell.ours}**{cell.marker} ({'; '.join(filter(None, (cell.seeds, cell.difference)))})"
+    )
 
 
 def _join(texts: list[str]) -> str:

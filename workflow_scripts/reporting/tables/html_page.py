@@ -73,12 +73,26 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 
 
 def format_html_page(
-    title: str, above: str, grid: Grid, notes: list[str], trained: list[TrainedVariant], command: str
+    title: str,
+    above: str,
+    grid: Grid,
+    notes: list[str],
+    trained: list[TrainedVariant],
+    command: str,
 ) -> str:
     """Format the page of a table with its notes and, folded, what was run and how to rerun it; all is escaped."""
     environment = Environment(autoescape=True, trim_blocks=True)
     # Spaces of no width let a long name break after underscores and slashes.
     breakable = str.maketrans({"_": "_\u200b", "/": "/\u200b"})
-    environment.filters |= {"unbroken": use_non_breaking_spaces, "breakable": lambda text: text.translate(breakable)}
-    values = {"title": title, "above": above, "notes": notes, "trained": trained, "command": command}
+    environment.filters |= {
+        "unbroken": use_non_breaking_spaces,
+        "breakable": lambda text: text.translate(breakable),
+    }
+    values = {
+        "title": title,
+        "above": above,
+        "notes": notes,
+        "trained": trained,
+        "command": command,
+    }
     return environment.from_string(PAGE).render(heads=grid.heads, lines=grid.lines, **values)

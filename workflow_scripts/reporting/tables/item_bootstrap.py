@@ -40,7 +40,9 @@ class ExampleTest:
     def outcome(self) -> str:
         """Return `over_examples` if the 95% interval over seeds is on the same side of 0; a single seed has none."""
         low, high = self.over_seeds.low, self.over_seeds.high
-        seen = low is not None and {"better": low > 0, "worse": high < 0}.get(self.over_examples, False)
+        seen = low is not None and {"better": low > 0, "worse": high < 0}.get(
+            self.over_examples, False
+        )
         return self.over_examples if seen else ""
 
 
@@ -48,7 +50,11 @@ def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, E
     """Test every exact match on real data against the cell of the row `baseline` in the same column, by key."""
     tests: dict[str, ExampleTest] = {}
     fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]
-    fit = [cell for cell in fit if cell.protocol != "stand_in" and not {"intervention", "over"} & cell.selection.keys()]
+    fit = [
+        cell
+        for cell in fit
+        if cell.protocol != "stand_in" and not {"intervention", "over"} & cell.selection.keys()
+    ]
     references = {cell.column: cell for cell in fit if cell.row == baseline}
     for cell in fit:
         reference = references.get(cell.column, cell)
@@ -60,7 +66,9 @@ def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, E
             raise UserError(f"{cell.key}: {counts} of {baseline}; evaluate both on the same data")
         paired = cell.weights == reference.weights != ""
         over_seeds = compute_difference(cell.seeds, reference.seeds, paired)
-        tests[cell.key] = ExampleTest(*bootstrap_over_examples(left, right), left.shape[1], over_seeds)
+        tests[cell.key] = ExampleTest(
+            *bootstrap_over_examples(left, right), left.shape[1], over_seeds
+        )
     return tests
 
 
@@ -70,15 +78,23 @@ def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     task, method, variant, split, subset = (cell.selection[name] for name in names)
     rows = []
     for seed in cell.seeds:
-        file = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}") / "predictions.parquet"
+        file = (
+            results
+            / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}")
+            / "predictions.parquet"
+        )
         splits, subsets, correct = _predictions(file, cell.selection.get("readout"))
         chosen = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            groups = read_json(results / data_folder(task) / "dataset.json").get("subset_groups", {})
+            groups = read_json(results / data_folder(task) / "dataset.json").get(
+                "subset_groups", {}
+            )
             chosen &= np.isin(subsets, groups.get(subset, [subset]))
         if not chosen.any():
-            raise UserError(f"{file} has no examples of split {split}, subset {subset}; evaluate the run again")
+            raise UserError(
+                f"{file} has no examples of split {split}, subset {subset}; evaluate the run again"
+            )
         rows.append(correct[chosen])
     return np.stack(rows).astype(float)
 
@@ -88,14 +104,26 @@ def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarra
     """Read split, subset and correctness of the best checkpoint's predictions, or `readout`'s, in the data's order."""
     verify_checksum(file)
     try:
-        columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only
-        table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
+        columns = (
+            "split",
+            "readout",
+            "row",
+            "subset",
+            "correct",
+        )  # no readout where a run keeps one checkpoint only
+        table = pq.read_table(
+            file, columns=[name for name in columns if name in pq.read_schema(file).names]
+        )
     except FileNotFoundError as error:
         raise MissingFileError(file) from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
     if "readout" in table.column_names:
-        table = table.filter(pc.field("readout").is_null() if readout is None else pc.field("readout") == readout)
+        table = table.filter(
+            pc.field("readout").is_null() if readout is None else pc.field("readout") == readout
+        )
     table = table.sort_by([("split", "ascending"), ("row", "ascending")])
-    split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
+    split, subset, correct = (
+        table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct")
+    )
     return split.astype(str), subset.astype(str), correct

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, WITHHELD, Cell
+from workflow_scripts.reporting.tables.cells import (
+    COMPUTED,
+    MEASURED,
+    NOT_RUN,
+    UNDEFINED,
+    WITHHELD,
+    Cell,
+)
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
@@ -77,17 +84,31 @@ def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, Exampl
             texts = [found.get((label, head), CellText()) for head in heads]
             lines.append(Line(group if group != last else "", label, texts))
             last = group
-    return Grid(heads, [any(line.cells[i].published for line in lines) for i in range(len(heads))], lines)
+    return Grid(
+        heads, [any(line.cells[i].published for line in lines) for i in range(len(heads))], lines
+    )
 
 
 def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
     seeds, summary = "", cell.summary
     if cell.status == MEASURED:
-        ends = [format_number(end, cell.decimals) for end in (summary.low, summary.high) if end is not None]
+        ends = [
+            format_number(end, cell.decimals)
+            for end in (summary.low, summary.high)
+            if end is not None
+        ]
         seeds = f"{summary.n} seeds, {' to '.join(ends)}" if ends else "1 seed"
-    source = ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else ""
+    source = (
+        ". ".join(filter(None, (cell.published.source, cell.published.note)))
+        if cell.published
+        else ""
+    )
     marker = MARKERS[test.outcome] if test else ""
-    difference = "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True)
+    difference = (
+        ""
+        if cell.difference is None
+        else format_number(cell.difference, cell.decimals, signed=True)
+    )
     texts = (format_published(cell), source, format_reproduced(cell), marker, seeds, difference)
     return CellText(cell.status, cell.protocol, *texts)
 
@@ -106,7 +127,9 @@ def choose_decimals(unit: str, low: float | None = None, high: float | None = No
 
 def read_margin(row: dict[str, str]) -> float:
     """Return the size that the effect of a row of claims.csv must exceed; that of `no_gain` is below 0."""
-    return (-1 if row.get("relation") == "no_gain" else 1) * float(row.get("at_least") or 0) + 0.0  # never -0
+    return (-1 if row.get("relation") == "no_gain" else 1) * float(
+        row.get("at_least") or 0
+    ) + 0.0  # never -0
 
 
 def format_effect(row: dict[str, str]) -> str:
@@ -149,7 +172,11 @@ def format_published(cell: Cell) -> str:
 def format_reproduced(cell: Cell) -> str:
     """Format mean ± standard deviation, the computed number, or the reason why there is none."""
     if cell.status == MEASURED:
-        deviation = f" ± {format_number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
+        deviation = (
+            f" ± {format_number(cell.summary.std, cell.decimals)}"
+            if cell.summary.std is not None
+            else ""
+        )
         return format_number(cell.summary.mean, cell.decimals) + deviation
     if cell.status == COMPUTED:
         return format_number(cell.computed, cell.decimals)
@@ -183,25 +210,39 @@ def describe_blocks(measured: list[Cell]) -> str:
     said = {column: " or ".join(map(str, sorted(found))) for column, found in blocks.items()}
     note = f"Counted from 0, the blocks are: {'; '.join(f'{column}: {text}' for column, text in said.items())}."
     alike = len(set(said.values())) < len(said)
-    return f"{note} Columns of one task with the same block are the same numbers." if alike else note
+    return (
+        f"{note} Columns of one task with the same block are the same numbers." if alike else note
+    )
 
 
 def explain_table(
-    display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
+    display: TableDisplay,
+    cells: list[Cell],
+    tests: dict[str, ExampleTest],
+    scale: str,
+    data: Sequence[str] = (),
 ) -> list[str]:
     """Return the sentences below a table; `data` are those on data sets and precision."""
     measured = [cell for cell in cells if cell.status == MEASURED]
-    found = [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
+    found = (
+        [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
+    )
     if measured:
-        found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
+        found.append(
+            f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}."
+        )
     elif not any(cell.status in (COMPUTED, WITHHELD) for cell in cells):
-        rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
+        rest = (
+            ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
+        )
         found.append(f"Nothing of this table is run at scale {scale}{rest}.")
     if any(cell.status == WITHHELD for cell in cells):
         found.append("Planned seeds are not shown before the last one is done.")
     if blocks := describe_blocks(measured):
         found.append(blocks)
-    protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
+    protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {
+        "paper"
+    }
     found += [*(sentence for name, sentence in PROTOCOL_NOTES.items() if name in protocols), *data]
     if tests:
         examples = sorted({test.examples for test in tests.values()})

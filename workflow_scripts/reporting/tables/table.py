@@ -14,7 +14,11 @@ from workflow_scripts.reporting.tables.formats import format_latex_table, format
 from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with
 from workflow_scripts.reporting.tables.layout import build_grid, explain_table
-from workflow_scripts.reporting.tables.trainings import describe_precision, describe_reduced_data, summarise_trainings
+from workflow_scripts.reporting.tables.trainings import (
+    describe_precision,
+    describe_reduced_data,
+    summarise_trainings,
+)
 
 TABLE_COLUMNS = (
     "row", "column", "metric", "unit", "published", "published_std", "reproduced", "std", "n_seeds", "ci_low",
@@ -35,7 +39,13 @@ class RenderedTable:
 
 
 def make_table(
-    catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path, tests: Tests | None = None
+    catalogue: Catalogue,
+    paper: str,
+    name: str,
+    scale: str,
+    runs: list[Run],
+    results: Path,
+    tests: Tests | None = None,
 ) -> RenderedTable:
     """Make the table of `runs` from `results`; without earlier `tests` from the runs' predictions, too."""
     display = find_table(catalogue, paper, name)
@@ -75,10 +85,16 @@ def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -
     """Return one line of the table's CSV; numbers have six decimals, missing ones are empty."""
     notes = [cell.note, "" if cell.block is None else f"block {cell.block}"]
     if test:
-        outcome = f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
+        outcome = (
+            f"{test.outcome or 'not different from'}{' than' if test.outcome else ''} {baseline}"
+        )
         p_value = test.p_worse if test.over_examples == "worse" else test.p_better
         effect = test.over_seeds
-        limits = f"95% interval {effect.low:.4f} to {effect.high:.4f}" if effect.n > 1 else "one seed has no interval"
+        limits = (
+            f"95% interval {effect.low:.4f} to {effect.high:.4f}"
+            if effect.n > 1
+            else "one seed has no interval"
+        )
         notes.append(
             f"{outcome}: bootstrap over {test.examples} examples, one-sided p {p_value:.4f}; difference over seeds "
             f"{effect.value:.4f}, {limits}"
@@ -88,10 +104,24 @@ def make_table_row(cell: Cell, test: ExampleTest | None, baseline: str | None) -
         notes.append(cell.published.note)
         values |= {"published": cell.published.value, "published_std": cell.published.std}
     if cell.status == MEASURED:
-        values |= {"std": cell.summary.std, "ci_low": cell.summary.low, "ci_high": cell.summary.high}
+        values |= {
+            "std": cell.summary.std,
+            "ci_low": cell.summary.low,
+            "ci_high": cell.summary.high,
+        }
     if cell.status in (MEASURED, COMPUTED):
         values["reproduced"] = cell.mean
-    row = {name: getattr(cell, name) for name in ("row", "column", "metric", "unit", "protocol", "status")}
-    row |= {name: f"{value:.6f}".rstrip("0").rstrip(".") for name, value in values.items() if value is not None}
-    row |= {"n_seeds": str(len(cell.seeds)) if cell.status == MEASURED else "", "note": "; ".join(filter(None, notes))}
+    row = {
+        name: getattr(cell, name)
+        for name in ("row", "column", "metric", "unit", "protocol", "status")
+    }
+    row |= {
+        name: f"{value:.6f}".rstrip("0").rstrip(".")
+        for name, value in values.items()
+        if value is not None
+    }
+    row |= {
+        "n_seeds": str(len(cell.seeds)) if cell.status == MEASURED else "",
+        "note": "; ".join(filter(None, notes)),
+    }
     return {name: row.get(name, "") for name in TABLE_COLUMNS}

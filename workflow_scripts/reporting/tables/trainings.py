@@ -24,7 +24,9 @@ class TrainedVariant:
     precisions: frozenset[str]
 
 
-def summarise_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path) -> list[TrainedVariant]:
+def summarise_trainings(
+    catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path
+) -> list[TrainedVariant]:
     """Summarise the trainings of `runs` by variant, from run.json.
 
     Given weights count as the runs that trained them; models of the hub have none. Raises UserError without a run.json.
@@ -34,7 +36,9 @@ def summarise_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str, r
         training = find_parent_run(catalogue, run, scale) if run.weights else run
         if training is not None:
             by_variant.setdefault("/".join(training.unseeded), {})[training] = None
-    return [_summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()]
+    return [
+        _summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()
+    ]
 
 
 def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
@@ -66,7 +70,9 @@ def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: 
 
 def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
     """Format `Trained in bf16.`, or the variants of each precision; empty without trainings."""
-    pairs = sorted((precision, variant.name) for variant in trained for precision in variant.precisions)
+    pairs = sorted(
+        (precision, variant.name) for variant in trained for precision in variant.precisions
+    )
     precisions = {precision for precision, _ in pairs}
     if len(precisions) < 2:
         return [f"Trained in {precision}." for precision in precisions]
