@@ -6,15 +6,12 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["files"]
 highlight_language = "text"
 myst_heading_anchors = 4
-suppress_warnings = [
-    "myst.header"
-]  # papers' notes and tables begin at the level of their place in the page
+# Papers' notes and tables begin at the level of their place in the page.
+suppress_warnings = ["myst.header"]
 html_theme = "pydata_sphinx_theme"
-html_static_path, html_css_files, html_js_files = (
-    ["static"],
-    ["drawings.css", "site.css"],
-    ["site.js"],
-)
+html_static_path = ["static"]
+html_css_files = ["drawings.css", "site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = html_copy_source = False
 html_sidebars = {name: [] for name in ("index", "claims/**", "papers/**")}
 html_theme_options = {

@@ -1,6 +1,5 @@
 """Layout and wording of tables, for all formats."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +15,6 @@ from workflow_scripts.reporting.tables.cells import (
 )
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
-CHANCE = "chance"  # unit of the measure superiority, which has no sign
-DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
     "paper": "Protocol paper: the paper's own data, models and schedules. "
@@ -116,51 +113,6 @@ def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
 def format_number(value: float, decimals: int, signed: bool = False) -> str:
     """Format with fixed decimals, a true minus sign, and no negative zero."""
     return f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}".replace("-", "−")
-
-
-def choose_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
-    """Return the decimals of an effect's unit, or more if its interval would have fewer than two digits of width."""
-    usual = DECIMALS.get(unit, 2)
-    width = 0.0 if low is None or high is None else high - low
-    return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
-
-
-def read_margin(row: dict[str, str]) -> float:
-    """Return the size that the effect of a row of claims.csv must exceed; that of `no_gain` is below 0."""
-    return (-1 if row.get("relation") == "no_gain" else 1) * float(
-        row.get("at_least") or 0
-    ) + 0.0  # never -0
-
-
-def format_effect(row: dict[str, str]) -> str:
-    """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect."""
-    if not row["effect"]:
-        return ""
-    low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
-    decimals = choose_decimals(row["unit"], low, high)
-    # An end never rounds onto or across a bound that decides the verdict.
-    bounds = [read_margin(row)]
-    bounds += [float(row["smallest_effect"])] if row.get("smallest_effect") else []
-    pairs = [(end, bound) for end in (low, high) if end is not None for bound in bounds]
-    while decimals < 6 and any(
-        (round(end, decimals) > bound, round(end, decimals) < bound) != (end > bound, end < bound)
-        for end, bound in pairs
-    ):
-        decimals += 1
-    signed = row["unit"] != CHANCE
-    effect = f"{format_number(float(row['effect']), decimals, signed=signed)} {row['unit']}"
-    if low is None or high is None:
-        return effect
-    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")  # of both limits
-    return f"{effect} ({level}%: {format_number(low, decimals)} to {format_number(high, decimals)})"
-
-
-def format_published_effect(row: dict[str, str]) -> str:
-    """Format the published effect of a row of claims.csv: `+8.2 points`; empty without one."""
-    if not row["published_effect"]:
-        return ""
-    number = float(row["published_effect"])
-    return f"{format_number(number, choose_decimals(row['unit']), signed=row['unit'] != CHANCE)} {row['unit']}"
 
 
 def format_published(cell: Cell) -> str:
