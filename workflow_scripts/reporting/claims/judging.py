@@ -91,7 +91,7 @@ def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
-    """Write claims.csv, and next to it claim_sides.csv with the compared values by claim and seed."""
+    """Write claims.csv, and next to it claim_sides.csv with the compared values by seed."""
     claims, sides = format_claims(outcomes)
     write_text_file(path.with_name("claim_sides.csv"), sides)
     write_text_file(path, claims)
@@ -111,8 +111,8 @@ def format_claims(outcomes: dict[str, list[Outcome]]) -> tuple[str, str]:
 def make_side_rows(paper: str, outcome: Outcome) -> Iterator[SideRow]:
     """Yield the rows of a claim: one per cell and seed, or one for a cell without seeds.
 
-    The planned seeds of a primary claim are left out until they are complete, so that no reader sees
-    an early result.
+    The planned seeds of a primary claim are left out until they are complete, so that no reader
+    sees an early result.
     """
     is_complete = outcome.effect is not None or outcome.success is not None
     for name, side in zip(("left", "right"), outcome.sides, strict=True):

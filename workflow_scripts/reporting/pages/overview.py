@@ -1,4 +1,4 @@
-"""The first page of Snakemake's report: the number of claims by verdict, and every claim with its effect."""
+"""The first page of Snakemake's report: claims counted by verdict, and each with its effect."""
 
 import re
 from collections import Counter
@@ -15,7 +15,8 @@ from workflow_scripts.reporting.claims.verdicts import EXPLORATORY, MEANINGS, PR
 
 OURS = "controls of ours"
 KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
-# Snakemake centres this page in the window, so the top of a longer one could not be reached: it scrolls in a box.
+# Snakemake centres this page in the window, so the top of a longer one could not be reached: it
+# scrolls in a box.
 PAGE = """Recompose
 =========
 
@@ -32,7 +33,7 @@ PAGE = """Recompose
 
 
 def format_overview(catalogue: Catalogue, scale: str, rows: list[ClaimRow]) -> str:
-    """Format the page of the claims in reStructuredText, which Snakemake fills as a Jinja template."""
+    """Format the page of the claims in reStructuredText, which Snakemake takes as a template."""
     tables = format_tally(scale, rows)
     for paper, of_paper in groupby(rows, attrgetter("paper")):
         lines = []

@@ -1,4 +1,4 @@
-"""Configuration of Sphinx for the site. `python -m workflow_scripts site` passes the name of the scale."""
+"""Configuration of Sphinx for the site; the command `site` passes the name of the scale."""
 
 project = html_title = "Recompose"
 copyright = "the Recompose contributors"  # noqa: A001 - the name that Sphinx reads

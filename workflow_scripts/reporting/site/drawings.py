@@ -1,4 +1,7 @@
-"""Drawings as inline SVG. Colours come from the page's style sheet, so that they follow light and dark."""
+"""Drawings as inline SVG.
+
+Colours come from the page's style sheet, so that they follow light and dark.
+"""
 
 import math
 from collections.abc import Sequence
@@ -205,7 +208,7 @@ def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str
 
 
 def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
-    """Draw the axis of an effect, what is claimed as an area, and the bounds of the verdicts as lines."""
+    """Draw the axis of an effect, the area of what is claimed, and the bounds of the verdicts."""
     top = EFFECT_TOP
     edge = axis.place(row.margin)
     size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'

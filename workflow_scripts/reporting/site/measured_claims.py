@@ -83,7 +83,7 @@ class MeasuredClaim:
 
     @property
     def shared_seeds(self) -> list[int]:
-        """The seeds that all cells of an exploratory claim have; a primary claim's plan names its own."""
+        """The seeds that all cells have; none of a primary claim, whose plan names them."""
         if self.row.is_primary:
             return []
         seeds_of_cells = [cell.seeds for cell in self.cells if cell.seeds]
@@ -116,8 +116,8 @@ def make_slug(text: str) -> str:
 class ExportedResults:
     """What claims need of a folder that `export` wrote.
 
-    sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of curves.csv, by
-    run (task/method/variant/seed).
+    sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of
+    curves.csv, by run (task/method/variant/seed).
     """
 
     rows: list[ClaimRow]
@@ -212,7 +212,7 @@ def _collect_curves(runs: list[str], lines: dict[str, list[dict[str, str]]]) -> 
 
 
 def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
-    """Make the cells of both sides in pairs; those of a claim that is not measured have no values."""
+    """Make the cells of both sides in pairs; without a measurement they have no values."""
     values: dict[tuple[str, str], dict[int | None, float]] = {}
     published: dict[tuple[str, str], float | None] = {}
     for side, text in (("left", row.left), ("right", row.right)):

@@ -1,4 +1,4 @@
-"""Write the sources of the site: Markdown pages with drawings, from exported results, papers/ and docs/."""
+"""Write the site's Markdown pages with drawings, from exported results, papers/ and docs/."""
 
 import re
 import shutil

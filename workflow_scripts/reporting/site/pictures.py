@@ -1,4 +1,4 @@
-"""README's pictures: the primary claims of all papers and their effects, as plain SVG, light and dark."""
+"""README's pictures: the primary claims of all papers with their effects, as SVG."""
 
 import re
 import textwrap
@@ -64,7 +64,7 @@ def draw_overview(
 
 
 def draw_primary_claim(claim: MeasuredClaim, x: int, top: int) -> tuple[str, int]:
-    """Draw statement, verdict and effect of a claim below `top`; return the drawing and its height."""
+    """Draw statement, verdict and effect of a claim below `top`; return it with its height."""
     body = ""
     y = top
     for line in textwrap.wrap(f"{claim.row.statement}: {claim.row.verdict}", CHARACTERS):
