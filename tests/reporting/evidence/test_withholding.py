@@ -86,9 +86,10 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
     runs = score(tmp_path, SAL, (101, 102), 61.5) + score(tmp_path, TRANSFORMER, PLANNED, 7.5)
     for name in ("table-readings", "text-5.2", "table4", "table1", "text-1", "table-codes", "table-protocol"):
         made = make_table(CATALOGUE, "sq_transformer", name, "small", runs, tmp_path, tests={})
-        mine = [row for row in made.rows if row["status"] == "withheld"]
-        assert mine and all(row["note"].startswith("2 of 8 planned seeds") for row in mine), name
-        assert {row[key] for row in mine for key in ("reproduced", "std", "n_seeds", "ci_low", "ci_high")} == {""}
+        mine = [row for row in made.rows if row.status == "withheld"]
+        assert mine and all(row.note.startswith("2 of 8 planned seeds") for row in mine), name
+        for row in mine:
+            assert {row.reproduced, row.std, row.n_seeds, row.ci_low, row.ci_high} == {None}
         for text in made.files.values():
             assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
     table = cells(make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files["csv"])

@@ -19,10 +19,11 @@ STEP = 0.07  # between the models, side by side at one share
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
+    """Draw a line per `series` of `runs` through the means over seeds, and a dot per seed.
 
-    The axis has the range of the values, since models differ by little. A share that some seeds of a model lack has no
-    mean. options: metric, a label for its axis, split.
+    `panel` of `runs` is the share. The axis has the range of the values, since models differ by
+    little. A share that some seeds of a model lack has no mean. options: metric, a label for its
+    axis, split.
     """
     options = inputs.read_options(metric="", label="", split="test")
     values = select_panel_scores(inputs, options, inputs.display.runs)
@@ -37,9 +38,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     ran = [name for name in series if name in set(values["series"])]
     handles = []
     for place, name in enumerate(ran):
-        look, mine = looks[name], values[values["series"] == name]
-        table = mine.pivot(index="panel", columns="seed", values="value").reindex(shares)
-        x = [at + STEP * (place - (len(ran) - 1) / 2) for at in range(len(shares))]
+        look = looks[name]
+        of_series = values[values["series"] == name]
+        table = of_series.pivot(index="panel", columns="seed", values="value").reindex(shares)
+        offset = STEP * (place - (len(ran) - 1) / 2)
+        x = [number + offset for number in range(len(shares))]
         axes.plot(x, table, "o", color=look.colour, markersize=2, alpha=0.6)
         shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
         handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)

@@ -85,27 +85,23 @@ def make_figure(width: float, height: float, layout: str | None = "constrained")
 def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     """Add a legend below all panels, in rows of `columns`; nothing without handles."""
     if handles:
-        where = {"loc": "outside lower center", "ncols": columns}
-        figure.legend(handles=handles, handletextpad=0.4, columnspacing=1.2, **where)
+        spacing = {"handletextpad": 0.4, "columnspacing": 1.2}
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **spacing)
 
 
 def mark_not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
-    axes.text(
-        0.5,
-        0.5,
-        f"not run at {scale}",
-        transform=axes.transAxes,
-        ha="center",
-        va="center",
-        color=GREY,
-    )
+    look = {"ha": "center", "va": "center", "color": GREY}
+    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, **look)
 
 
 def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
-    """Write <name>.svg and <name>.png, the same bytes for the same figure, with a line of small print below it."""
+    """Write <name>.svg and <name>.png, with a line of small print below the figure.
+
+    The same figure gives the same bytes.
+    """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for legend in figure.legends:

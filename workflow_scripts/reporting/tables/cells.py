@@ -19,10 +19,16 @@ from workflow_scripts.reporting.evidence.selected_scores import (
     select_scores,
 )
 
-MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+# Statuses of cells.
+MEASURED = "measured"
+COMPUTED = "computed"
+PUBLISHED_ONLY = "published only"
+NOT_RUN = "not run"
 WITHHELD = "withheld"  # a part of the planned seeds: shown when all are there
-UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
-# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
+# Measured, but without a value: of right answers of which there are none, of equal cosines.
+UNDEFINED = "undefined"
+# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages
+# over, by seed.
 REPEATED = ("intervention_seed", "pooling")
 
 
@@ -30,9 +36,10 @@ REPEATED = ("intervention_seed", "pooling")
 class Cell:
     """One cell of a table.
 
-    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and `block` of an
-    intervention; computed ones have `computed`, a number of an analysis without seeds. Withheld cells have what
-    measured ones have, for primary claims to count their seeds; nothing of it is shown.
+    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and
+    `block` of an intervention; computed ones have `computed`, a number of an analysis without
+    seeds. Withheld cells have what measured ones have, for primary claims to count their seeds;
+    nothing of it is shown.
     """
 
     paper: str
@@ -65,7 +72,9 @@ class Cell:
     @cached_property
     def summary(self) -> Summary | None:
         """Return mean, standard deviation and interval over seeds; None unless measured."""
-        return summarise_seeds(list(self.seeds.values())) if self.seeds else None
+        if not self.seeds:
+            return None
+        return summarise_seeds(list(self.seeds.values()))
 
     @property
     def mean(self) -> float | None:
@@ -85,16 +94,17 @@ class Cell:
 
 
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
-    """Make the cells of a table, row by row, without those for which there is neither a published number nor a run.
+    """Make the cells of a table, row by row.
 
-    Raises UserError if a cell selects two scores of one seed, or no score of a finished run.
+    Those with neither a published number nor a run are left out. Raises UserError if a cell selects
+    two scores of one seed, or no score of a finished run.
     """
     cells = [make_cell(name, entry, evidence) for entry in display.cells]
     return [cell for cell in cells if cell.published or cell.status != PUBLISHED_ONLY]
 
 
 def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of a table: of the published number, of an analysis as a whole, or of the scores of runs."""
+    """Make a cell: of a published number, of an analysis as a whole, or of the scores of runs."""
     key = (table, entry.row, entry.column, entry.metric or "")
     published = evidence.published.get(key)
     cell = Cell(
@@ -108,7 +118,7 @@ def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
 
 
 def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
+    """Make a cell that an analysis computes as a whole: the one score that the cell selects."""
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
@@ -125,7 +135,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of the scores of a variant, by seed; with `over` of the gains over another variant."""
+    """Make a cell of a variant's scores by seed, or with `over` of gains over another variant."""
     variant = (entry.task, entry.method, entry.variant_name)
     selection = dict(zip(("task", "method", "variant"), variant, strict=True))
     selection |= {"metric": entry.metric} | entry.selectors
@@ -133,11 +143,8 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     if entry.analysis is None:
         of_variant = evidence.scores.get(variant, [])
     else:
-        of_variant = [
-            score
-            for score in evidence.analyses.get(entry.analysis, [])
-            if score.variant_key == variant
-        ]
+        of_analysis = evidence.analyses.get(entry.analysis, [])
+        of_variant = [score for score in of_analysis if score.variant_key == variant]
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
     scores = select_scores(of_variant, selection)
     if not scores:
@@ -181,14 +188,18 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 def explain_missing_score(
     cell: Cell, entry: TableCell, of_variant: list[Score], absent: list[AbsentScore], scale: str
 ) -> Cell:
-    """Say why a cell of runs has no score. Raises UserError if the runs were scored and the cell selects nothing."""
+    """Say why a cell of runs has no score.
+
+    Raises UserError if the runs were scored and the cell selects nothing.
+    """
     if absent:
         return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0].reason}")
     is_analysed = entry.analysis is not None
     near = [
         score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)
     ]
-    # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
+    # An analysis may have looked at the run and found nothing of the kind: a model without codes
+    # has none to count.
     if near and not is_analysed and entry.intervention is None:
         wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
         raise UserError(f"{cell.where}: no score has {wanted}")
@@ -228,7 +239,8 @@ class Gain:
         return self._compute(self.entry.relative)
 
     def _compute(self, relative: bool) -> dict[int, float]:
-        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
+        # Of several seeds one alone may have the score, as one of right answers: that is no model
+        # for all seeds.
         trained_again = len({score.seed for score in self.of_baseline}) > 1
         return compute_gains(
             self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again
@@ -238,8 +250,9 @@ class Gain:
         """Return the cell that says why there is no gain."""
         over = self.entry.over
         if self.scores:
-            is_divided_by_zero = bool(self._compute(relative=False))
-            reason = f"0 for {over}" if is_divided_by_zero else f"shares no seed with {over}"
+            reason = f"shares no seed with {over}"
+            if self._compute(relative=False):  # only the ratio is missing
+                reason = f"0 for {over}"
             return replace(self.cell, status=UNDEFINED, note=f"undefined: {reason}")
         near = [score for score in self.of_baseline if matches_intervention(score, self.selection)]
         if has_empty_item_set(near, self.selection):
