@@ -165,7 +165,8 @@ def _pair_cells(claim: Claim, cells: dict[str, Cell], file: str) -> list[tuple[C
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Compute the effect in the claimed direction over seeds.
 
-    Several pairs are averaged per seed first. Raises NoEffectError if paired seeds are missing, or if no value of a side has a logarithm.
+    Several pairs are averaged per seed first. Raises NoEffectError if paired seeds are missing, or
+    if no value of a side has a logarithm.
     """
     if claim.relation == "falls_with":
         return -_measure_trend(pairs)

@@ -1,7 +1,7 @@
 """Spread over seeds of the pilots of a paper, from which a plan is made, without their means.
 
-Whoever sees the mean of each method chooses margins by them. A standard deviation says nothing about
-who is better.
+Whoever sees the mean of each method chooses margins by them. A standard deviation says nothing
+about who is better.
 """
 
 import math

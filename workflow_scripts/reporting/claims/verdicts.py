@@ -228,9 +228,9 @@ def compute_deciding_p_value(outcome: Outcome) -> float | None:
     """Return the p-value by which either verdict is reached; None for a single seed.
 
     It is that of a two-sided t test against the bound that the effect is beyond: against the margin
-    if it is above that, against the smallest effect of interest if it is below that, and the smaller
-    of the two between them. At most one of the two verdicts can be wrong, since the margin is not
-    above the smallest effect of interest.
+    if it is above that, against the smallest effect of interest if it is below that, and the
+    smaller of the two between them. At most one of the two verdicts can be wrong, since the margin
+    is not above the smallest effect of interest.
     """
     margin = outcome.claim.margin
     effect = outcome.effect

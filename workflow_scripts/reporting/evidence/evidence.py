@@ -23,8 +23,9 @@ from workflow_scripts.reporting.evidence.withholding import find_withheld
 class Evidence:
     """Published numbers and scores of a paper at one scale.
 
-    scores: of the runs asked for. analyses: by name. weights: what the runs of a measured variant start from. absent:
-    scores that are undefined. withheld: why a variant's scores are not shown yet.
+    scores: of the requested runs. analyses: by name. weights: what the runs of a measured variant
+    start from. absent: scores that are undefined. withheld: why a variant's scores are not shown
+    yet.
     """
 
     paper: str
@@ -41,10 +42,9 @@ class Evidence:
         scores = {
             variant: rows for variant, rows in self.scores.items() if variant not in self.withheld
         }
-        analyses = {
-            name: [score for score in rows if score.variant_key not in self.withheld]
-            for name, rows in self.analyses.items()
-        }
+        analyses = {}
+        for name, rows in self.analyses.items():
+            analyses[name] = [row for row in rows if row.variant_key not in self.withheld]
         return replace(self, scores=scores, analyses=analyses)
 
 
@@ -56,9 +56,10 @@ def read_evidence(
     displays: Sequence[Display],
     results: Path,
 ) -> Evidence:
-    """Read published.csv of a paper, and the scores under `results` that its `displays` show of `runs` and analyses.
+    """Read published.csv of a paper, and what its `displays` show of `runs` and analyses.
 
-    Raises UserError if the scores of one of `runs` are missing or of another run.
+    The scores are those under `results`. Raises UserError if the scores of one of `runs` are
+    missing or of another run.
     """
     runs = list(runs)
     intervened = find_intervened_variants(displays)
@@ -73,7 +74,9 @@ def read_evidence(
         for name in display.list_analyses():
             if name not in analyses:
                 analyses[name] = load_scores(results / analysis_folder(paper, name) / "scores.csv")
-    analysed = [score for analysis in analyses.values() for score in analysis]
+    analysed: list[Score] = []
+    for of_analysis in analyses.values():
+        analysed += of_analysis
     variants = set(scores)
     variants.update(score.variant_key for score in analysed if None not in score.variant_key)
     weights = {
@@ -87,15 +90,16 @@ def read_evidence(
 
 
 def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:
-    """Read a file with scores of a run. Raises UserError if it is missing, or has scores of another run."""
+    """Read a file with scores of a run.
+
+    Raises UserError if it is missing, or has scores of another run.
+    """
     scores = load_scores(results / file)
     for score in scores:
         if score.variant_key != run.unseeded or score.seed != run.seed:
             other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
-            where = f"{results / file} holds scores of {other}"
-            raise UserError(
-                f"{where}; move {results / run_folder(run)} away, then call ./reproduce"
-            )
+            advice = f"move {results / run_folder(run)} away, then call ./reproduce"
+            raise UserError(f"{results / file} holds scores of {other}; {advice}")
     return scores
 
 
@@ -116,10 +120,15 @@ def write_record(
     displays: Sequence[tuple[str, Display]],
     **more: Any,
 ) -> None:
-    """Write the record of `displays` (paper, display) with `more`; its data are what they show of `runs`."""
+    """Write the record of `displays` (paper, display) with `more`.
+
+    Its data are what they show of `runs`.
+    """
     runs = list(runs)
     intervened = find_intervened_variants(display for _, display in displays)
-    names = [name for run in runs for name in score_files(run, intervened)]
+    names: list[str] = []
+    for run in runs:
+        names += score_files(run, intervened)
     for paper, display in displays:
         names += [f"{analysis_folder(paper, name)}/scores.csv" for name in display.list_analyses()]
     if any(display.reads_curves for _, display in displays):

@@ -43,8 +43,8 @@ class Row:
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row per entry of `runs` (its seed of median test accuracy), a panel per sentence.
 
-    options: sentences: those to show; highlight: frame a head if its divergence from the first sentence,
-    averaged over queries, is larger (nats).
+    options: sentences: those to show; highlight: frame a head if its divergence from the first
+    sentence, averaged over queries, is larger (nats).
     """
     options = inputs.read_options(sentences=[], highlight=0.1)
     sentences = options["sentences"]
@@ -88,7 +88,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 def make_row(
     inputs: Inputs, entry: Runs, weights: pandas.DataFrame, sentence: str, width: float
 ) -> Row:
-    """Make the row of an entry, of its seed of median test accuracy; panels are `width` inches wide."""
+    """Make the row of an entry, with panels of `width` inches: its seed of median test accuracy."""
     seed = inputs.find_median_seed(entry)
     if seed is None:
         return Row(entry)

@@ -1,4 +1,4 @@
-"""Accuracy under constituent-aware pooling by the depth of the pooled block (figures 2, 6 and 7 of CARMA)."""
+"""Accuracy under constituent-aware pooling by the depth of the block (figures 2, 6, 7 of CARMA)."""
 
 import math
 from collections.abc import Iterable

@@ -26,13 +26,17 @@ RUN_COLUMNS = ["task", "method", "variant", "seed"]
 FOOTERS = {
     "paper": "",
     "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
-    "stand_in": "Scale {scale}: some data are generated; the figure only shows that every step works",
+    "stand_in": "Scale {scale}: some data are generated; "
+    "the figure only shows that every step works",
 }
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of one figure at one scale. `requested` are the runs of its panels that the scale requests."""
+    """The inputs of one figure at one scale.
+
+    requested: the runs of its panels that the scale requests.
+    """
 
     display: FigureDisplay
     requested: list[Run]
@@ -40,7 +44,10 @@ class Inputs:
     evidence: Evidence
 
     def read_options(self, **defaults: Any) -> dict[str, Any]:
-        """Return the options of the display, over `defaults`. Raises UserError for an unknown one."""
+        """Return the options of the display, over `defaults`.
+
+        Raises UserError for an unknown one.
+        """
         return merge_options(self.display.options, **defaults)
 
     @property
@@ -54,11 +61,13 @@ class Inputs:
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
         for variant in self.evidence.withheld:
             tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
-        # The columns of an empty table have no type and would turn those of the others into objects.
-        return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+        # The columns of an empty table have no type and would turn those of the others into
+        # objects.
+        filled = [table for table in tables if len(table)]
+        return pandas.concat(filled or tables, ignore_index=True)
 
     def select_accuracies(self) -> pandas.DataFrame:
-        """Select exact match (percent) on the whole test split: task, method, variant, seed, value."""
+        """Select exact match (percent) on the test split: task, method, variant, seed, value."""
         return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
     def select_scores(
@@ -84,7 +93,7 @@ class Inputs:
         return make_score_table(scores, [*RUN_COLUMNS, "value"])
 
     def read_curves(self, name: str) -> pandas.DataFrame:
-        """Read the values called `name` in training.csv: task, method, variant, seed, step, value."""
+        """Read the values `name` of training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
             table = _read(self.results / run_folder(run) / "training.csv")
@@ -93,7 +102,7 @@ class Inputs:
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
     def list_seeds(self, entry: Runs) -> list[int]:
-        """List the seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
+        """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
         return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
 
     def find_median_seed(self, entry: Runs) -> int | None:

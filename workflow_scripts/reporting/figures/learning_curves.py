@@ -17,9 +17,10 @@ from workflow_scripts.reporting.figures.style import (
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a panel per `panel` of `runs`, a line per `series`: thin for each seed, thick for their mean.
+    """Draw a panel per `panel` of `runs`, and the lines of each `series`.
 
-    The mean is drawn at steps at which all seeds were validated.
+    They are thin for each seed, and thick for the mean. The mean is drawn at steps at which all
+    seeds were validated.
     """
     inputs.read_options()  # refuses all
     entries = inputs.display.runs

@@ -14,8 +14,8 @@ WORDS = 1.6
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw, for each word, the paper's neighbours and those of each entry of `runs`.
 
-    An entry shows its seed of median test accuracy. A neighbour of another class (known for words of
-    the training data) is grey and struck through. options: published: the cell of the published
+    An entry shows its seed of median test accuracy. A neighbour of another class (known for words
+    of the training data) is grey and struck through. options: published: the cell of the published
     neighbours, with {word} for the word.
     """
     cell = inputs.read_options(published="")["published"]

@@ -17,9 +17,9 @@ WIDTH = 0.8  # of the bars of a model, side by side
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row of axes per panel.
 
-    It has a group of bars per `panel` of `runs` (a model), and a bar per `series` (a variant). A bar
-    is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for its
-    axis, a split.
+    It has a group of bars per `panel` of `runs` (a model), and a bar per `series` (a variant). A
+    bar is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for
+    its axis, a split.
     """
     panels = inputs.read_options(panels=[])["panels"]
     entries = inputs.display.runs

@@ -1,4 +1,4 @@
-"""Pairs of sentences with one sequence of codes in the paper, and how our models treat each pair (table 6)."""
+"""Pairs of sentences with one sequence of codes in the paper, and how our models treat them."""
 
 from dataclasses import dataclass
 
