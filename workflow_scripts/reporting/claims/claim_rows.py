@@ -17,7 +17,7 @@ HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit
 OTHER_DECIMALS = 2  # of effects in all other units
-MOST_DECIMALS = 6  # so many digits claims.csv has
+MOST_DECIMALS = 6  # as many digits as numbers of claims.csv have
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,7 +169,7 @@ def compute_rates_power(
 ) -> Power:
     """Power of a claim about success rates.
 
-    It is taken over all outcomes of `n` seeds that succeed with these probabilities. Reproduced if
+    It is summed over all outcomes of `n` seeds that succeed with these probabilities. Reproduced if
     Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper
     and Pearson, one-sided) of the better side's rate is below `smallest`.
     """

@@ -27,7 +27,7 @@ EMPTY = 0.4
 
 
 @dataclass(frozen=True)
-class Row:
+class RowOfMaps:
     """A row of maps: the attention weights of one seed of an entry, without one nothing.
 
     height: of its panels, and gap: below them, in inches.
@@ -72,7 +72,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             draw_head_maps(panel, of_sentence, sentence)
             heads = select_entry(by_head, row.entry, row.seed)
             heads = heads[heads["sentence"] == sentence]
-            frame_heads(panel, heads[heads["attention_kl"] > options["highlight"]], sentence)
+            mark_heads(panel, heads[heads["attention_kl"] > options["highlight"]], sentence)
             shown.append(of_sentence.assign(panel=row.entry.panel))
         top -= row.gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
@@ -87,20 +87,20 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
 
 def make_row(
     inputs: Inputs, entry: Runs, weights: pandas.DataFrame, sentence: str, width: float
-) -> Row:
+) -> RowOfMaps:
     """Make the row of an entry, with panels of `width` inches: its seed of median test accuracy."""
     seed = inputs.find_median_seed(entry)
     if seed is None:
-        return Row(entry)
+        return RowOfMaps(entry)
     of_seed = select_entry(weights, entry, seed)
     step = len(_split_tokens(sentence)) + GAP
     cells_down = of_seed["layer"].max() * step - GAP
     cells_across = of_seed["head"].max() * step - GAP
     height = width * cells_down / cells_across
-    return Row(entry, seed, of_seed, height, gap=BELOW)
+    return RowOfMaps(entry, seed, of_seed, height, gap=BELOW)
 
 
-def describe_row(inputs: Inputs, row: Row) -> str:
+def describe_row(inputs: Inputs, row: RowOfMaps) -> str:
     """Return the title of a row: its entry, and what was measured of its seed."""
     if row.seed is None:
         return row.entry.panel
@@ -112,7 +112,7 @@ def describe_row(inputs: Inputs, row: Row) -> str:
     return f"{row.entry.panel}: {accuracy}, {divergence} ({inputs.describe_seed(row.entry)})"
 
 
-def frame_heads(panel: Axes, heads: pandas.DataFrame, sentence: str) -> None:
+def mark_heads(panel: Axes, heads: pandas.DataFrame, sentence: str) -> None:
     """Draw a frame around the maps of these heads."""
     size = len(_split_tokens(sentence))
     for place in heads[["head", "layer"]].to_numpy():

@@ -44,7 +44,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         if 0 < highest < 20:  # bars of a few percent fill their axis
             end = 1.25 * highest
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
-        axes.set_xticks(range(len(models)), label_models(inputs, models))
+        axes.set_xticks(range(len(models)), name_models(inputs, models))
     handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
     handles.append(
         Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds")
@@ -53,7 +53,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(rows, ignore_index=True)
 
 
-def label_models(inputs: Inputs, models: list[str]) -> list[str]:
+def name_models(inputs: Inputs, models: list[str]) -> list[str]:
     """Return the names of the models, with a note where the scale runs none."""
     requested = {entry.panel for entry in inputs.display.runs if inputs.list_seeds(entry)}
     labels = []

@@ -67,7 +67,7 @@ def make_table(
 ) -> RenderedTable:
     """Make the table of `runs` from `results`.
 
-    Without earlier `tests` these are made anew, from the runs' predictions.
+    Without earlier `tests` these are made from the runs' predictions.
     """
     display = find_table(catalogue, paper, name)
     evidence = read_evidence(catalogue, paper, scale, runs, [display], results)
