@@ -68,17 +68,17 @@ def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_t
 )
 def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, scored, expected):
     score(tmp_path, SAL, scored)
-    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(*SAL, seed) for seed in shown], tmp_path)
+    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(SAL, seed) for seed in shown], tmp_path)
     assert found == ({SAL: expected} if expected else {})
     # Neither at the scale of no plan, nor of a variant that no claim of a plan compares.
-    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(*SAL, seed) for seed in shown], tmp_path) == {}
+    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(SAL, seed) for seed in shown], tmp_path) == {}
     other = ("scan-jump-x2", "sq-transformer", "none")
-    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(*other, seed) for seed in shown], tmp_path) == {}
+    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path) == {}
 
 
 def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
     score(tmp_path, SRL, [101])
-    found = find_withheld(CATALOGUE, "lrf", "small", [(*SRL, 101)], tmp_path)
+    found = find_withheld(CATALOGUE, "lrf", "small", [(SRL, 101)], tmp_path)
     assert found == {SRL: "1 of 8 planned seeds"}
 
 

@@ -82,9 +82,9 @@ def read_evidence(
     weights = {
         variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
     }
-    shown = {(*score.variant_key, score.seed) for score in analysed}
-    shown.update((*run.unseeded, run.seed) for run in runs)
-    withheld = find_withheld(catalogue, paper, scale, shown, results)
+    shown_seeds = {(score.variant_key, score.seed) for score in analysed}
+    shown_seeds.update((run.unseeded, run.seed) for run in runs)
+    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results)
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
     return Evidence(paper, scale, published, scores, analyses, weights, absent, withheld)
 

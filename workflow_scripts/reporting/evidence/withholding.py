@@ -10,26 +10,30 @@ from workflow_scripts.config.paths import evaluation_folder
 
 
 def find_withheld(
-    catalogue: Catalogue, paper: str, scale: str, shown: Iterable[tuple], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    shown_seeds: Iterable[tuple[VariantKey, int | None]],
+    results: Path,
 ) -> dict[VariantKey, str]:
     """Return variant -> "2 of 8 planned seeds" for variants of which not all of these are scored.
 
-    shown: (task, method, variant, seed) of what a paper's displays read; numbers without a seed
-    have None. A variant is withheld if planned seeds are among them. results: folder of the scale,
-    where the planned runs are looked for. The seeds of a variant are those of the paper's own
-    plans, or of another paper's if its own name no claim about it.
+    shown_seeds: (variant, seed) of what a paper's displays read; numbers without a seed have None.
+    A variant is withheld if planned seeds are among them. results: folder of the scale, where the
+    planned runs are looked for. The seeds of a variant are those of the paper's own plans, or of
+    another paper's if its own name no claim about it.
     """
-    shown_seeds: dict[VariantKey, set[int]] = defaultdict(set)
-    for *variant, seed in shown:
-        shown_seeds[tuple(variant)].add(seed)
+    seeds_of_variant: dict[VariantKey, set[int | None]] = defaultdict(set)
+    for variant, seed in shown_seeds:
+        seeds_of_variant[variant].add(seed)
     planned_seeds: dict[VariantKey, list[int]] = {}
     # The paper's own plans come last, so that they count.
     for key in sorted(catalogue.papers, key=lambda key: key == paper):
         planned_seeds |= catalogue.papers[key].list_planned_seeds(scale)
     withheld = {}
-    for variant in shown_seeds.keys() & planned_seeds.keys():
+    for variant in seeds_of_variant.keys() & planned_seeds.keys():
         planned = planned_seeds[variant]
-        if not shown_seeds[variant] & set(planned):
+        if not seeds_of_variant[variant] & set(planned):
             continue
         folders = [results / evaluation_folder(Run(*variant, seed)) for seed in planned]
         scored = sum((folder / "scores.csv").exists() for folder in folders)

@@ -54,7 +54,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     rows = [make_row(inputs, entry, weights, sentences[0], width) for entry in inputs.display.runs]
     total = sum(TITLES + row.height + row.gap for row in rows) + BAR
     figure = make_figure(PAGE, total, layout=None)
-    shown = []
+    plotted = []
     top = total
     for row in rows:
         title = describe_row(inputs, row)
@@ -73,16 +73,16 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             heads = select_entry(by_head, row.entry, row.seed)
             heads = heads[heads["sentence"] == sentence]
             mark_heads(panel, heads[heads["attention_kl"] > options["highlight"]], sentence)
-            shown.append(of_sentence.assign(panel=row.entry.panel))
+            plotted.append(of_sentence.assign(panel=row.entry.panel))
         top -= row.gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))
     figure.colorbar(
         ScalarMappable(cmap=COLOURS), cax=bar, orientation="horizontal", label="attention weight"
     )
     bar.tick_params(labelsize=6, pad=1)
-    if not shown:
+    if not plotted:
         return figure, weights.head(0)
-    return figure, pandas.concat(shown, ignore_index=True)
+    return figure, pandas.concat(plotted, ignore_index=True)
 
 
 def make_row(

@@ -46,7 +46,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     accuracies = inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
     looks = dict(zip(classes, style.LOOKS, strict=False))
-    shown = []
+    drawn_panels = []
     plotted = words.head(0)
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry.panel}"
@@ -61,11 +61,11 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         )
         table = select_entry(words, entry, seed).assign(panel=entry.panel, accuracy=accuracy)
         draw_words(panel, table, looks, options["codes"])
-        shown.append((panel, table))
+        drawn_panels.append((panel, table))
     for unused in axes[len(entries) :]:
         unused.set_axis_off()
-    if shown:
-        plotted = pandas.concat([table for _, table in shown], ignore_index=True)
+    if drawn_panels:
+        plotted = pandas.concat([table for _, table in drawn_panels], ignore_index=True)
         handles = make_handles(looks, set(plotted["class"]), options["codes"])
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
@@ -74,7 +74,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for panel, table in shown:
+    for panel, table in drawn_panels:
         names = table["word"].tolist()
         labelled = [names.index(word) for word in options["label"] or names if word in names]
         marker = math.sqrt(get_marker_area(table))

@@ -1,4 +1,7 @@
-"""The content of a Workflow Run RO-Crate of a scale (https://www.researchobject.org/workflow-run-crate/)."""
+"""The content of a Workflow Run RO-Crate of a scale.
+
+See https://www.researchobject.org/workflow-run-crate/.
+"""
 
 import mimetypes
 from pathlib import Path

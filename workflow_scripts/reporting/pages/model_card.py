@@ -74,12 +74,12 @@ Weights of step {best_step:,}, sha256 `{weights}`.
 class PublishedCell:
     """A number that a paper prints of a variant.
 
-    printed: its text. where: its place in the paper. selection: columns of the scores that it is
+    printed: its text. place: where it is in the paper. selection: columns of the scores that it is
     of.
     """
 
     printed: str
-    where: str
+    place: str
     selection: dict[str, Any]
 
 
@@ -97,9 +97,9 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
             for variant, cell in display.list_run_cells():
                 number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
                 if number and cell.over is None:
-                    where = f"{key}: {display.source}, {cell.row}, {cell.column}"
+                    place = f"{key}: {display.source}, {cell.row}, {cell.column}"
                     selection = {"metric": cell.metric} | cell.selectors
-                    cells[variant].append(PublishedCell(number.printed, where, selection))
+                    cells[variant].append(PublishedCell(number.printed, place, selection))
     return cells
 
 
@@ -197,7 +197,7 @@ def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> s
     numbers: dict[Score, dict[str, None]] = {score: {} for score in scores}
     for cell in published:
         for score in select_scores(scores, cell.selection):
-            numbers[score][f"{cell.printed} ({cell.where})"] = None
+            numbers[score][f"{cell.printed} ({cell.place})"] = None
     lines = [f"| {' | '.join(COLUMNS)} | this run | published |", "|---" * (len(COLUMNS) + 2) + "|"]
     for score in scores:
         if not numbers[score] and score.subset not in (None, "all"):

@@ -20,7 +20,7 @@ KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
 PAGE = """Recompose
 =========
 
-{said}
+{purpose}
 
 .. raw:: html
 
@@ -50,7 +50,7 @@ def format_overview(catalogue: Catalogue, scale: str, rows: list[ClaimRow]) -> s
         tables += format_rst_table(heads, (45, 15, 20, 20), lines)
     described = catalogue.scales[scale]
     purpose = escape_rst(f"Scale {scale}: {described.title}. It is for {described.purpose}.")
-    return PAGE.format(said=purpose, tables=tables)
+    return PAGE.format(purpose=purpose, tables=tables)
 
 
 def format_tally(scale: str, rows: list[ClaimRow]) -> str:

@@ -167,9 +167,11 @@ def describe_paper(
 ) -> dict[str, object]:
     """Return the values of a paper's page."""
     entry = catalogue.papers[paper]
-    shown = [claim for claim in claims if claim.row.is_primary or claim.row.effect is not None]
+    with_effect = [
+        claim for claim in claims if claim.row.is_primary or claim.row.effect is not None
+    ]
     names = list(entry.displays)
-    shown.sort(key=lambda claim: (not claim.row.is_primary, names.index(claim.table)))
+    with_effect.sort(key=lambda claim: (not claim.row.is_primary, names.index(claim.table)))
     tables = []
     figures = []
     for name, display in entry.displays.items():
@@ -189,7 +191,7 @@ def describe_paper(
         "entry": entry,
         "ours": claims,
         "link": link,
-        "shown": shown,
+        "with_effect": with_effect,
         "tables": tables,
         "figures": figures,
         "notes": _read_notes(catalogue.root / "papers" / paper / "NOTES.md", rewriter),

@@ -65,7 +65,7 @@ class Cell:
         return "/".join((self.display, self.row, self.column, self.metric))
 
     @property
-    def where(self) -> str:
+    def place(self) -> str:
         """The cell's place in the files, for messages."""
         return f"papers/{self.paper}/displays.yaml: cell {self.key}"
 
@@ -126,7 +126,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     of_analysis = evidence.analyses.get(entry.analysis or "", [])
     scores = select_scores(of_analysis, selection)
     if len(scores) > 1:
-        raise UserError(f"{cell.where}: {len(scores)} scores; fix more of them")
+        raise UserError(f"{cell.place}: {len(scores)} scores; fix more of them")
     if scores:
         return replace(cell, status=COMPUTED, computed=scores[0].value, protocol=scores[0].protocol)
     if any(score.subset == entry.subset for score in of_analysis):
@@ -156,7 +156,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     variants = [variant]
     if entry.over is not None:
         baseline = (entry.task, entry.method, entry.over)
-        require_same_weights(evidence.weights, variant, baseline, cell.where)
+        require_same_weights(evidence.weights, variant, baseline, cell.place)
         of_baseline = evidence.scores.get(baseline, [])
         gain = Gain(cell, entry, seeds, of_baseline, evidence.scale)
         if not gain.by_seed:
@@ -202,7 +202,7 @@ def explain_missing_score(
     # has none to count.
     if near and not is_analysed and entry.intervention is None:
         wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
-        raise UserError(f"{cell.where}: no score has {wanted}")
+        raise UserError(f"{cell.place}: no score has {wanted}")
     if has_empty_item_set(near, cell.selection):
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
     if any(score.rate == entry.rate for score in near):
@@ -272,6 +272,6 @@ def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
             free = ", ".join(
                 name for name in SELECTORS if name not in cell.selection and name not in REPEATED
             )
-            raise UserError(f"{cell.where}: two scores of one seed; fix also {free}")
+            raise UserError(f"{cell.place}: two scores of one seed; fix also {free}")
         of_seed[repetition] = score.value
     return {seed: sum(of_seed.values()) / len(of_seed) for seed, of_seed in values.items()}
