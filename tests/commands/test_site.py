@@ -8,7 +8,7 @@ import pytest
 
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands import site
-from workflow_scripts.reporting.tables.layout import format_effect
+from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,25 +39,29 @@ def test_results_of_no_scale_or_without_runs_are_refused(monkeypatch, capsys, tm
         assert said in capsys.readouterr().err
 
 
+def claim_row(**values) -> ClaimRow:
+    names = {"paper": "cat", "claim": "first", "kind": "paper", "role": "exploratory", "verdict": "inconclusive"}
+    return ClaimRow(**names, unit="points", quantile=0.975, **values)
+
+
 @pytest.mark.parametrize(
     ("low", "high", "margin", "smallest", "shown"),
     [
-        ("0.04", "3", "0", "", "0.04 to 3.00"),
-        ("-1", "4.09", "0", "4.1", "−1.00 to 4.09"),
-        ("-1.96", "1", "2", "", "−2.0 to 1.0"),
-        ("-1", "3.96", "0", "4.1", "−1.0 to 4.0"),
-        ("1.04", "3", "-1", "", "1.0 to 3.0"),
+        (0.04, 3, 0, None, "0.04 to 3.00"),
+        (-1, 4.09, 0, 4.1, "−1.00 to 4.09"),
+        (-1.96, 1, 2, None, "−2.0 to 1.0"),
+        (-1, 3.96, 0, 4.1, "−1.0 to 4.0"),
+        (1.04, 3, -1, None, "1.0 to 3.0"),
     ],
 )
 def test_an_end_of_an_interval_is_not_rounded_into_another_verdict(low, high, margin, smallest, shown):
-    row = {"effect": "1", "unit": "points", "quantile": "0.975", "ci_low": low, "ci_high": high}
-    row |= {"at_least": margin, "smallest_effect": smallest, "relation": "greater"}
+    row = claim_row(effect=1, ci_low=low, ci_high=high, at_least=margin, smallest_effect=smallest, relation="greater")
     assert format_effect(row).endswith(f" points (95%: {shown})")
 
 
 def test_a_margin_of_no_gain_is_below_zero():
-    row = {"effect": "-1", "unit": "points", "quantile": "0.975", "ci_low": "-1.96", "ci_high": "0", "at_least": "2"}
-    assert format_effect(row | {"relation": "no_gain", "smallest_effect": ""}).endswith("−1.96 to 0.00)")
+    row = claim_row(effect=-1, ci_low=-1.96, ci_high=0, at_least=2, relation="no_gain")
+    assert row.margin == -2 and format_effect(row).endswith("−1.96 to 0.00)")
 
 
 def test_the_page_of_the_commands_has_every_command_and_its_options():

@@ -165,7 +165,7 @@ def write_tables() -> None:
     """Write the committed tables that are missing or differ from the scores, if the scores tell all of their cells."""
     for name, table in make_committed_tables():
         differing, unknown = compare_tables(name, table)
-        if differing and any(map(has_numbers, table.rows)):
+        if differing and any(map(has_numbers, read_cells(table.files["csv"]).values())):
             assert not unknown, (
                 f"{name}: {differing} differ; ./reproduce makes it: the scores of {unknown} are not here"
             )

@@ -24,7 +24,7 @@ from workflow_scripts.common.files import hash_file, hash_files, read_json, writ
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import read_scores, write_scores
-from workflow_scripts.reporting.claims.judging import CLAIM_COLUMNS
+from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS
 from workflow_scripts.reporting.tables.table import TABLE_COLUMNS
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,8 @@ from workflow_scripts.common.files import write_atomically
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
-from workflow_scripts.reporting.claims.claim_table import print_claims, read_claim_table
+from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
+from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.pages.overview import format_overview
@@ -49,5 +50,5 @@ def main(args: argparse.Namespace) -> None:
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
     with write_atomically(args.out.with_name("overview.rst")) as temporary:
-        temporary.write_text(format_overview(catalogue, scale, read_claim_table(args.out)), encoding="utf-8")
+        temporary.write_text(format_overview(catalogue, scale, read_claim_rows(args.out)), encoding="utf-8")
     print_claims(args.out, scale)

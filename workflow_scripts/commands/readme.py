@@ -9,9 +9,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, write_atomically
 from workflow_scripts.config.analysis_plan import ANY_WRONG, FIRST_PLAN
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.claims.claim_table import read_claim_table
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    format_effect,
+    format_published_effect,
+    read_claim_rows,
+)
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
-from workflow_scripts.reporting.tables.layout import format_effect, format_published_effect
 
 BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
 END = "<!-- end claims -->"
@@ -27,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print the tables, or write them into a file. Raises UserError for a claims.csv without the columns."""
     papers = load_catalogue().papers
-    rows = read_claim_table(args.claims)
-    if unknown := {row["paper"] for row in rows} - set(papers):
+    rows = read_claim_rows(args.claims)
+    if unknown := {row.paper for row in rows} - set(papers):
         raise UserError(f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce")
     text = format_tables(rows, list(papers), args.claims.absolute().parent.name)
     if args.write is None:
@@ -41,26 +45,27 @@ def main(args: argparse.Namespace) -> None:
         temporary.write_text(changed, encoding="utf-8")
 
 
-def format_tables(rows: list[dict[str, str]], papers: list[str], scale: str) -> str:
+def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
     """Format two Markdown tables: the primary claims, and the number of exploratory claims per paper and verdict.
 
     Claims that are controls of ours are counted in neither. `papers` gives the order.
     """
-    rows = sorted(rows, key=lambda row: papers.index(row["paper"]))
-    primary = [row for row in rows if row["role"] == "primary"]
+    rows = sorted(rows, key=lambda row: papers.index(row.paper))
+    primary = [row for row in rows if row.is_primary]
+    exploratory = [row for row in rows if not row.is_primary and not row.is_control]
     lines = [
         f"| paper | primary claim | published effect | effect at {scale} (interval) | seeds | verdict |",
         "|---|---|---|---|---|---|",
-        *(f"| {' | '.join(_cell(text) for text in _primary_cells(row, scale))} |" for row in primary),
     ]
-    exploratory = [row for row in rows if row["role"] == "exploratory" and row["kind"] == "paper"]
+    for row in primary:
+        lines.append(f"| {' | '.join(_primary_cells(row, scale))} |")
     headings = ("paper", "plans: chance of any wrong primary verdict", "exploratory claims of the paper", *VERDICTS)
     lines += ["", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for paper in papers:
-        verdicts = Counter(row["verdict"] for row in exploratory if row["paper"] == paper)
+        verdicts = Counter(row.verdict for row in exploratory if row.paper == paper)
         if not verdicts:
             continue
-        plans = {row["plan"] for row in primary if row["paper"] == paper}
+        plans = {row.plan for row in primary if row.paper == paper}
         risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%" if plans else ""
         counts = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
         lines.append(f"| [{paper}](papers/{paper}/NOTES.md) | {risk} | {verdicts.total()} | {counts} |")
@@ -75,25 +80,21 @@ def replace_tables(document: str, tables: str, name: str) -> str:
     return pattern.sub(lambda _: f"{BEGIN}\n{tables}\n{END}", document)
 
 
-def _primary_cells(row: dict[str, str], scale: str) -> tuple[str, ...]:
-    measured, planned = int(row["n_seeds"] or 0), int(row["n_planned"] or 0)
-    # No effect before the last seed is done: it would tempt a reader to stop early.
-    complete = bool(row["effect"]) and measured >= planned
+def _primary_cells(row: ClaimRow, scale: str) -> list[str]:
+    measured = row.n_seeds or 0
+    planned = row.n_planned or 0
     seeds = f"{measured} seeds" if measured == planned else f"{measured} of {planned} seeds"
-    reason = f": {row['reason']}" if row["reason"] not in ("", seeds) else ""
-    statement = row["statement"]
-    if row["kind"] == "control":
+    statement = row.statement
+    if row.is_control:
         statement += " (a control of ours)"
-    if row["plan"] != FIRST_PLAN:
-        statement += f" ([later plan](papers/{row['paper']}/{row['plan']}))"
-    return (
-        row["paper"],
-        statement,
-        format_published_effect(row),
-        format_effect(row) if complete else "",
-        seeds,
-        f"**{row['verdict']}** at {scale}{reason}",
-    )
+    if row.plan != FIRST_PLAN:
+        statement += f" ([later plan](papers/{row.paper}/{row.plan}))"
+    # No effect before the last seed is done: it would tempt a reader to stop early.
+    effect = format_effect(row) if row.has_planned_seeds else ""
+    verdict = f"**{row.verdict}** at {scale}"
+    if row.reason not in ("", seeds):
+        verdict += f": {row.reason}"
+    return [_cell(text) for text in (row.paper, statement, format_published_effect(row), effect, seeds, verdict)]
 
 
 def _cell(text: str) -> str:

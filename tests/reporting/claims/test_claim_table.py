@@ -6,7 +6,8 @@ import re
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS, print_claims, shorten_reason
+from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS
+from workflow_scripts.reporting.claims.claim_table import print_claims, shorten_reason
 
 
 def row(claim, verdict="inconclusive", **more):

@@ -9,33 +9,34 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.commands.readme import BEGIN, END, format_tables, replace_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS, read_claim_table
+from workflow_scripts.reporting.claims.claim_rows import CLAIM_COLUMNS, ClaimRow, read_claim_rows
 
 ROOT = Path(__file__).parents[3]
 CLAIMS = "results/reference/small/claims.csv"
 
 
-def row(**cells: str) -> dict[str, str]:
+def row(**values) -> ClaimRow:
     usual = {
         "paper": "cat",
+        "claim": "first",
         "kind": "paper",
         "role": "primary",
         "plan": "analysis_plan.yaml",
         "statement": "CAT is closer",
         "unit": "points",
     }
-    usual |= {"published_effect": "14.94", "effect": "-6.3", "ci_low": "-9.04", "ci_high": "-3.61"}
-    usual |= {"quantile": "0.983333", "n_seeds": "9", "n_planned": "9", "verdict": "not reproduced", "reason": ""}
-    return usual | cells
+    usual |= {"published_effect": 14.94, "effect": -6.3, "ci_low": -9.04, "ci_high": -3.61, "quantile": 0.983333}
+    usual |= {"n_seeds": 9, "n_planned": 9, "verdict": "not reproduced"}
+    return ClaimRow(**usual | values)
 
 
-def write(folder: Path, *rows: dict[str, str], columns: tuple[str, ...] = CLAIM_COLUMNS) -> Path:
+def write(folder: Path, *rows: ClaimRow, columns: tuple[str, ...] = CLAIM_COLUMNS) -> Path:
     file = folder / "small/claims.csv"
     file.parent.mkdir()
     with open(file, "w", newline="") as stream:
         writer = csv.DictWriter(stream, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(vars(each) for each in rows)
     return file
 
 
@@ -48,7 +49,7 @@ def test_a_complete_plan_shows_effect_interval_seeds_and_verdict():
     )
 
 
-@pytest.mark.parametrize("measured", ["", "0", "4"])
+@pytest.mark.parametrize("measured", [None, 0, 4])
 def test_missing_seeds_show_no_effect_even_where_the_file_has_one(measured):
     incomplete = row(n_seeds=measured, verdict="no verdict", reason=f"{measured or 0} of 9 seeds")
     line = format_tables([incomplete], ["cat"], "small").splitlines()[2]
@@ -56,7 +57,7 @@ def test_missing_seeds_show_no_effect_even_where_the_file_has_one(measured):
 
 
 def test_a_claim_of_no_loss_has_no_published_effect_and_a_95_percent_interval_no_decimal():
-    line = format_tables([row(published_effect="", quantile="0.975")], ["cat"], "small").splitlines()[2]
+    line = format_tables([row(published_effect=None, quantile=0.975)], ["cat"], "small").splitlines()[2]
     assert "| CAT is closer |  | −6.3 points (95%: " in line
 
 
@@ -74,7 +75,7 @@ def test_the_other_claims_are_counted_by_paper_without_controls():
 def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
     file = "plans/2026-11-27-longer.yaml"
     later = row(
-        plan=file, statement="CAT is probably closer", unit="chance", effect="0.72", ci_low="0.55", ci_high="0.9"
+        plan=file, statement="CAT is probably closer", unit="chance", effect=0.72, ci_low=0.55, ci_high=0.9
     )
     lines = format_tables([row(), later, row(role="exploratory", plan="")], ["cat"], "small").splitlines()
     assert lines[-1].startswith("| [cat](papers/cat/NOTES.md) | 2: at most 10% | 1 |")
@@ -98,13 +99,13 @@ def test_a_file_without_markers_or_columns_is_refused(tmp_path):
     with pytest.raises(UserError, match="once each"):
         replace_tables("# Title\n", "table", "README.md")
     with pytest.raises(UserError, match="has no column role"):
-        read_claim_table(write(tmp_path, row(), columns=tuple(name for name in CLAIM_COLUMNS if name != "role")))
+        read_claim_rows(write(tmp_path, row(), columns=tuple(name for name in CLAIM_COLUMNS if name != "role")))
     with pytest.raises(UserError, match="does not exist"):
-        read_claim_table(tmp_path / "other.csv")
+        read_claim_rows(tmp_path / "other.csv")
 
 
 def test_readme_has_the_tables_of_the_committed_claims():
     """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts them there."""
-    tables = format_tables(read_claim_table(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
+    tables = format_tables(read_claim_rows(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert replace_tables(readme, tables, "README.md") == readme

@@ -103,7 +103,7 @@ def test_a_number_without_seeds_is_no_side_of_pilots():
 def test_it_follows_the_caveat_of_the_claim_and_is_in_its_row():
     told = add_seed_caveat(outcome(side(FRESH), side(PILOTS), caveat="the paper has no number"), [PLAN])
     row = make_claim_row("p", told)
-    assert row["caveat"].startswith("the paper has no number; planned seeds (101 to 104) on the left are")
+    assert row.caveat.startswith("the paper has no number; planned seeds (101 to 104) on the left are")
 
 
 @pytest.mark.parametrize(

@@ -68,17 +68,17 @@ def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_t
 )
 def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, scored, expected):
     score(tmp_path, SAL, scored)
-    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(*SAL, seed) for seed in shown], tmp_path)
+    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(SAL, seed) for seed in shown], tmp_path)
     assert found == ({SAL: expected} if expected else {})
     # Neither at the scale of no plan, nor of a variant that no claim of a plan compares.
-    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(*SAL, seed) for seed in shown], tmp_path) == {}
+    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(SAL, seed) for seed in shown], tmp_path) == {}
     other = ("scan-jump-x2", "sq-transformer", "none")
-    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(*other, seed) for seed in shown], tmp_path) == {}
+    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path) == {}
 
 
 def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
     score(tmp_path, SRL, [101])
-    found = find_withheld(CATALOGUE, "lrf", "small", [(*SRL, 101)], tmp_path)
+    found = find_withheld(CATALOGUE, "lrf", "small", [(SRL, 101)], tmp_path)
     assert found == {SRL: "1 of 8 planned seeds"}
 
 
@@ -86,9 +86,10 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
     runs = score(tmp_path, SAL, (101, 102), 61.5) + score(tmp_path, TRANSFORMER, PLANNED, 7.5)
     for name in ("table-readings", "text-5.2", "table4", "table1", "text-1", "table-codes", "table-protocol"):
         made = make_table(CATALOGUE, "sq_transformer", name, "small", runs, tmp_path, tests={})
-        mine = [row for row in made.rows if row["status"] == "withheld"]
-        assert mine and all(row["note"].startswith("2 of 8 planned seeds") for row in mine), name
-        assert {row[key] for row in mine for key in ("reproduced", "std", "n_seeds", "ci_low", "ci_high")} == {""}
+        mine = [row for row in made.rows if row.status == "withheld"]
+        assert mine and all(row.note.startswith("2 of 8 planned seeds") for row in mine), name
+        for row in mine:
+            assert {row.reproduced, row.std, row.n_seeds, row.ci_low, row.ci_high} == {None}
         for text in made.files.values():
             assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
     table = cells(make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files["csv"])

@@ -19,10 +19,10 @@ from tests.reporting import reference
 from tests.reporting.site.browser import CHROMIUM, PATIENCE_SECONDS, Page, opened
 from tests.reporting.site.conftest import RESULTS, ROOT
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.reporting.claims.claim_rows import format_effect, read_claim_rows
 from workflow_scripts.reporting.site.drawings import Axis, draw_interval
 from workflow_scripts.reporting.site.measured_claims import make_slug, read_measured_claims
 from workflow_scripts.reporting.site.page_sources import write_sources
-from workflow_scripts.reporting.tables.layout import format_effect
 
 pytestmark = pytest.mark.site
 
@@ -92,13 +92,13 @@ def squeezed(text: str) -> str:
 def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small):
     rows = claims_of(RESULTS)
     assert len(list((small / "claims").glob("*.html"))) == len(rows) + 1 > 200
-    for row in rows:
+    for row, typed in zip(rows, read_claim_rows(RESULTS / "claims.csv"), strict=True):
         page = page_of(small, row)
         assert squeezed(row["statement"]) in page.words and f"{row['verdict']} at small" in page.words
         for text in ("quote", "caveat"):
             assert squeezed(row[text]) in page.words, row["claim"]
         if row["effect"]:
-            assert format_effect(row) in page.words
+            assert format_effect(typed) in page.words
         for cell in row["left"].split(" + "):
             assert cell in page.words or "*" in cell
 

@@ -229,7 +229,7 @@ def test_a_table_says_which_blocks_its_depths_are():
         cells = make_cells("d", display, found)
         said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
-        assert make_table_row(cells[-1], None, None)["note"] == "block 3"
+        assert make_table_row(cells[-1], None, None).note == "block 3"
     assert "block" not in " ".join(explain_table(whole, make_cells("d", table(), found), {}, "small"))
 
 

@@ -148,13 +148,6 @@ def test_made_up_data_say_so():
     assert any("generated data" in note for note in layout.explain_table(DISPLAY, made_up, {}, "demo"))
 
 
-def test_a_narrow_interval_has_two_digits_of_its_width():
-    points = [(-1.3, 4.1), (-0.0131, 0.0945), (2.71, 2.71), (None, None)]
-    assert [layout.choose_decimals("points", *interval) for interval in points] == [1, 2, 1, 1]
-    assert (layout.choose_decimals("nats", 0.4, 0.9), layout.choose_decimals("nats", 0.401, 0.442)) == (2, 3)
-    assert layout.choose_decimals("ratio", 0.1, 0.2) == 4
-
-
 def test_explanations_name_methods_and_assumptions():
     text = " ".join(NOTES)
     assert "Student's t over seeds, taken as independent draws from a normal distribution" in text

@@ -1,7 +1,7 @@
-"""The effect of a claim, from its cells by seed or from published numbers, and the controls that a verdict needs."""
+"""The effect of a claim, measured or published, and the controls that a verdict needs."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,12 +15,18 @@ from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
 
 EXPLORATORY = "exploratory"
-NO_VERDICT = "no verdict"  # measured, but a control fails, data are generated, or seeds of the plan are missing
+# Measured, but a control fails, data are generated, or seeds of the plan are missing.
+NO_VERDICT = "no verdict"
 NO_VALUE = "no seed has a value in all cells of a side"
 
 
 class NoEffectError(Exception):
     """The scores of a claim exist but give no effect; the message says why."""
+
+
+def list_common_seeds(cells: Iterable[Cell]) -> list[int]:
+    """List the seeds that all of these cells have, lowest first."""
+    return sorted(set.intersection(*(set(cell.seeds) for cell in cells)))
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,10 @@ class Side:
     @property
     def complete_seeds(self) -> float:
         """Count the seeds that all cells have; unlimited for numbers without seeds."""
-        by_cell = [set(cell.seeds) for cell in self.cells if cell.status != COMPUTED]
-        if not by_cell:
+        cells = [cell for cell in self.cells if cell.status != COMPUTED]
+        if not cells:
             return math.inf
-        return len(set.intersection(*by_cell))
+        return len(list_common_seeds(cells))
 
     @property
     def is_number(self) -> bool:
@@ -44,7 +50,10 @@ class Side:
 
     @property
     def number(self) -> float:
-        """The mean of cells without seeds. Raises NoEffectError if one has no logarithm that is needed."""
+        """The mean of cells without seeds.
+
+        Raises NoEffectError if one has no logarithm that is needed.
+        """
         values = [cell.computed for cell in self.cells]
         if None in values:
             raise NoEffectError(NO_VALUE)
@@ -57,17 +66,20 @@ class Side:
 
     def average_by_seed(self) -> dict[int, float]:
         """Return seed -> mean over the cells, for seeds that all cells have."""
-        shared = sorted(set.intersection(*(set(cell.seeds) for cell in self.cells)))
-        return {seed: float(np.mean([cell.seeds[seed] for cell in self.cells])) for seed in shared}
+        averages = {}
+        for seed in list_common_seeds(self.cells):
+            values = [cell.seeds[seed] for cell in self.cells]
+            averages[seed] = float(np.mean(values))
+        return averages
 
 
 @dataclass(frozen=True)
 class Outcome:
     """A judged claim. It has no effect if a side was not measured, or if planned seeds are missing.
 
-    plan: file of the analysis plan of a primary claim. interval: of the effect, by the t quantile `quantile`.
-    smallest: the smallest effect of interest, None if the paper gives no effect. n_planned: seeds per side of a
-    primary claim.
+    plan: file of the analysis plan of a primary claim. interval: of the effect, by the t quantile
+    `quantile`. smallest: the smallest effect of interest, None if the paper gives no effect.
+    n_planned: seeds per side of a primary claim.
     """
 
     claim: Claim
@@ -90,70 +102,123 @@ class Outcome:
 
     @property
     def printed(self) -> str:
-        """Whether the paper's own numbers agree with the claim or contradict it; empty if it prints none."""
+        """Whether the paper's own numbers `agree` with the claim or `contradict` it.
+
+        Empty if it prints none.
+        """
         if self.published is None:
             return ""
-        return "agree" if self.published > self.claim.margin else "contradict"
+        if self.published > self.claim.margin:
+            return "agree"
+        return "contradict"
+
+    @property
+    def pairs(self) -> list[tuple[Cell, Cell]]:
+        """The cells that are compared with each other."""
+        left, right = self.sides
+        return list(zip(left.cells, right.cells, strict=True))
 
 
-def select_sides(claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None) -> tuple[Side, Side]:
-    """Return the cells of both sides in pairs; for a trend those that both sides have. `seeds` restricts the seeds."""
+def select_sides(
+    claim: Claim, cells: dict[str, Cell], file: str, seeds: list[int] | None
+) -> tuple[Side, Side]:
+    """Return the cells of both sides in pairs; for a trend those that both sides have.
+
+    Without `seeds` they have all of their seeds, else these only.
+    """
     pairs = _pair_cells(claim, cells, file)
     if seeds is not None:
         pairs = [(_keep_seeds(left, seeds), _keep_seeds(right, seeds)) for left, right in pairs]
-    return Side(tuple(left for left, _ in pairs)), Side(tuple(right for _, right in pairs))
+    return _split_pairs(pairs)
+
+
+def _split_pairs(pairs: list[tuple[Cell, Cell]]) -> tuple[Side, Side]:
+    left = Side(tuple(left for left, _ in pairs))
+    right = Side(tuple(right for _, right in pairs))
+    return left, right
 
 
 def _pair_cells(claim: Claim, cells: dict[str, Cell], file: str) -> list[tuple[Cell, Cell]]:
     """Return the cells that a claim compares, pair by pair. A number is a cell without seeds."""
     if isinstance(claim.right, int | float):
         (left,) = _find_cells(claim.left, cells, claim, file).values()
-        number = replace(left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights="")
+        number = replace(
+            left, status=COMPUTED, computed=claim.right, published=None, seeds={}, weights=""
+        )
         return [(left, number)]
     if isinstance(claim.left, list):
-        lefts = [cell for key in claim.left for cell in _find_cells(key, cells, claim, file).values()]
-        rights = [cell for key in claim.right for cell in _find_cells(key, cells, claim, file).values()]
-        return list(zip(lefts, rights, strict=True))
+        pairs = []
+        for left_key, right_key in zip(claim.left, claim.right, strict=True):
+            (left,) = _find_cells(left_key, cells, claim, file).values()
+            (right,) = _find_cells(right_key, cells, claim, file).values()
+            pairs.append((left, right))
+        return pairs
     left_by_name = _find_cells(claim.left, cells, claim, file)
     right_by_name = _find_cells(claim.right, cells, claim, file)
-    return [(left, right_by_name[name]) for name, left in left_by_name.items() if name in right_by_name]
+    pairs = []
+    for name, left in left_by_name.items():
+        if name in right_by_name:
+            pairs.append((left, right_by_name[name]))
+    return pairs
 
 
 def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
-    """Compute the effect in the claimed direction over seeds. Several pairs are averaged per seed first.
+    """Compute the effect in the claimed direction over seeds.
 
-    Raises NoEffectError if paired seeds are missing, or if no value of a side has a logarithm.
+    Several pairs are averaged per seed first. Raises NoEffectError if paired seeds are missing, or
+    if no value of a side has a logarithm.
     """
     if claim.relation == "falls_with":
         return -_measure_trend(pairs)
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        pairs = [(_transform_cell(left, transform), _transform_cell(right, transform)) for left, right in pairs]
-    left, right = Side(tuple(left for left, _ in pairs)), Side(tuple(right for _, right in pairs))
+        pairs = [
+            (_transform_cell(left, transform), _transform_cell(right, transform))
+            for left, right in pairs
+        ]
+    effect = _compute_gain(claim, pairs)
+    if claim.relation == "greater":
+        return effect
+    return -effect
+
+
+def _compute_gain(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
+    """Compute what left has over right."""
+    left, right = _split_pairs(pairs)
     if claim.measure == "superiority":
-        effect: Effect = statistics.measure_superiority(_list_values(left), _list_values(right))
-    elif left.is_number:
-        effect = statistics.compare_with_constant(_list_values(right), left.number, constant_right=False)
-    elif right.is_number:
-        effect = statistics.compare_with_constant(_list_values(left), right.number, constant_right=True)
-    else:
-        start_alike = all(left_cell.weights == right_cell.weights != "" for left_cell, right_cell in pairs)
-        effect = _compare_sides(left, right, start_alike)
-    return effect if claim.relation == "greater" else -effect
+        return statistics.measure_superiority(_list_values(left), _list_values(right))
+    if left.is_number:
+        values = _list_values(right)
+        return statistics.compare_with_constant(values, left.number, constant_right=False)
+    if right.is_number:
+        values = _list_values(left)
+        return statistics.compare_with_constant(values, right.number, constant_right=True)
+    start_alike = all(first.weights == second.weights != "" for first, second in pairs)
+    return _compare_sides(left, right, start_alike)
 
 
 def _measure_trend(pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Measure how both sides rise together along the pairs, over the seeds that all cells have."""
-    seeds = sorted(set.intersection(*(set(cell.seeds) for pair in pairs for cell in pair)))
+    left, right = _split_pairs(pairs)
+    seeds = list_common_seeds([*left.cells, *right.cells])
     if not seeds:
         raise NoEffectError("its cells share no seed")
-    left = np.array([[cell.seeds[seed] for cell, _ in pairs] for seed in seeds])
-    right = np.array([[cell.seeds[seed] for _, cell in pairs] for seed in seeds])
-    return statistics.measure_association(left, right)
+    return statistics.measure_association(_stack_seeds(left, seeds), _stack_seeds(right, seeds))
+
+
+def _stack_seeds(side: Side, seeds: list[int]) -> np.ndarray:
+    """Return the values of a side: [seeds, cells]."""
+    rows = []
+    for seed in seeds:
+        rows.append([cell.seeds[seed] for cell in side.cells])
+    return np.array(rows)
 
 
 def _compare_sides(left: Side, right: Side, paired: bool) -> Effect:
-    """Return the difference of the means of two sides; `paired` if all their cells start from the same weights."""
+    """Return the difference of the means of two sides.
+
+    paired: whether all of their cells start from the same weights.
+    """
     left_by_seed = left.average_by_seed()
     right_by_seed = right.average_by_seed()
     if not left_by_seed or not right_by_seed:
@@ -171,13 +236,15 @@ def _list_values(side: Side) -> list[float]:
     return values
 
 
-def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str) -> Effect | None:
+def compute_planned_effect(
+    claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str
+) -> Effect | None:
     """Compute the effect of a claim on these seeds only; None if a cell lacks one of them."""
-    sides = select_sides(claim, cells, file, seeds)
-    if min(side.complete_seeds for side in sides) < len(seeds):
+    left, right = select_sides(claim, cells, file, seeds)
+    if min(left.complete_seeds, right.complete_seeds) < len(seeds):
         return None
     try:
-        return compute_effect(claim, list(zip(*(side.cells for side in sides), strict=True)))
+        return compute_effect(claim, list(zip(left.cells, right.cells, strict=True)))
     except NoEffectError:
         return None
 
@@ -185,83 +252,105 @@ def compute_planned_effect(claim: Claim, cells: dict[str, Cell], seeds: list[int
 def find_published_effect(
     claim: Claim, pairs: list[tuple[Cell, Cell]], cells: dict[str, Cell], file: str
 ) -> float | None:
-    """Return the effect of a claim in the paper's numbers, printed or computed; None if they are not printed."""
+    """Return the effect of a claim in the paper's numbers; None if it does not print them."""
     if claim.published:
         (cell,) = _find_cells(claim.published, cells, claim, file).values()
-        return cell.published.value if cell.published else None
+        return _get_published_value(cell)
     if claim.measure in ("success_rate", "superiority"):  # papers print means
         return None
-    left = _list_published_values([left for left, _ in pairs])
-    right = _list_published_values([right for _, right in pairs])
-    if claim.relation == "falls_with":
-        if None in left or None in right:
-            return None
-        return -float(statistics.compute_kendall_tau(np.array(left), np.array(right)))
+    left = [_get_published_value(cell) for cell, _ in pairs]
+    right = [_get_published_value(cell) for _, cell in pairs]
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        left = [None if value is None else transform(value) for value in left]
-        right = [None if value is None else transform(value) for value in right]
+        left = [_transform_value(value, transform) for value in left]
+        right = [_transform_value(value, transform) for value in right]
     if None in left or None in right:
         return None
+    if claim.relation == "falls_with":
+        return -float(statistics.compute_kendall_tau(np.array(left), np.array(right)))
     effect = float(np.mean(np.array(left) - np.array(right)))
-    return effect if claim.relation == "greater" else 0.0 - effect  # not -0.0
+    if claim.relation == "greater":
+        return effect
+    return 0.0 - effect  # not -0.0
 
 
-def _list_published_values(cells: list[Cell]) -> list[float | None]:
-    return [cell.published.value if cell.published else None for cell in cells]
+def _get_published_value(cell: Cell) -> float | None:
+    return cell.published.value if cell.published else None
 
 
 def _take_logarithm(value: float) -> float | None:
-    return math.log(value) if value > 0 else None
+    if value <= 0:
+        return None
+    return math.log(value)
 
 
 def _compute_log_odds(percent: float) -> float | None:
-    """Return ln(p / (1 - p)) of a percentage; None at 0% and at 100%, where the odds have no logarithm."""
-    return math.log(percent / (100 - percent)) if 0 < percent < 100 else None
+    """Return ln(p / (1 - p)) of a percentage; None at 0% and at 100%, where it is infinite."""
+    if not 0 < percent < 100:
+        return None
+    return math.log(percent / (100 - percent))
 
 
-TRANSFORMS: dict[str, Callable[[float], float | None]] = {
-    "log_ratio": _take_logarithm,
-    "log_odds": _compute_log_odds,
-}  # measure -> what is taken of each value before two sides are compared
+Transform = Callable[[float], float | None]
+# Measure -> what is taken of each value before two sides are compared.
+TRANSFORMS: dict[str, Transform] = {"log_ratio": _take_logarithm, "log_odds": _compute_log_odds}
 
 
-def _transform_cell(cell: Cell, transform: Callable[[float], float | None]) -> Cell:
+def _transform_value(value: float | None, transform: Transform) -> float | None:
+    if value is None:
+        return None
+    return transform(value)
+
+
+def _transform_cell(cell: Cell, transform: Transform) -> Cell:
     """Transform every value, and leave out seeds whose value has no result."""
     transformed = {seed: transform(value) for seed, value in cell.seeds.items()}
     seeds = {seed: value for seed, value in transformed.items() if value is not None}
-    return replace(cell, seeds=seeds, computed=None if cell.computed is None else transform(cell.computed))
+    return replace(cell, seeds=seeds, computed=_transform_value(cell.computed, transform))
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
     kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
-    status = NOT_RUN if cell.status == MEASURED and not kept else cell.status
-    return replace(cell, seeds=kept, status=status)
+    if cell.status == MEASURED and not kept:
+        return replace(cell, seeds=kept, status=NOT_RUN)
+    return replace(cell, seeds=kept)
 
 
 def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -> dict[str, Cell]:
-    """Return the cells of a side of a claim by the text that `*` matches; without `*` this is the empty text."""
-    if pattern.split("/").count("*") != (claim.relation == "falls_with"):
-        raise UserError(f"{file}: claim {claim.claim}: '*' in {pattern}; only falls_with has it, once on either side")
-    if "*" in pattern.split("/"):
-        matched = {key: match_stars(pattern, key) for key in cells}
-        found = {"".join(texts): cells[key] for key, texts in matched.items() if texts is not None}
-    else:
-        found = {"": cells[pattern]} if pattern in cells else {}
-    if not found:
-        raise UserError(f"{file}: claim {claim.claim}: there is no cell {pattern} in displays.yaml")
-    return found
+    """Return the cells of a side of a claim by the text that `*` matches, empty without `*`."""
+    place = f"{file}: claim {claim.claim}"
+    allowed_stars = 1 if claim.relation == "falls_with" else 0
+    if pattern.split("/").count("*") != allowed_stars:
+        rule = "only falls_with has it, once on either side"
+        raise UserError(f"{place}: '*' in {pattern}; {rule}")
+    cells_by_text: dict[str, Cell] = {}
+    if allowed_stars:
+        for key, cell in cells.items():
+            texts = match_stars(pattern, key)
+            if texts is not None:
+                cells_by_text["".join(texts)] = cell
+    elif pattern in cells:
+        cells_by_text[""] = cells[pattern]
+    if not cells_by_text:
+        raise UserError(f"{place}: there is no cell {pattern} in displays.yaml")
+    return cells_by_text
 
 
-def find_failed_control(outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None) -> str:
+def find_failed_control(
+    outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None
+) -> str:
     """Describe the control of a primary claim that fails; empty if all hold.
 
-    Required cells are judged on the planned seeds, as is `other`, the effect that must have the same sign.
+    Required cells are judged on the planned seeds, as is `other`, the effect that must have the
+    same sign.
     """
-    entry, claim = planned.entry, outcome.claim
-    floor = claim.floor if entry.control.floor is None else entry.control.floor
-    # Effects of other measures are not in the units of the sides.
-    distance = entry.smallest - entry.margin if claim.measure == "difference" else 0.0
+    entry = planned.entry
+    floor = entry.control.floor
+    if floor is None:
+        floor = outcome.claim.floor
+    distance = 0.0  # effects of other measures are not in the units of the sides
+    if outcome.claim.measure == "difference":
+        distance = entry.smallest - entry.margin
     return (
         find_failed_floor(outcome, floor, distance, cells)
         or _find_missing_room(outcome, entry)
@@ -271,12 +360,16 @@ def find_failed_control(outcome: Outcome, planned: PlannedClaim, cells: dict[str
 
 
 def _find_missing_room(outcome: Outcome, entry: PrimaryClaim) -> str:
-    """Say that the worse side is so near to the best possible score that the published effect has no room."""
+    """Say that the worse side is so near to the best possible score that no effect has room.
+
+    Half of the published effect is taken as room enough.
+    """
     perfect = entry.control.perfect
     if perfect is None or not entry.published:
         return ""
-    means = [side.mean for side in outcome.sides]
-    worse = max(means) if outcome.claim.relation == "less" else min(means)
+    worse = min(side.mean for side in outcome.sides)
+    if outcome.claim.relation == "less":  # of errors
+        worse = max(side.mean for side in outcome.sides)
     if abs(perfect - worse) < entry.published / 2:
         return f"no room: the worse side has {worse:.1f}, and {perfect:g} is the best possible"
     return ""
@@ -285,18 +378,24 @@ def _find_missing_room(outcome: Outcome, entry: PrimaryClaim) -> str:
 def _find_failed_requirement(planned: PlannedClaim, cells: dict[str, Cell]) -> str:
     """Say which required cell is not measured or too low on the planned seeds."""
     for required in planned.entry.control.requires:
-        cell = cells.get(required.cell)
-        if cell is None:
-            return f"a control is not measured: {required.cell}"
-        if cell.status == COMPUTED:
-            mean = cell.computed
-        elif set(planned.seeds) <= cell.seeds.keys():
-            mean = float(np.mean([cell.seeds[seed] for seed in planned.seeds]))
-        else:
+        mean = _average_planned_seeds(cells.get(required.cell), planned.seeds)
+        if mean is None:
             return f"a control is not measured: {required.cell}"
         if mean < required.at_least:
-            return f"a control fails: {required.cell} is {mean:.1f}, and {required.at_least:g} is needed"
+            needed = f"{required.at_least:g} is needed"
+            return f"a control fails: {required.cell} is {mean:.1f}, and {needed}"
     return ""
+
+
+def _average_planned_seeds(cell: Cell | None, seeds: list[int]) -> float | None:
+    """Return the mean of a cell over these seeds, or its computed number; None if a seed lacks."""
+    if cell is None:
+        return None
+    if cell.status == COMPUTED:
+        return cell.computed
+    if not set(seeds) <= cell.seeds.keys():
+        return None
+    return float(np.mean([cell.seeds[seed] for seed in seeds]))
 
 
 def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -> str:
@@ -305,33 +404,54 @@ def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -
         return ""
     if other is None or outcome.effect is None:
         return f"a control is not measured: {name}"
-    if (other.value - other.null) * (outcome.effect.value - outcome.effect.null) <= 0:
+    difference = outcome.effect.value - outcome.effect.null
+    if (other.value - other.null) * difference <= 0:
         return f"a control fails: {name} has the other sign"
     return ""
 
 
-def find_failed_floor(outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]) -> str:
-    """Say why the floor control fails; empty if the better side's interval is beyond the floor by over `distance`.
+def find_failed_floor(
+    outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]
+) -> str:
+    """Say why the floor control fails.
 
-    The floor is the score of a model that has learned nothing, and errors must be below it. One seed is not tested.
+    Empty if the better side's interval is beyond the floor by over `distance`. The floor is the
+    score of a model that has learned nothing, and errors must be below it. One seed is not tested.
     """
     if floor is None:
         return ""
-    name = "what a model scores that has learnt nothing"
     if isinstance(floor, str):
+        name = floor
         cell = cells.get(floor)
         if cell is None or cell.status not in (MEASURED, COMPUTED):
             return f"a control is not measured: {floor}"
-        name, floor = floor, cell.mean
-    errors = outcome.claim.relation == "less"
-    best = min if errors else max
-    better = best(outcome.sides, key=lambda side: side.mean)
-    if any(cell.status == COMPUTED for cell in better.cells):
-        lowest = floor - better.mean if errors else better.mean - floor
+        value = cell.mean
     else:
-        values = list(better.average_by_seed().values())
-        interval = statistics.compare_with_constant(values, floor, not errors).compute_interval(outcome.quantile)
-        lowest = math.inf if interval is None else interval[0]
-    if lowest <= distance:
-        return f"a control fails: the better side, {better.mean:.1f}, is not beyond {floor:.1f} ({name})"
-    return ""
+        name = "what a model scores that has learnt nothing"
+        value = floor
+    are_errors = outcome.claim.relation == "less"
+    if are_errors:
+        better = min(outcome.sides, key=lambda side: side.mean)
+    else:
+        better = max(outcome.sides, key=lambda side: side.mean)
+    if _find_lowest_distance(better, value, are_errors, outcome.quantile) > distance:
+        return ""
+    beyond = f"the better side, {better.mean:.1f}, is not beyond {value:.1f}"
+    return f"a control fails: {beyond} ({name})"
+
+
+def _find_lowest_distance(
+    side: Side, floor: float, are_errors: bool, quantile: float | None
+) -> float:
+    """Return the lower end of the interval of how far a side is beyond the floor.
+
+    A side with a number has no interval, but a distance. One seed has neither: it is not tested.
+    """
+    if any(cell.status == COMPUTED for cell in side.cells):
+        return floor - side.mean if are_errors else side.mean - floor
+    values = list(side.average_by_seed().values())
+    distance = statistics.compare_with_constant(values, floor, constant_right=not are_errors)
+    interval = distance.compute_interval(quantile)
+    if interval is None:
+        return math.inf
+    return interval[0]

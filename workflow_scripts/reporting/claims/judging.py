@@ -1,32 +1,42 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from workflow_scripts.common.files import format_csv, read_mapping, write_atomically
+from workflow_scripts.common.files import read_mapping, write_text_file
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.specs import read_precision
-from workflow_scripts.reporting.claims.claim_table import CLAIM_COLUMNS
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    SideRow,
+    format_claim_rows,
+    format_side_rows,
+)
 from workflow_scripts.reporting.claims.effects import Outcome
 from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
-SIDE_COLUMNS = ("paper", "claim", "side", "cell", "published", "seed", "value")
 
+def judge_paper(
+    catalogue: Catalogue, key: str, scale: str, requested: Iterable[Run], results: Path
+) -> list[Outcome]:
+    """Judge the claims of one paper by the tables that they name.
 
-def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run], results: Path) -> list[Outcome]:
-    """Judge the claims of one paper by the tables that they name and the scores of `asked` under `results`."""
+    Their cells have the scores of the `requested` runs under `results`.
+    """
     paper = find_paper(catalogue, key)
-    asked = list(asked)
-    displays = list(paper.select_claimed_displays(asked).values())
-    runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
+    requested = list(requested)
+    displays = list(paper.select_claimed_displays(requested).values())
+    runs: dict[Run, None] = {}
+    for display in displays:
+        runs |= dict.fromkeys(select_display_runs(display, requested))
     evidence = read_evidence(catalogue, key, scale, runs, displays, results)
     cells: dict[str, Cell] = {}
     for name, display in paper.select_claimed_displays().items():
@@ -42,25 +52,32 @@ def judge_paper(catalogue: Catalogue, key: str, scale: str, asked: Iterable[Run]
 
 
 def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path) -> dict[str, str]:
-    """Return the primary claims with a run that was not trained as their plan says, and what is otherwise.
+    """Return the primary claims with a run that was not trained as planned, and what is otherwise.
 
     That is its precision, and its device where the plan names one.
     """
     departures: dict[str, str] = {}
     for planned in primary:
         for run in paper.list_planned_runs(planned):
-            if departure := _find_departure(planned.plan, results / run_folder(_find_training(run))):
+            folder = results / run_folder(_find_training(run))
+            departure = _find_departure(planned.plan, folder)
+            if departure:
                 departures[planned.name] = departure
     return departures
 
 
 def _find_training(run: Run) -> Run:
     """Return the training whose weights a run scores: its own, or that of given weights."""
-    return replace(run.training, task=run.weights) if run.weights not in (None, START) else run.training
+    if run.weights in (None, START):
+        return run.training
+    return replace(run.training, task=run.weights)
 
 
 def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
-    """Say how a finished training in `folder` departs from the plan; empty if it does not, or is not there."""
+    """Say how a finished training in `folder` departs from the plan.
+
+    Empty if it does not, or is not there.
+    """
     if not (folder / "run.json").exists():
         return ""
     precision = read_precision(read_mapping(folder / "run.json", "spec")["spec"])
@@ -74,53 +91,94 @@ def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
 
 
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
-    """Write claims.csv, and next to it claim_sides.csv with the compared values of each claim and seed."""
+    """Write claims.csv, and next to it claim_sides.csv with the compared values by seed."""
     claims, sides = format_claims(outcomes)
-    for file, text in ((path.with_name("claim_sides.csv"), sides), (path, claims)):
-        with write_atomically(file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    write_text_file(path.with_name("claim_sides.csv"), sides)
+    write_text_file(path, claims)
 
 
 def format_claims(outcomes: dict[str, list[Outcome]]) -> tuple[str, str]:
-    """Return the content of claims.csv and of claim_sides.csv."""
-    rows = [make_claim_row(paper, outcome) for paper, judged in outcomes.items() for outcome in judged]
-    return format_csv(CLAIM_COLUMNS, rows), format_claim_sides(outcomes)
+    """Return the content of claims.csv and of claim_sides.csv for the outcomes of each paper."""
+    claims = []
+    sides: list[SideRow] = []
+    for paper, judged in outcomes.items():
+        for outcome in judged:
+            claims.append(make_claim_row(paper, outcome))
+            sides += make_side_rows(paper, outcome)
+    return format_claim_rows(claims), format_side_rows(sides)
 
 
-def format_claim_sides(outcomes: dict[str, list[Outcome]]) -> str:
-    """Return the content of claim_sides.csv: for each claim a line per cell and seed, or one for a cell without seeds.
+def make_side_rows(paper: str, outcome: Outcome) -> Iterator[SideRow]:
+    """Yield the rows of a claim: one per cell and seed, or one for a cell without seeds.
 
-    The planned seeds of a primary claim are left out until they are complete, so that no reader sees an early result.
+    The planned seeds of a primary claim are left out until they are complete, so that no reader
+    sees an early result.
     """
-    rows = []
-    for paper, outcome in ((paper, outcome) for paper, judged in outcomes.items() for outcome in judged):
-        complete = outcome.effect is not None or outcome.success is not None
-        for name, side in zip(("left", "right"), outcome.sides, strict=True):
-            for cell in side.cells:
-                printed = cell.published.value if cell.published else None
-                common = {"paper": paper, "claim": outcome.claim.claim, "side": name, "cell": cell.key}
-                common["published"] = "" if printed is None else f"{printed:.6g}"
-                shown = complete and cell.status != WITHHELD
-                values = dict(cell.seeds) if shown and cell.seeds else {"": cell.computed}
-                for seed, value in values.items():
-                    rows.append(common | {"seed": str(seed), "value": "" if value is None else f"{value:.6g}"})
-    return format_csv(SIDE_COLUMNS, rows)
+    is_complete = outcome.effect is not None or outcome.success is not None
+    for name, side in zip(("left", "right"), outcome.sides, strict=True):
+        for cell in side.cells:
+            seeds: dict[int | None, float | None] = {None: cell.computed}
+            if is_complete and cell.seeds and cell.status != WITHHELD:
+                seeds = dict(cell.seeds)
+            for seed, value in seeds.items():
+                yield SideRow(
+                    paper=paper,
+                    claim=outcome.claim.claim,
+                    side=name,
+                    cell=cell.key,
+                    published=cell.published.value if cell.published else None,
+                    seed=seed,
+                    value=value,
+                )
 
 
-def make_claim_row(paper: str, outcome: Outcome) -> dict[str, str]:
-    """Return one line of claims.csv; effects are in the claimed direction."""
+def make_claim_row(paper: str, outcome: Outcome) -> ClaimRow:
+    """Return the row of a claim; effects are in the claimed direction."""
     claim = outcome.claim
+    effect = freedom = None
+    test = ""
+    if outcome.effect:
+        effect = outcome.effect.value
+        freedom = outcome.effect.freedom
+        test = outcome.effect.method
+    elif outcome.success:
+        effect = outcome.success.difference
+        test = "Fisher's exact test"
     low, high = outcome.interval or (None, None)
-    effect = outcome.effect.value if outcome.effect else outcome.success.difference if outcome.success else None
-    numbers = {"published_effect": outcome.published, "effect": effect, "at_least": claim.at_least}
-    numbers |= {"smallest_effect": outcome.smallest, "ci_low": low, "ci_high": high}
-    numbers["degrees_of_freedom"] = outcome.effect.freedom if outcome.effect else None
-    numbers |= {name: getattr(outcome, name) for name in ("quantile", "p_value", "q_value", "n_seeds", "n_planned")}
-    left, right = (" + ".join(list_cells(side)) or str(side) for side in (claim.left, claim.right))
-    test = outcome.effect.method if outcome.effect else "Fisher's exact test" if outcome.success else ""
-    row = {"paper": paper, "left": left, "right": right, "test": test}
-    for name in ("claim", "kind", "statement", "quote", "source", "relation", "unit", "caveat"):
-        row[name] = getattr(claim, name) or ""
-    row |= {name: "" if value is None else f"{value:.6g}" for name, value in numbers.items()}
-    row |= {name: getattr(outcome, name) for name in ("role", "plan", "printed", "protocol", "verdict", "reason")}
-    return {name: row[name] for name in CLAIM_COLUMNS}
+    return ClaimRow(
+        paper=paper,
+        claim=claim.claim,
+        kind=claim.kind,
+        role=outcome.role,
+        plan=outcome.plan,
+        statement=claim.statement,
+        quote=claim.quote or "",
+        source=claim.source,
+        left=_name_side(claim.left),
+        right=_name_side(claim.right),
+        relation=claim.relation,
+        published_effect=outcome.published,
+        printed=outcome.printed,
+        effect=effect,
+        unit=claim.unit,
+        at_least=claim.at_least,
+        smallest_effect=outcome.smallest,
+        quantile=outcome.quantile,
+        ci_low=low,
+        ci_high=high,
+        test=test,
+        degrees_of_freedom=freedom,
+        p_value=outcome.p_value,
+        q_value=outcome.q_value,
+        n_seeds=outcome.n_seeds,
+        n_planned=outcome.n_planned,
+        protocol=outcome.protocol,
+        verdict=outcome.verdict,
+        reason=outcome.reason,
+        caveat=claim.caveat or "",
+    )
+
+
+def _name_side(side: str | list[str] | float) -> str:
+    """Return the cells of a side with ` + ` between them, or its number."""
+    return " + ".join(list_cells(side)) or str(side)

@@ -1,6 +1,7 @@
 """Spread over seeds of the pilots of a paper, from which a plan is made, without their means.
 
-Whoever sees the mean of each method chooses margins by them. A standard deviation says nothing about who is better.
+Whoever sees the mean of each method chooses margins by them. A standard deviation says nothing
+about who is better.
 """
 
 import math
@@ -29,45 +30,51 @@ class SeedSpread:
         from scipy.special import gammaincinv
 
         # The quantile of chi-square with f degrees of freedom is 2 gammaincinv(f / 2, probability).
-        return self.sd * math.sqrt(self.freedom / (2 * float(gammaincinv(self.freedom / 2, 1 - CONFIDENCE))))
+        chi_square = 2 * float(gammaincinv(self.freedom / 2, 1 - CONFIDENCE))
+        return self.sd * math.sqrt(self.freedom / chi_square)
 
 
-def measure_spreads(rows: Sequence[Mapping[str, str]], metric: str, log_odds: bool, where: str) -> list[SeedSpread]:
-    """Return the spread of each group of pilots with more than one seed, then that of all groups pooled.
+def measure_spreads(
+    rows: Sequence[Mapping[str, str]], metric: str, log_odds: bool, file: str
+) -> list[SeedSpread]:
+    """Return the spread of each group of pilots with more than one seed, then that of all pooled.
 
-    rows: those of a file of pilots, with the column `seed`; rows without the metric do not count. log_odds: take
-    ln(p / (100 - p)) of a percentage p. Raises UserError for a value that is no number or has no log odds, and for too
-    few seeds.
+    rows: those of `file`, with the column `seed`; rows without the metric do not count. log_odds:
+    take ln(p / (100 - p)) of a percentage p. Raises UserError for a value that is no number or has
+    no log odds, and for too few seeds.
     """
-    groups: dict[str, dict[str, float]] = {}
-    for row in filter(lambda row: row[metric], rows):
+    scores: dict[str, dict[str, float]] = {}  # setting -> seed -> score
+    for row in rows:
+        if not row[metric]:
+            continue
         name = ", ".join(row[key] for key in SETTINGS if row.get(key))
-        seeds = groups.setdefault(name, {})
-        if row["seed"] in seeds:
-            raise UserError(f"{where}: two rows of {name} with seed {row['seed']}; remove one")
-        seeds[row["seed"]] = _read_score(row, metric, log_odds, where)
-    spreads = [
-        SeedSpread(name, statistics.stdev(seeds.values()), len(seeds) - 1)
-        for name, seeds in groups.items()
-        if len(seeds) > 1
-    ]
+        by_seed = scores.setdefault(name, {})
+        if row["seed"] in by_seed:
+            raise UserError(f"{file}: two rows of {name} with seed {row['seed']}; remove one")
+        by_seed[row["seed"]] = _read_score(row, metric, log_odds, file)
+    spreads = []
+    for name, by_seed in scores.items():
+        if len(by_seed) > 1:
+            sd = statistics.stdev(by_seed.values())
+            spreads.append(SeedSpread(name, sd, freedom=len(by_seed) - 1))
     if not spreads:
-        raise UserError(f"{where}: no setting has two seeds; run one more pilot of each")
+        raise UserError(f"{file}: no setting has two seeds; run one more pilot of each")
     freedom = sum(spread.freedom for spread in spreads)
     variance = sum(spread.freedom * spread.sd**2 for spread in spreads) / freedom
     return [*spreads, SeedSpread("pooled", math.sqrt(variance), freedom)]
 
 
-def _read_score(row: Mapping[str, str], metric: str, log_odds: bool, where: str) -> float:
+def _read_score(row: Mapping[str, str], metric: str, log_odds: bool, file: str) -> float:
     """Return the score of a pilot, on the scale that is asked for."""
+    place = f"{file}: '{metric}' of seed {row['seed']}"
     try:
         value = float(row[metric])
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"{where}: '{metric}' of seed {row['seed']} is '{row[metric]}'; name a column of numbers")
+        raise UserError(f"{place} is '{row[metric]}'; name a column of numbers")
     if not log_odds:
         return value
     if not 0 < value < 100:
-        raise UserError(f"{where}: '{metric}' of seed {row['seed']} has no log odds; leave out --log-odds")
+        raise UserError(f"{place} has no log odds; leave out --log-odds")
     return math.log(value / (100 - value))

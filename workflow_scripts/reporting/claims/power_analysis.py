@@ -3,19 +3,30 @@
 import math
 from dataclasses import dataclass
 
-from workflow_scripts.config.analysis_plan import FEWEST_SEEDS, AnalysisPlan, LaterPlan, PrimaryClaim
+from workflow_scripts.config.analysis_plan import (
+    FEWEST_SEEDS,
+    AnalysisPlan,
+    LaterPlan,
+    PrimaryClaim,
+)
 
-# Points of the quadratures: over the variance of the seeds, and over how it is shared out between two sides.
-VARIANCES, SHARES = 2000, 60
+# Points of the quadratures: over the variance of the seeds, and over how it is shared out between
+# two sides.
+VARIANCES = 2000
+SHARES = 60
 
-# Success rates have no effect half as large as the published one that would say how both sides do. What is taken
-# instead: both succeed as rarely as by luck, or the method works and the other side does not.
-RARE, OFTEN = 0.05, 0.9
+# Success rates have no effect half as large as the published one that would say how both sides do.
+# What is taken instead: both succeed as rarely as by luck, or the method works and the other side
+# does not.
+RARE = 0.05
+OFTEN = 0.9
 
-TRUTHS = 2  # effects for which there is a power: none, and half the published one or twice the margin
+# Effects for which there is a power: none, and half the published one or twice the margin.
+TRUTHS = 2
 POWER = 0.8
 MOST_SEEDS = 60  # per side: more are never planned
-SIMULATIONS, SIMULATION_SEED = 2000, 20261127
+SIMULATIONS = 2000
+SIMULATION_SEED = 20261127
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,7 @@ class Power:
 
 
 def compute_power(entry: PrimaryClaim, n: int, plan: AnalysisPlan) -> list[Power]:
-    """Return the power with `n` seeds per side for no effect, and for half the published one or twice the margin."""
+    """Return the power with `n` seeds per side for each of the TRUTHS."""
     return [compute_power_at(number, entry, n, plan) for number in range(TRUTHS)]
 
 
@@ -49,65 +60,84 @@ def compute_power_at(number: int, entry: PrimaryClaim, n: int, plan: AnalysisPla
 
 
 def select_spread(plan: AnalysisPlan, entry: PrimaryClaim) -> float:
-    """Return the standard deviation that the seeds were counted by: later plans take its upper limit."""
+    """Return the standard deviation that the seeds were counted by.
+
+    Later plans take its upper limit.
+    """
     if entry.spread is None:
         raise ValueError(f"{entry.claim} has no spread")
-    return entry.spread.compute_upper_limit() if isinstance(plan, LaterPlan) else entry.spread.sd
+    if isinstance(plan, LaterPlan):
+        return entry.spread.compute_upper_limit()
+    return entry.spread.sd
 
 
 def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int | None]:
-    """Return the fewest seeds with a power of 80%, for no effect and for half the published one; None above MOST_SEEDS.
+    """Return the fewest seeds with a power of 80% for each of the TRUTHS; None above MOST_SEEDS."""
+    return [_count_seeds_at(number, entry, plan) for number in range(TRUTHS)]
 
-    Powers rise with the number of seeds but for steps of rank tests and shares, so the fewest are found by halving.
+
+def _count_seeds_at(number: int, entry: PrimaryClaim, plan: AnalysisPlan) -> int | None:
+    """Find the fewest seeds by halving.
+
+    Powers rise with the number of seeds but for steps of rank tests and shares.
     """
-    counts: list[int | None] = []
-    for number in range(TRUTHS):
 
-        def decides(n: int, number: int = number) -> bool:
-            power = compute_power_at(number, entry, n, plan)
-            return power.reproduced + power.not_reproduced >= POWER
+    def decides(n: int) -> bool:
+        power = compute_power_at(number, entry, n, plan)
+        return power.reproduced + power.not_reproduced >= POWER
 
-        if not decides(MOST_SEEDS):
-            counts.append(None)
-            continue
-        too_few, enough = FEWEST_SEEDS - 1, MOST_SEEDS
-        while enough - too_few > 1:
-            middle = (too_few + enough) // 2
-            too_few, enough = (too_few, middle) if decides(middle) else (middle, enough)
-        counts.append(enough)
-    return counts
+    if not decides(MOST_SEEDS):
+        return None
+    too_few = FEWEST_SEEDS - 1
+    enough = MOST_SEEDS
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if decides(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
-def compute_mean_power(entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float) -> Power:
-    """Power of a claim about means, by `b +- t(df; quantile) se`. `spread`: standard deviation over seeds.
+def compute_mean_power(
+    entry: PrimaryClaim, spread: float, truth: float, n: int, quantile: float
+) -> Power:
+    """Power of a claim about means, by `b +- t(df; quantile) se`.
 
-    Reproduced if the interval is above the margin, else not reproduced if it is below the smallest effect of interest.
-    Seeds are normal; two unpaired sides have the same spread and `n` seeds each. (b - margin) / se is a noncentral t,
-    computed as the mean over the distribution of se, since both limits must be checked together. Welch's df are
-    (n - 1) / (r^2 + (1 - r)^2), with r the share of the first variance in their sum: Beta((n - 1) / 2, (n - 1) / 2).
+    spread: standard deviation over seeds. Reproduced if the interval is above the margin, else not
+    reproduced if it is below the smallest effect of interest. Seeds are normal; two unpaired sides
+    have the same spread and `n` seeds each. (b - margin) / se is a noncentral t, computed as the
+    mean over the distribution of se, since both limits must be checked together. Welch's df are
+    (n - 1) / (r^2 + (1 - r)^2), with r the share of the first variance in their sum:
+    Beta((n - 1) / 2, (n - 1) / 2).
     """
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
 
-    error = spread * math.sqrt((1 if entry.spread.paired else 2) / n)  # standard error of the effect
-    freedom = (n - 1) * (1 if entry.spread.paired else 2)
-    variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom  # of the seeds, measured over true
+    variances = 1 if entry.spread.paired else 2  # that are estimated
+    error = spread * math.sqrt(variances / n)  # standard error of the effect
+    freedom = (n - 1) * variances
+    # Of the seeds, measured over true.
+    variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom
     used = np.array([n - 1.0])
     if not entry.spread.paired:
         share = betaincinv((n - 1) / 2, (n - 1) / 2, _midpoints(SHARES))
         used = (n - 1) / (share**2 + (1 - share) ** 2)
-    half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)  # half of the interval [shares, variances]
+    # Half of the interval [shares, variances].
+    half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)
     above = entry.margin + half
     below = np.minimum(entry.smallest - half, above)
-    reproduced, not_reproduced = ndtr((truth - above) / error), ndtr((below - truth) / error)
+    reproduced = ndtr((truth - above) / error)
+    not_reproduced = ndtr((below - truth) / error)
     return Power(f"{truth:.3g}", float(reproduced.mean()), float(not_reproduced.mean()))
 
 
 def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantile: float) -> Power:
-    """Power of a claim about the chance that a seed is above one of the other side, over simulated seeds.
+    """Power of a claim about the chance that a seed is above one of the other side.
 
-    Only ranks count. Both sides have exponential distributions, those of Newcombe's variance, with means whose ratio is
-    truth / (1 - truth); then P(left > right) is `truth`.
+    Seeds are simulated. Only ranks count. Both sides have exponential distributions, those of
+    Newcombe's variance, with means whose ratio is truth / (1 - truth); then P(left > right) is
+    `truth`.
     """
     import numpy as np
 
@@ -115,14 +145,17 @@ def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantil
 
     generator = np.random.default_rng(SIMULATION_SEED)
     ratio = truth / (1 - truth)
-    reproduced = not_reproduced = 0
+    level = 2 * (1 - quantile)
+    reproduced = 0
+    not_reproduced = 0
     for _ in range(SIMULATIONS):
-        left, right = generator.exponential(ratio, n), generator.exponential(1.0, n)
+        left = generator.exponential(ratio, n)
+        right = generator.exponential(1.0, n)
         effect = measure_superiority(left, right)
         # The interval is beyond a bound that its test rejects. Finding the ends would take longer.
-        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < 2 * (1 - quantile):
+        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < level:
             reproduced += 1
-        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < 2 * (1 - quantile):
+        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < level:
             not_reproduced += 1
     return Power(f"{truth:.3g}", reproduced / SIMULATIONS, not_reproduced / SIMULATIONS)
 
@@ -131,11 +164,14 @@ def _midpoints(count: int) -> list[float]:
     return [(index + 0.5) / count for index in range(count)]
 
 
-def compute_rates_power(better: float, other: float, n: int, smallest: float, quantile: float) -> Power:
-    """Power of a claim about success rates, over all outcomes of `n` seeds that succeed with these probabilities.
+def compute_rates_power(
+    better: float, other: float, n: int, smallest: float, quantile: float
+) -> Power:
+    """Power of a claim about success rates.
 
-    Reproduced if Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper and
-    Pearson, one-sided) of the better side's rate is below `smallest`.
+    It is summed over all outcomes of `n` seeds that succeed with these probabilities. Reproduced if
+    Fisher's one-sided p is at most 1 - quantile, else not reproduced if the upper limit (Clopper
+    and Pearson, one-sided) of the better side's rate is below `smallest`.
     """
     import numpy as np
     from scipy.stats import binom

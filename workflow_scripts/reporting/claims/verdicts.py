@@ -14,20 +14,27 @@ from workflow_scripts.reporting.claims import effects
 from workflow_scripts.reporting.claims.effects import EXPLORATORY, NO_VERDICT, Outcome, Side
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, WITHHELD, Cell
 
-REPRODUCED, NOT_REPRODUCED, INCONCLUSIVE = "reproduced", "not reproduced", "inconclusive"
+REPRODUCED = "reproduced"
+NOT_REPRODUCED = "not reproduced"
+INCONCLUSIVE = "inconclusive"
 NOT_RUN = "not run"  # not measured
 MEANINGS = {
-    REPRODUCED: "the whole interval is beyond what is claimed; of exploratory claims q is at most 0.05, too",
-    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest, or below the margin if there is none",
+    REPRODUCED: "the whole interval is beyond what is claimed; "
+    "of exploratory claims q is at most 0.05, too",
+    NOT_REPRODUCED: "the whole interval is below the smallest effect of interest, "
+    "or below the margin if there is none",
     INCONCLUSIVE: "neither of the two",
-    NO_VERDICT: "planned seeds are missing, a control fails or is not measured, or the data are generated",
+    NO_VERDICT: "planned seeds are missing, a control fails or is not measured, "
+    "or the data are generated",
     NOT_RUN: "this scale does not measure it",
 }
 VERDICTS = tuple(MEANINGS)
 PRIMARY = "primary"
 FEWEST_CELLS = 3  # of a trend: two cells only say that one is above the other
 FALSE_DISCOVERIES = 0.05
-QUARTER = 0.25  # of the published effect: less than this above the margin counts as not reproduced
+QUARTER = 0.25  # of the published effect: less than this above the margin is not reproduced
+# Shares of the published effect that a reason names, with the words for them.
+NAMED_SHARES = ((0.25, "a quarter of "), (0.5, "half of "), (1.0, ""))
 
 
 def judge_claims(
@@ -39,206 +46,358 @@ def judge_claims(
     planned: Iterable[PlannedClaim] = (),
     departures: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Outcome]:
-    """Judge every claim of a paper on its `cells`. At a scale without `verdicts`, effects are shown but not judged.
+    """Judge every claim of a paper on its `cells`.
 
-    The primary claims, `planned`, are judged on the seeds of their plan by its limits. All others are exploratory, with
-    q values among themselves. `departures`: primary claim -> how its runs depart from the plan, so that it has no
-    verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
+    At a scale without `verdicts`, effects are shown but not judged. The primary claims, `planned`,
+    are judged on the seeds of their plan by its limits. All others are exploratory, with q values
+    among themselves. departures: primary claim -> how its runs depart from the plan, so that it has
+    no verdict. Raises UserError with `file` for a claim about an unknown cell or claim.
     """
-    primary = {one.name: one for one in planned}
-    found = [_measure(claim, cells, scale, file, primary.get(claim.claim)) for claim in claims]
-    for i, one in enumerate(found):
-        departure = departures.get(one.claim.claim)
-        if departure and _is_undecided(one):
-            found[i] = replace(one, reason=departure)
+    primary = {planned_claim.name: planned_claim for planned_claim in planned}
+    outcomes = []
+    for claim in claims:
+        outcome = _measure(claim, cells, scale, file, primary.get(claim.claim))
+        departure = departures.get(claim.claim)
+        if departure and _is_undecided(outcome):
+            outcome = replace(outcome, reason=departure)
+        outcomes.append(outcome)
     if not verdicts:
-        reason = f"the {scale} scale gives no verdict"
-        return [replace(one, p_value=None, reason=reason) if _is_undecided(one) else one for one in found]
-    undecided = [i for i, one in enumerate(found) if _is_undecided(one)]
-    tested = [i for i in undecided if found[i].role == EXPLORATORY and found[i].p_value is not None]
-    q_values = compute_q_values([found[i].p_value for i in tested])
-    for i, q_value in zip(tested, q_values, strict=True):
-        found[i] = replace(found[i], q_value=q_value)
+        return [_withdraw_verdict(outcome, scale) for outcome in outcomes]
+    outcomes = _add_q_values(outcomes)
     by_name = {claim.claim: claim for claim in claims}
-    for i in undecided:
-        one = found[i]
-        entry = primary.get(one.claim.claim)
-        if entry:
-            other = by_name.get(entry.entry.control.same_sign)
-            effect = other and effects.compute_planned_effect(other, cells, entry.seeds, file)
-            failed = effects.find_failed_control(one, entry, cells, effect)
+    for i, outcome in enumerate(outcomes):
+        if not _is_undecided(outcome):
+            continue
+        planned_claim = primary.get(outcome.claim.claim)
+        if planned_claim is None:
+            failed = effects.find_failed_floor(outcome, outcome.claim.floor, 0.0, cells)
         else:
-            failed = effects.find_failed_floor(one, one.claim.floor, 0.0, cells)
-        found[i] = replace(one, reason=failed) if failed else _decide(one, entry)
-    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in found}
-    return [_apply_condition(outcome, verdict_of, file) for outcome in found]
+            other = by_name.get(planned_claim.entry.control.same_sign)
+            effect = None
+            if other is not None:
+                effect = effects.compute_planned_effect(other, cells, planned_claim.seeds, file)
+            failed = effects.find_failed_control(outcome, planned_claim, cells, effect)
+        if failed:
+            outcomes[i] = replace(outcome, reason=failed)
+        else:
+            outcomes[i] = _decide(outcome, planned_claim)
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
+    return [_apply_condition(outcome, verdict_of, file) for outcome in outcomes]
 
 
 def _is_undecided(outcome: Outcome) -> bool:
     return outcome.verdict == NO_VERDICT and not outcome.reason
 
 
-def _measure(claim: Claim, cells: dict[str, Cell], scale: str, file: str, planned: PlannedClaim | None) -> Outcome:
+def _withdraw_verdict(outcome: Outcome, scale: str) -> Outcome:
+    """Return what is left of an outcome at a scale without verdicts."""
+    if not _is_undecided(outcome):
+        return outcome
+    return replace(outcome, p_value=None, reason=f"the {scale} scale gives no verdict")
+
+
+def _add_q_values(outcomes: list[Outcome]) -> list[Outcome]:
+    """Add the q values of the exploratory claims that are tested."""
+    tested = []
+    for i, outcome in enumerate(outcomes):
+        is_exploratory = _is_undecided(outcome) and outcome.role == EXPLORATORY
+        if is_exploratory and outcome.p_value is not None:
+            tested.append(i)
+    q_values = compute_q_values([outcomes[i].p_value for i in tested])
+    with_q_values = list(outcomes)
+    for i, q_value in zip(tested, q_values, strict=True):
+        with_q_values[i] = replace(outcomes[i], q_value=q_value)
+    return with_q_values
+
+
+def _measure(
+    claim: Claim, cells: dict[str, Cell], scale: str, file: str, planned: PlannedClaim | None
+) -> Outcome:
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
-    entry = planned.entry if planned else None
-    sides = effects.select_sides(claim, cells, file, planned.seeds if planned else None)
-    pairs = list(zip(*(side.cells for side in sides), strict=True))
-    published = (entry and entry.published) or effects.find_published_effect(claim, pairs, cells, file)
-    outcome = Outcome(claim, sides, published=published)
+    outcome = _start_outcome(claim, cells, file, planned)
     if planned:
-        n_planned, done = len(planned.seeds), min(side.complete_seeds for side in sides)
-        outcome = replace(outcome, role=PRIMARY, plan=planned.file, smallest=planned.entry.smallest)
-        outcome = replace(outcome, n_planned=n_planned, quantile=planned.plan.limit_quantile)
-        if done < n_planned:
-            return replace(outcome, n_seeds=done, reason=f"{done} of {n_planned} seeds")
-    # One side may be a number that no seed changes, such as a control without any model; of a trend, none.
-    allowed = {(MEASURED, MEASURED)}
-    if claim.relation != "falls_with":
-        allowed |= {(MEASURED, COMPUTED), (COMPUTED, MEASURED)}
-    measured = [pair for pair in pairs if tuple(cell.status for cell in pair) in allowed]
-    wanted = FEWEST_CELLS if claim.relation == "falls_with" else len(pairs)
-    if len(measured) < wanted:
-        withheld = [cell.note for pair in pairs for cell in pair if cell.status == WITHHELD]
-        return replace(outcome, verdict=NOT_RUN, reason=withheld[0] if withheld else f"not measured at {scale}")
-    protocol = find_worst_protocol(*(cell.protocol for pair in measured for cell in pair))
-    outcome = replace(outcome, protocol=protocol)
-    if entry and entry.counts_successes:
-        success = count_successes(sides, entry.threshold)
+        done = min(side.complete_seeds for side in outcome.sides)
+        if done < len(planned.seeds):
+            return replace(outcome, n_seeds=done, reason=f"{done} of {len(planned.seeds)} seeds")
+    measured = _select_measured_pairs(outcome)
+    is_trend = claim.relation == "falls_with"
+    needed = FEWEST_CELLS if is_trend else len(outcome.pairs)
+    if len(measured) < needed:
+        return replace(outcome, verdict=NOT_RUN, reason=_explain_missing_cells(outcome, scale))
+    protocols = [cell.protocol for pair in measured for cell in pair]
+    outcome = replace(outcome, protocol=find_worst_protocol(*protocols))
+    if planned and planned.entry.counts_successes:
+        success = count_successes(outcome.sides, planned.entry.threshold)
         outcome = replace(outcome, success=success, n_seeds=min(success.left_n, success.right_n))
-    elif claim.measure == "success_rate":
-        return replace(outcome, reason="a share of seeds that succeed has a verdict only in an analysis plan")
     else:
-        try:
-            effect = effects.compute_effect(claim, measured)
-        except effects.NoEffectError as error:
-            return replace(outcome, reason=str(error))
-        if planned and effect.n < len(planned.seeds):
-            return replace(outcome, n_seeds=effect.n, reason=f"{effect.n} of {outcome.n_planned} seeds have a value")
-        quantile = outcome.quantile or QUANTILE
-        interval = effect.compute_interval(quantile)
-        outcome = replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
-    if not entry and published is not None and published > 0 and claim.relation != "no_gain":
-        outcome = replace(outcome, smallest=claim.margin + QUARTER * published)
-    if protocol == "stand_in":
+        outcome = _add_effect(outcome, measured)
+        if outcome.reason:
+            return outcome
+    if not planned and _has_published_gain(outcome):
+        outcome = replace(outcome, smallest=claim.margin + QUARTER * outcome.published)
+    if outcome.protocol == "stand_in":
         return replace(outcome, reason="generated data")
-    # A success rate is meaningful at 0% or 100% too.
-    if claim.relation != "falls_with" and not outcome.success and (end := _common_end(measured)):
-        return replace(outcome, reason=f"all seeds of both sides are at {end}: no difference could be seen")
-    return replace(outcome, p_value=compute_deciding_p_value(outcome) if outcome.effect else None)
+    if outcome.effect is None:  # a success rate has no p value, and is meaningful at 0% or 100%
+        return outcome
+    end = "" if is_trend else _find_common_end(measured)
+    if end:
+        reason = f"all seeds of both sides are at {end}: no difference could be seen"
+        return replace(outcome, reason=reason)
+    return replace(outcome, p_value=compute_deciding_p_value(outcome))
+
+
+def _start_outcome(
+    claim: Claim, cells: dict[str, Cell], file: str, planned: PlannedClaim | None
+) -> Outcome:
+    """Return what is known of a claim before its cells are looked at."""
+    sides = effects.select_sides(claim, cells, file, planned.seeds if planned else None)
+    outcome = Outcome(claim, sides)
+    published = planned.entry.published if planned else None
+    if not published:
+        published = effects.find_published_effect(claim, outcome.pairs, cells, file)
+    outcome = replace(outcome, published=published)
+    if planned is None:
+        return outcome
+    return replace(
+        outcome,
+        role=PRIMARY,
+        plan=planned.file,
+        smallest=planned.entry.smallest,
+        quantile=planned.plan.limit_quantile,
+        n_planned=len(planned.seeds),
+    )
+
+
+def _select_measured_pairs(outcome: Outcome) -> list[tuple[Cell, Cell]]:
+    """Select the pairs of cells that can be compared.
+
+    One side may be a number that no seed changes, such as a control without any model; of a trend,
+    none.
+    """
+    allowed = [(MEASURED, MEASURED)]
+    if outcome.claim.relation != "falls_with":
+        allowed += [(MEASURED, COMPUTED), (COMPUTED, MEASURED)]
+    measured = []
+    for left, right in outcome.pairs:
+        if (left.status, right.status) in allowed:
+            measured.append((left, right))
+    return measured
+
+
+def _explain_missing_cells(outcome: Outcome, scale: str) -> str:
+    for pair in outcome.pairs:
+        for cell in pair:
+            if cell.status == WITHHELD:
+                return cell.note
+    return f"not measured at {scale}"
+
+
+def _add_effect(outcome: Outcome, measured: list[tuple[Cell, Cell]]) -> Outcome:
+    """Add the effect with its interval, or the reason why there is none."""
+    if outcome.claim.measure == "success_rate":
+        reason = "a share of seeds that succeed has a verdict only in an analysis plan"
+        return replace(outcome, reason=reason)
+    try:
+        effect = effects.compute_effect(outcome.claim, measured)
+    except effects.NoEffectError as error:
+        return replace(outcome, reason=str(error))
+    if outcome.n_planned is not None and effect.n < outcome.n_planned:
+        reason = f"{effect.n} of {outcome.n_planned} seeds have a value"
+        return replace(outcome, n_seeds=effect.n, reason=reason)
+    quantile = outcome.quantile or QUANTILE
+    interval = effect.compute_interval(quantile)
+    return replace(outcome, effect=effect, quantile=quantile, interval=interval, n_seeds=effect.n)
+
+
+def _has_published_gain(outcome: Outcome) -> bool:
+    """Whether a part of the published effect can be the smallest effect of interest."""
+    if outcome.published is None or outcome.claim.relation == "no_gain":
+        return False
+    return outcome.published > 0
 
 
 def count_successes(sides: tuple[Side, Side], threshold: float) -> SuccessRates:
     """Count the seeds of each side that are above a threshold."""
-    left, right = ([value > threshold for value in side.average_by_seed().values()] for side in sides)
-    return SuccessRates(sum(left), len(left), sum(right), len(right))
+    left, right = (list(side.average_by_seed().values()) for side in sides)
+    left_successes = sum(value > threshold for value in left)
+    right_successes = sum(value > threshold for value in right)
+    return SuccessRates(left_successes, len(left), right_successes, len(right))
 
 
 def compute_deciding_p_value(outcome: Outcome) -> float | None:
     """Return the p-value by which either verdict is reached; None for a single seed.
 
-    It is that of a two-sided t test against the bound that the effect is beyond: against the margin if it is above
-    that, against the smallest effect of interest if it is below that, and the smaller of the two between them. At most
-    one of the two verdicts can be wrong, since the margin is not above the smallest effect of interest.
+    It is that of a two-sided t test against the bound that the effect is beyond: against the margin
+    if it is above that, against the smallest effect of interest if it is below that, and the
+    smaller of the two between them. At most one of the two verdicts can be wrong, since the margin
+    is not above the smallest effect of interest.
     """
-    margin, effect = outcome.claim.margin, outcome.effect
-    smallest = margin if outcome.smallest is None else outcome.smallest
+    margin = outcome.claim.margin
+    effect = outcome.effect
+    smallest = _find_smallest(outcome)
     if effect.value == margin == smallest:
         return effect.compute_p_value(margin)
-    p_values = [effect.compute_p_value(margin)] if effect.value > margin else []
-    p_values += [effect.compute_p_value(smallest)] if effect.value < smallest else []
-    return None if effect.error is None else min(p_values)
+    if effect.error is None:
+        return None
+    p_values = []
+    if effect.value > margin:
+        p_values.append(effect.compute_p_value(margin))
+    if effect.value < smallest:
+        p_values.append(effect.compute_p_value(smallest))
+    return min(p_values)
+
+
+def _find_smallest(outcome: Outcome) -> float:
+    """Return the smallest effect of interest: where the paper prints no effect, the margin."""
+    if outcome.smallest is None:
+        return outcome.claim.margin
+    return outcome.smallest
 
 
 def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
     """Decide on a measured claim whose controls hold, with the reason if one is needed."""
-    reached = decide_by_success(outcome, planned.entry) if outcome.success else decide_by_interval(outcome)
-    pairs = list(zip(*(side.cells for side in outcome.sides), strict=True))
-    missing = sum(any(cell.status not in (MEASURED, COMPUTED) for cell in pair) for pair in pairs)
-    reasons = [reached[1], f"{missing} of {len(pairs)} cells not run" if missing else ""]
+    if planned and outcome.success:
+        verdict, reason = decide_by_success(outcome, planned.entry)
+    else:
+        verdict, reason = decide_by_interval(outcome)
+    reasons = [reason, _count_missing_cells(outcome)]
     if planned and planned.entry.threshold is not None and not outcome.success:
-        reasons.append(
-            describe_successes(count_successes(outcome.sides, planned.entry.threshold), planned.entry.threshold)
-        )
-    # In small models several depths such as 25% are often the first block.
-    depths = {(cell.selection.get("layer"), cell.block) for side in outcome.sides for cell in side.cells}
-    named = sorted((depth, block) for depth, block in depths if isinstance(depth, str))
-    reasons += [f"{depth} of the depth is block {block}" for depth, block in named]
-    return replace(outcome, verdict=reached[0], reason="; ".join(filter(None, reasons)))
+        rates = count_successes(outcome.sides, planned.entry.threshold)
+        reasons.append(describe_successes(rates, planned.entry.threshold))
+    reasons += _name_depths(outcome)
+    return replace(outcome, verdict=verdict, reason="; ".join(filter(None, reasons)))
+
+
+def _count_missing_cells(outcome: Outcome) -> str:
+    """Say how many pairs of a trend are not run; empty if all are."""
+    missing = 0
+    for left, right in outcome.pairs:
+        if not {left.status, right.status} <= {MEASURED, COMPUTED}:
+            missing += 1
+    if not missing:
+        return ""
+    return f"{missing} of {len(outcome.pairs)} cells not run"
+
+
+def _name_depths(outcome: Outcome) -> list[str]:
+    """Name the blocks of depths such as 25%: in small models several are often the first block."""
+    blocks = set()
+    for side in outcome.sides:
+        for cell in side.cells:
+            depth = cell.selection.get("layer")
+            if isinstance(depth, str):
+                blocks.add((depth, cell.block))
+    return [f"{depth} of the depth is block {block}" for depth, block in sorted(blocks)]
 
 
 def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
-    """Return (verdict, reason) from the interval, the margin, the smallest effect of interest, and a q value."""
+    """Return (verdict, reason) by the interval, and of an exploratory claim by its q value."""
     if outcome.interval is None:
         return INCONCLUSIVE, "one seed has no interval"
-    margin, (low, high) = outcome.claim.margin, outcome.interval
-    # Where the paper prints no effect, the margin is the smallest effect of interest.
-    smallest = margin if outcome.smallest is None else outcome.smallest
-    discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
-    if low > margin and discovered:
+    low, high = outcome.interval
+    margin = outcome.claim.margin
+    smallest = _find_smallest(outcome)
+    is_discovered = outcome.role == PRIMARY or outcome.q_value <= FALSE_DISCOVERIES
+    if low > margin and is_discovered:
         return REPRODUCED, "smaller than of interest" if high < smallest else ""
-    if high < smallest and discovered:
+    if high < smallest and is_discovered:
         null = outcome.effect.null
         return NOT_REPRODUCED, describe_bound(outcome.published, margin, smallest, high, null)
-    if low > margin or high < smallest:
-        bound = "above the margin" if low > margin else "below what would be of interest"
-        q_value = f"q is {outcome.q_value:.2g}, more than {FALSE_DISCOVERIES}"
-        return INCONCLUSIVE, f"the interval is {bound}, but {q_value}: among many claims this can be chance"
-    above, below = outcome.effect.value - margin, smallest - outcome.effect.value
-    seeds = outcome.effect.estimate_seeds_to_decide(max(above, below), outcome.quantile)
+    if low > margin:
+        return INCONCLUSIVE, _describe_chance("above the margin", outcome.q_value)
+    if high < smallest:
+        return INCONCLUSIVE, _describe_chance("below what would be of interest", outcome.q_value)
+    return INCONCLUSIVE, _estimate_needed_seeds(outcome, smallest)
+
+
+def _describe_chance(place: str, q_value: float) -> str:
+    q_text = f"q is {q_value:.2g}, more than {FALSE_DISCOVERIES}"
+    return f"the interval is {place}, but {q_text}: among many claims this can be chance"
+
+
+def _estimate_needed_seeds(outcome: Outcome, smallest: float) -> str:
+    """Say how many seeds would decide; empty if that cannot be estimated."""
+    effect = outcome.effect
+    distance = max(effect.value - outcome.claim.margin, smallest - effect.value)
+    seeds = effect.estimate_seeds_to_decide(distance, outcome.quantile)
+    if not seeds:
+        return ""
+    number = "more than 1,000" if seeds > 1000 else f"about {seeds}"
     condition = ", if q allows" if outcome.role == EXPLORATORY else ""
-    number = "more than 1,000" if seeds and seeds > 1000 else f"about {seeds}"
-    return INCONCLUSIVE, f"{number} seeds would decide{condition}" if seeds else ""
+    return f"{number} seeds would decide{condition}"
 
 
-def describe_bound(published: float | None, margin: float, smallest: float, high: float, null: float = 0.0) -> str:
-    """Return what `high` is below: `less than a quarter of the published effect`; empty for an unknown share.
+def describe_bound(
+    published: float | None, margin: float, smallest: float, high: float, null: float = 0.0
+) -> str:
+    """Return what `high` is below: `less than a quarter of the published effect`.
 
-    null: the effect if both sides are alike.
+    Empty for a share without a name. null: the effect if both sides are alike.
     """
     if high < null <= margin:
         return f"the whole interval is below {null:g}, opposite to the claim"
     if smallest == margin:
         return "the interval is below the margin"
-    share = (smallest - margin) / (published - null) if published else 0
-    for known, part in ((0.25, "a quarter of "), (0.5, "half of "), (1.0, "")):
-        if abs(share - known) < 0.01:
-            return f"less than {f'the margin of {margin:g} plus ' if margin != null else ''}{part}the published effect"
+    share = 0.0
+    if published:
+        share = (smallest - margin) / (published - null)
+    for named_share, words in NAMED_SHARES:
+        if abs(share - named_share) < 0.01:
+            bound = f"{words}the published effect"
+            if margin != null:
+                bound = f"the margin of {margin:g} plus {bound}"
+            return f"less than {bound}"
     return ""
 
 
 def decide_by_success(outcome: Outcome, entry: PrimaryClaim) -> tuple[str, str]:
-    """Return (verdict, reason) from success rates, by Fisher's exact test and the upper limit of left's rate."""
+    """Return (verdict, reason) from success rates.
+
+    They are judged by Fisher's exact test, and by the upper limit of left's rate.
+    """
     rates = outcome.success
-    said = describe_successes(rates, entry.threshold)
-    small = rates.compute_upper_limit(outcome.quantile) < entry.smallest
+    description = describe_successes(rates, entry.threshold)
+    is_small = rates.compute_upper_limit(outcome.quantile) < entry.smallest
     if rates.compute_fisher_p() <= 1 - outcome.quantile:
-        return REPRODUCED, f"{said}; smaller than of interest" if small else said
-    if small:
-        return NOT_REPRODUCED, said
-    return INCONCLUSIVE, said
+        if is_small:
+            description += "; smaller than of interest"
+        return REPRODUCED, description
+    if is_small:
+        return NOT_REPRODUCED, description
+    return INCONCLUSIVE, description
 
 
 def describe_successes(rates: SuccessRates, threshold: float) -> str:
     """Return how many seeds of each side are above a threshold."""
-    return f"above {threshold:g}: {rates.left} of {rates.left_n} seeds against {rates.right} of {rates.right_n}"
+    left = f"{rates.left} of {rates.left_n} seeds"
+    right = f"{rates.right} of {rates.right_n}"
+    return f"above {threshold:g}: {left} against {right}"
 
 
 def _apply_condition(outcome: Outcome, verdict_of: dict[str, str], file: str) -> Outcome:
-    """Give no verdict on a missing gain unless the gain of the claim that it requires is reproduced."""
-    given = outcome.claim.given
-    if given is None:
+    """Give no verdict on a missing gain unless the gain that the claim requires is reproduced."""
+    required = outcome.claim.given
+    if required is None:
         return outcome
-    if given not in verdict_of:
-        known = suggest_name(given, verdict_of)
-        raise UserError(f"{file}: claim {outcome.claim.claim}: given: no claim '{given}'; {known}")
-    if outcome.verdict != REPRODUCED or verdict_of[given] == REPRODUCED:
+    if required not in verdict_of:
+        place = f"{file}: claim {outcome.claim.claim}: given"
+        raise UserError(f"{place}: no claim '{required}'; {suggest_name(required, verdict_of)}")
+    verdict = verdict_of[required]
+    if outcome.verdict != REPRODUCED or verdict == REPRODUCED:
         return outcome
-    gain = "has no verdict" if verdict_of[given] == NO_VERDICT else f"is {verdict_of[given]}"
-    return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {given} {gain}")
+    gain = "has no verdict" if verdict == NO_VERDICT else f"is {verdict}"
+    return replace(outcome, verdict=NO_VERDICT, reason=f"says nothing while {required} {gain}")
 
 
-def _common_end(pairs: list[tuple[Cell, Cell]]) -> str:
-    """Return the end of the scale (0% or 100%) at which all seeds of all cells are; empty if one is not."""
-    cells = [cell for pair in pairs for cell in pair]
-    values = {(value, cell.unit) for cell in cells for value in (cell.seeds.values() or [cell.computed])}
-    return {((0.0, "percent"),): "0%", ((100.0, "percent"),): "100%"}.get(tuple(values), "")
+def _find_common_end(pairs: list[tuple[Cell, Cell]]) -> str:
+    """Return the end of the scale, 0% or 100%, where all seeds of all cells are; empty if none."""
+    values = set()
+    for pair in pairs:
+        for cell in pair:
+            numbers = cell.seeds.values() or [cell.computed]
+            values |= {(number, cell.unit) for number in numbers}
+    if values == {(0.0, "percent")}:
+        return "0%"
+    if values == {(100.0, "percent")}:
+        return "100%"
+    return ""

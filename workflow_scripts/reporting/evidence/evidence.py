@@ -23,8 +23,9 @@ from workflow_scripts.reporting.evidence.withholding import find_withheld
 class Evidence:
     """Published numbers and scores of a paper at one scale.
 
-    scores: of the runs asked for. analyses: by name. weights: what the runs of a measured variant start from. absent:
-    scores that are undefined. withheld: why a variant's scores are not shown yet.
+    scores: of the requested runs. analyses: by name. weights: what the runs of a measured variant
+    start from. absent: scores that are undefined. withheld: why a variant's scores are not shown
+    yet.
     """
 
     paper: str
@@ -38,20 +39,27 @@ class Evidence:
 
     def drop_withheld(self) -> "Evidence":
         """Return the evidence without the scores that are not shown yet."""
-        scores = {variant: rows for variant, rows in self.scores.items() if variant not in self.withheld}
-        analyses = {
-            name: [score for score in rows if score.variant_key not in self.withheld]
-            for name, rows in self.analyses.items()
+        scores = {
+            variant: rows for variant, rows in self.scores.items() if variant not in self.withheld
         }
+        analyses = {}
+        for name, rows in self.analyses.items():
+            analyses[name] = [row for row in rows if row.variant_key not in self.withheld]
         return replace(self, scores=scores, analyses=analyses)
 
 
 def read_evidence(
-    catalogue: Catalogue, paper: str, scale: str, runs: Iterable[Run], displays: Sequence[Display], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    runs: Iterable[Run],
+    displays: Sequence[Display],
+    results: Path,
 ) -> Evidence:
-    """Read published.csv of a paper, and the scores under `results` that its `displays` show of `runs` and analyses.
+    """Read published.csv of a paper, and what its `displays` show of `runs` and analyses.
 
-    Raises UserError if the scores of one of `runs` are missing or of another run.
+    The scores are those under `results`. Raises UserError if the scores of one of `runs` are
+    missing or of another run.
     """
     runs = list(runs)
     intervened = find_intervened_variants(displays)
@@ -66,25 +74,32 @@ def read_evidence(
         for name in display.list_analyses():
             if name not in analyses:
                 analyses[name] = load_scores(results / analysis_folder(paper, name) / "scores.csv")
-    analysed = [score for analysis in analyses.values() for score in analysis]
+    analysed: list[Score] = []
+    for of_analysis in analyses.values():
+        analysed += of_analysis
     variants = set(scores)
     variants.update(score.variant_key for score in analysed if None not in score.variant_key)
-    weights = {variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)}
-    shown = {(*score.variant_key, score.seed) for score in analysed}
-    shown.update((*run.unseeded, run.seed) for run in runs)
-    withheld = find_withheld(catalogue, paper, scale, shown, results)
+    weights = {
+        variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
+    }
+    shown_seeds = {(score.variant_key, score.seed) for score in analysed}
+    shown_seeds.update((run.unseeded, run.seed) for run in runs)
+    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results)
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
     return Evidence(paper, scale, published, scores, analyses, weights, absent, withheld)
 
 
 def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:
-    """Read a file with scores of a run. Raises UserError if it is missing, or has scores of another run."""
+    """Read a file with scores of a run.
+
+    Raises UserError if it is missing, or has scores of another run.
+    """
     scores = load_scores(results / file)
     for score in scores:
         if score.variant_key != run.unseeded or score.seed != run.seed:
             other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
-            where = f"{results / file} holds scores of {other}"
-            raise UserError(f"{where}; move {results / run_folder(run)} away, then call ./reproduce")
+            advice = f"move {results / run_folder(run)} away, then call ./reproduce"
+            raise UserError(f"{results / file} holds scores of {other}; {advice}")
     return scores
 
 
@@ -105,10 +120,15 @@ def write_record(
     displays: Sequence[tuple[str, Display]],
     **more: Any,
 ) -> None:
-    """Write the record of `displays` (paper, display) with `more`; its data are what they show of `runs`."""
+    """Write the record of `displays` (paper, display) with `more`.
+
+    Its data are what they show of `runs`.
+    """
     runs = list(runs)
     intervened = find_intervened_variants(display for _, display in displays)
-    names = [name for run in runs for name in score_files(run, intervened)]
+    names: list[str] = []
+    for run in runs:
+        names += score_files(run, intervened)
     for paper, display in displays:
         names += [f"{analysis_folder(paper, name)}/scores.csv" for name in display.list_analyses()]
     if any(display.reads_curves for _, display in displays):

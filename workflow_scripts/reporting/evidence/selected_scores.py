@@ -51,9 +51,13 @@ class AbsentScore:
     columns: Mapping[str, Any]
 
     def matches(self, selection: Mapping[str, Any]) -> bool:
-        """Whether it is the score of a cell, as far as evaluations without an intervention tell scores apart."""
-        place = {name: selection[name] for name in ("metric", "split", "subset", "readout") if name in selection}
-        return self.columns.items() >= place.items()
+        """Whether it is the score of a cell, by what tells scores without an intervention apart."""
+        for name in ("metric", "split", "subset", "readout"):
+            if name not in selection:
+                continue
+            if name not in self.columns or self.columns[name] != selection[name]:
+                return False
+        return True
 
 
 def load_scores(path: Path) -> list[Score]:
@@ -64,40 +68,52 @@ def load_scores(path: Path) -> list[Score]:
 def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list[Score]:
     """Select the scores of a cell.
 
-    Without a readout these are scores without one, if there are such: those of the best checkpoint. A layer such as
-    "25%" is the one nearest to that share of the deepest layer; of two equally near, the earlier.
+    Without a readout these are scores without one, if there are such: those of the best checkpoint.
+    A layer such as "25%" is the one nearest to that share of the deepest layer; of two equally
+    near, the earlier.
     """
-    wanted = {"intervention": None} | {name: value for name, value in selection.items() if name != "layer"}
-    get_columns = attrgetter(*wanted)
-    values = tuple(wanted.values()) if len(wanted) > 1 else wanted["intervention"]
+    columns: dict[str, Any] = {"intervention": None} | dict(selection)
+    columns.pop("layer", None)
+    get_columns = attrgetter(*columns)
+    values = tuple(columns.values())
+    if len(columns) == 1:  # attrgetter then returns the value alone
+        values = columns["intervention"]
     selected = [score for score in scores if get_columns(score) == values]
-    if "readout" not in wanted:
-        selected = [score for score in selected if score.readout is None] or selected
+    if "readout" not in columns:
+        of_best_checkpoint = [score for score in selected if score.readout is None]
+        selected = of_best_checkpoint or selected
     layer = selection.get("layer")
     if layer is None or not selected:
         return selected
     if isinstance(layer, str):
-        layer = find_nearest_layer(layer, [score.layer for score in selected if score.layer is not None])
+        layers = [score.layer for score in selected if score.layer is not None]
+        layer = find_nearest_layer(layer, layers)
     return [score for score in selected if score.layer == layer]
 
 
 def find_nearest_layer(depth: str, layers: list[int]) -> int:
     """Return the measured layer nearest to a depth such as "25%" of the deepest one."""
     if not DEPTH.fullmatch(depth):
-        raise UserError(f"displays.yaml: layer '{depth}' is neither a number of a block nor a depth like 25%")
+        rule = "is neither a number of a block nor a depth like 25%"
+        raise UserError(f"displays.yaml: layer '{depth}' {rule}")
     place = float(depth.removesuffix("%")) / 100 * max(layers)
     return min(layers, key=lambda layer: (abs(layer - place), layer))
 
 
-def matches_intervention(score: Score, selection: Mapping[str, Any], analysed: bool = False) -> bool:
-    """Whether a score has the intervention (an analysis may have several) and the rate of a cell."""
+def matches_intervention(
+    score: Score, selection: Mapping[str, Any], analysed: bool = False
+) -> bool:
+    """Whether a score has the rate and the intervention of a cell (an analysis has several)."""
     if not analysed and score.intervention != selection.get("intervention"):
         return False
     return score.rate in (None, selection.get("rate"))
 
 
 def has_empty_item_set(scores: Iterable[Score], selection: Mapping[str, Any]) -> bool:
-    """Whether the intervention of a cell was measured, but no item was right before, so that there is no share."""
+    """Whether a cell's intervention was measured, but no item was right before it.
+
+    Then there is no share of such items.
+    """
     if not str(selection.get("item_set")).endswith("_correct"):
         return False
     # An intervention also has scores on all items; an analysis of such a set has its size.

@@ -1,4 +1,4 @@
-"""Planned seeds are shown only when all of them are scored: whoever sees an early one is tempted to stop."""
+"""Planned seeds are shown only when all are scored: whoever sees an early one may stop."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -10,25 +10,33 @@ from workflow_scripts.config.paths import evaluation_folder
 
 
 def find_withheld(
-    catalogue: Catalogue, paper: str, scale: str, shown: Iterable[tuple], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    shown_seeds: Iterable[tuple[VariantKey, int | None]],
+    results: Path,
 ) -> dict[VariantKey, str]:
-    """Return variant -> "2 of 8 planned seeds" for variants with planned seeds among `shown` before all are scored.
+    """Return variant -> "2 of 8 planned seeds" for variants of which not all of these are scored.
 
-    shown: (task, method, variant, seed) of what a paper's displays read; numbers without a seed have None.
-    results: folder of the scale, where the planned runs are looked for. The seeds of a variant are those of the paper's
-    own plans, or of another paper's if its own name no claim about it.
+    shown_seeds: (variant, seed) of what a paper's displays read; numbers without a seed have None.
+    A variant is withheld if planned seeds are among them. results: folder of the scale, where the
+    planned runs are looked for. The seeds of a variant are those of the paper's own plans, or of
+    another paper's if its own name no claim about it.
     """
-    seeds: dict[VariantKey, set[int]] = defaultdict(set)
-    for *variant, seed in shown:
-        seeds[tuple(variant)].add(seed)
-    planned: dict[VariantKey, list[int]] = {}
-    for key in sorted(catalogue.papers, key=lambda key: key == paper):  # its own plan last, so that this one counts
-        planned |= catalogue.papers[key].list_planned_seeds(scale)
+    seeds_of_variant: dict[VariantKey, set[int | None]] = defaultdict(set)
+    for variant, seed in shown_seeds:
+        seeds_of_variant[variant].add(seed)
+    planned_seeds: dict[VariantKey, list[int]] = {}
+    # The paper's own plans come last, so that they count.
+    for key in sorted(catalogue.papers, key=lambda key: key == paper):
+        planned_seeds |= catalogue.papers[key].list_planned_seeds(scale)
     withheld = {}
-    for variant in seeds.keys() & planned.keys():
-        expected = planned[variant]
-        files = [results / evaluation_folder(Run(*variant, seed)) / "scores.csv" for seed in expected]
-        done = sum(file.exists() for file in files)
-        if seeds[variant] & set(expected) and done < len(expected):
-            withheld[variant] = f"{done} of {len(expected)} planned seeds"
+    for variant in seeds_of_variant.keys() & planned_seeds.keys():
+        planned = planned_seeds[variant]
+        if not seeds_of_variant[variant] & set(planned):
+            continue
+        folders = [results / evaluation_folder(Run(*variant, seed)) for seed in planned]
+        scored = sum((folder / "scores.csv").exists() for folder in folders)
+        if scored < len(planned):
+            withheld[variant] = f"{scored} of {len(planned)} planned seeds"
     return withheld

@@ -1,58 +1,72 @@
-"""Accuracy under constituent-aware pooling by the depth of the pooled block (figures 2, 6 and 7 of CARMA)."""
+"""Accuracy under constituent-aware pooling by the depth of the block (figures 2, 6, 7 of CARMA)."""
 
 import math
 from collections.abc import Iterable
+from itertools import product
 
 import pandas
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
-from workflow_scripts.reporting.figures.style import LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    LOOKS,
+    PAGE,
+    Look,
+    add_legend_below,
+    make_figure,
+    mark_not_run,
+)
 
 COLUMNS = 4  # panels next to each other
 POINT = [*RUN_COLUMNS, "layer", "depth", "series"]
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a panel per `panel` of `runs`, a line per `series`: its mean over seeds, in a band from lowest to highest.
+    """Draw a panel per `panel` of `runs`, and a line per `series`.
 
-    `depth` is the block's index in percent of the last block's. options: poolings, each with a column of panels;
-    without any, a panel is the mean over all.
+    A line is the mean over seeds, in a band from the lowest to the highest. `depth` is the block's
+    index in percent of the last block's. options: poolings, each with a column of panels; without
+    any, a panel is the mean over all.
     """
-    entries, poolings = inputs.display.runs, inputs.read_options(poolings=[])["poolings"]
+    entries = inputs.display.runs
+    poolings = inputs.read_options(poolings=[])["poolings"]
     table = inputs.select_scores("exact_match", "cap")
     table = table[table["item_set"] == "own_correct"]
-    table = table.assign(depth=100 * table["layer"] / table.groupby(["task", "method"])["layer"].transform("max"))
+    last_block = table.groupby(["task", "method"])["layer"].transform("max")
+    table = table.assign(depth=100 * table["layer"] / last_block)
     looks = dict(zip(dict.fromkeys(entry.series for entry in entries), LOOKS, strict=False))
     names = list(dict.fromkeys(entry.panel for entry in entries))
-    panels = [(name, pooling) for name in names for pooling in poolings or [None]]
+    panels = list(product(names, poolings or [None]))
     columns = len(poolings) or min(COLUMNS, len(names))
     rows = math.ceil(len(panels) / columns)
-    figure = make_figure(PAGE, rows * (1.1 if poolings else 1.5) + 0.6)
+    height = 1.1 if poolings else 1.5
+    figure = make_figure(PAGE, rows * height + 0.6)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     points = {}
     for name, pooling in panels:
-        mine = [entry for entry in entries if entry.panel == name]
-        if any(inputs.list_seeds(entry) for entry in mine):
-            chosen = table if pooling is None else table[table["pooling"] == pooling]
-            found = pandas.concat([select_entry(chosen, entry).assign(series=entry.series) for entry in mine])
-            # The mean over poolings.
-            points[name, pooling] = found.groupby(POINT, as_index=False, sort=False)["value"].mean()
+        of_panel = [entry for entry in entries if entry.panel == name]
+        if any(inputs.list_seeds(entry) for entry in of_panel):
+            points[name, pooling] = average_poolings(table, of_panel, pooling)
     bottom = find_axis_start(points.values())
-    handles, shown = {}, []
+    handles = {}
+    plotted = []
     for axes, (name, pooling) in zip(grid, panels, strict=False):
-        axes.set_title(f"{name}, {pooling} pooling" if pooling else name, loc="left")
+        title = f"{name}, {pooling} pooling" if pooling else name
+        axes.set_title(title, loc="left")
         if (name, pooling) not in points:
             mark_not_run(axes, inputs.scale)
             continue
-        handles |= draw_lines(axes, points[name, pooling], looks, bottom)
-        shown.append(points[name, pooling].assign(panel=name, pooling=pooling or "mean of all"))
+        of_panel = points[name, pooling]
+        handles |= draw_lines(axes, of_panel, looks, bottom)
+        plotted.append(of_panel.assign(panel=name, pooling=pooling or "mean of all"))
     for unused in grid[len(panels) :]:
         unused.set_axis_off()
     for column in range(columns):
-        if drawn := [axes for axes in grid[column::columns] if axes.lines]:
+        drawn = [axes for axes in grid[column::columns] if axes.lines]
+        if drawn:
             drawn[-1].set_xlabel("depth of block (%)")
     figure.supylabel("accuracy under CAP (%)", fontsize=8)
     in_order = [handles[name] for name in looks if name in handles]
@@ -60,7 +74,21 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         grid[-1].legend(handles=in_order, loc="center", labelspacing=0.9)
     else:
         add_legend_below(figure, in_order, len(looks))
-    return figure, pandas.concat(shown) if shown else pandas.DataFrame(columns=[*POINT, "value", "panel", "pooling"])
+    if not plotted:
+        return figure, pandas.DataFrame(columns=[*POINT, "value", "panel", "pooling"])
+    return figure, pandas.concat(plotted)
+
+
+def average_poolings(
+    table: pandas.DataFrame, entries: list[Runs], pooling: str | None
+) -> pandas.DataFrame:
+    """Return the points of a panel: the scores under one pooling, or the mean over all of them."""
+    if pooling is not None:
+        table = table[table["pooling"] == pooling]
+    scores = pandas.concat(
+        [select_entry(table, entry).assign(series=entry.series) for entry in entries]
+    )
+    return scores.groupby(POINT, as_index=False, sort=False)["value"].mean()
 
 
 def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
@@ -69,16 +97,26 @@ def find_axis_start(tables: Iterable[pandas.DataFrame]) -> int:
     return min(75, 25 * int(lowest // 25))
 
 
-def draw_lines(axes: Axes, points: pandas.DataFrame, looks: dict, bottom: int) -> dict[str, Artist]:
-    """Draw a line with its band for each series, on an axis from `bottom` percent; return handles for a legend."""
+def draw_lines(
+    axes: Axes, points: pandas.DataFrame, looks: dict[str, Look], bottom: int
+) -> dict[str, Artist]:
+    """Draw a line with its band for each series, on an axis from `bottom` percent.
+
+    Return handles for a legend.
+    """
     handles = {}
-    for name, mine in points.groupby("series"):
-        look, by_depth = looks[name], mine.groupby("depth")["value"]
-        mean, low, high = by_depth.mean(), by_depth.min(), by_depth.max()
-        axes.fill_between(mean.index, low, high, color=look.colour, alpha=0.2, linewidth=0)
-        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker, "markersize": 3}
-        (handles[name],) = axes.plot(mean, label=name, **shape)
+    for name, of_series in points.groupby("series"):
+        look = looks[name]
+        by_depth = of_series.groupby("depth")["value"]
+        mean = by_depth.mean()
+        band = {"color": look.colour, "alpha": 0.2, "linewidth": 0}
+        axes.fill_between(mean.index, by_depth.min(), by_depth.max(), **band)
+        shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
+        (handles[name],) = axes.plot(mean, label=name, markersize=3, **shape)
     room = (100 - bottom) / 25
-    ticks = (0, 50, 100) if bottom == 0 else range(bottom, 101, 25)
-    axes.set(xlim=(0, 104), ylim=(bottom - room, 100 + room), xticks=(0, 25, 50, 75, 100), yticks=ticks)
+    ticks = range(bottom, 101, 25)
+    if bottom == 0:
+        ticks = range(0, 101, 50)
+    limits = (bottom - room, 100 + room)
+    axes.set(xlim=(0, 104), ylim=limits, xticks=(0, 25, 50, 75, 100), yticks=ticks)
     return handles

@@ -1,4 +1,7 @@
-"""t-SNE maps of source embeddings by syntactic class (figures 3, 4, 6 and 7), with labels that do not overlap."""
+"""t-SNE maps of source embeddings by syntactic class (figures 3, 4, 6 and 7).
+
+Their labels do not overlap.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,7 +23,9 @@ from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 END = "</s>"
 DIRECTIONS = 16
 RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
-HALO = [withStroke(linewidth=1.5, foreground="white")]  # keeps a label readable where a line crosses it
+HALO = [
+    withStroke(linewidth=1.5, foreground="white")
+]  # keeps a label readable where a line crosses it
 DOT = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}  # in the legend
 AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line joins the label to its point
@@ -29,17 +34,20 @@ LEADER_FROM = 11  # gaps from which a line joins the label to its point
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw one panel per entry of `runs`, its seed of median test accuracy.
 
-    options: label: words to label, the most important first (all of them); columns: panels next to each other; codes:
-    join the words of one code by a thin tree.
+    options: label: words to label, the most important first (all of them); columns: panels next to
+    each other; codes: join the words of one code by a thin tree.
     """
-    entries, options = inputs.display.runs, inputs.read_options(label=None, columns=2, codes=True)
+    entries = inputs.display.runs
+    options = inputs.read_options(label=None, columns=2, codes=True)
     rows = math.ceil(len(entries) / options["columns"])
     figure = style.make_figure(style.PAGE, rows * 2.9 + 0.45)
     axes = figure.subplots(rows, options["columns"], squeeze=False).ravel()
-    words, accuracies = inputs.read_table("words"), inputs.select_accuracies()
+    words = inputs.read_table("words")
+    accuracies = inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
     looks = dict(zip(classes, style.LOOKS, strict=False))
-    shown = []
+    drawn_panels = []
+    plotted = words.head(0)
     for number, (entry, panel) in enumerate(zip(entries, axes, strict=False)):
         title = f"({chr(ord('a') + number)}) {entry.panel}"
         seed = inputs.find_median_seed(entry)
@@ -48,21 +56,17 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             style.mark_not_run(panel, inputs.scale)
             continue
         accuracy = select_entry(accuracies, entry, seed)["value"].item()
-        panel.set_title(f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left")
+        panel.set_title(
+            f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left"
+        )
         table = select_entry(words, entry, seed).assign(panel=entry.panel, accuracy=accuracy)
         draw_words(panel, table, looks, options["codes"])
-        shown.append((panel, table))
+        drawn_panels.append((panel, table))
     for unused in axes[len(entries) :]:
         unused.set_axis_off()
-    if shown:
-        present = {name for _, table in shown for name in table["class"]}
-        handles = [
-            Line2D([], [], marker=look.marker, color=look.colour, label=name, **DOT)
-            for name, look in looks.items()
-            if name in present
-        ]
-        if options["codes"]:
-            handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
+    if drawn_panels:
+        plotted = pandas.concat([table for _, table in drawn_panels], ignore_index=True)
+        handles = make_handles(looks, set(plotted["class"]), options["codes"])
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
         else:
@@ -70,20 +74,40 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     # Labels are placed in pixels: first let the layout come to rest.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    for panel, table in shown:
+    for panel, table in drawn_panels:
         names = table["word"].tolist()
-        chosen = [names.index(word) for word in options["label"] or names if word in names]
-        place_labels(panel, table[["x", "y"]].to_numpy(), names, chosen, math.sqrt(get_marker_area(table)))
-    return figure, pandas.concat([table for _, table in shown], ignore_index=True) if shown else words.head(0)
+        labelled = [names.index(word) for word in options["label"] or names if word in names]
+        marker = math.sqrt(get_marker_area(table))
+        place_labels(panel, table[["x", "y"]].to_numpy(), names, labelled, marker)
+    return figure, plotted
 
 
 def get_marker_area(table: pandas.DataFrame) -> float:
     """Return square points; the many words of COGS get small markers."""
-    return 26 if len(table) < 100 else 9
+    if len(table) < 100:
+        return 26
+    return 9
 
 
-def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look], codes: bool) -> None:
-    """Draw the words of one run, by class, `</s>` as a dot; with `codes` the words of a code as a shortest tree."""
+def make_handles(looks: dict[str, style.Look], classes: set[str], codes: bool) -> list[Line2D]:
+    """Make the legend of these classes, and with `codes` of their trees."""
+    handles = []
+    for name, look in looks.items():
+        if name in classes:
+            dot = Line2D([], [], marker=look.marker, color=look.colour, label=name, **DOT)
+            handles.append(dot)
+    if codes:
+        handles.append(Line2D([], [], color="0.75", linewidth=0.9, label="words of one code"))
+    return handles
+
+
+def draw_words(
+    axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look], codes: bool
+) -> None:
+    """Draw the words of one run, by class, `</s>` as a dot.
+
+    With `codes`, a shortest tree joins the words of a code.
+    """
     if codes:
         for _, members in table.dropna(subset="code").groupby("code"):
             points = members[["x", "y"]].to_numpy()
@@ -92,19 +116,30 @@ def draw_words(axes: Axes, table: pandas.DataFrame, looks: dict[str, style.Look]
                 axes.plot(*points[[start, end]].T, color="0.75", linewidth=0.9, zorder=0)
     for name, members in table.groupby("class"):
         look = looks.get(name, style.Look("black", ".", "", ""))
-        shape = {"color": look.colour, "marker": look.marker, "edgecolors": "black", "linewidths": 0.3}
+        shape = {
+            "color": look.colour,
+            "marker": look.marker,
+            "edgecolors": "black",
+            "linewidths": 0.3,
+        }
         axes.scatter(members["x"], members["y"], get_marker_area(table), **shape, zorder=2)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
     axes.margins(0.1)
 
 
-def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterator[tuple[float, float, float]]:
-    """Yield (x, y, gap): lower left corners, relative to the point, of boxes `gap` away from it, nearest first."""
+def list_positions(
+    width: float, height: float, gaps: Sequence[float]
+) -> Iterator[tuple[float, float, float]]:
+    """Yield (x, y, gap), nearest first.
+
+    x, y: the lower left corner, relative to the point, of a box that is `gap` away from it.
+    """
     for gap in gaps:
         for step in range(DIRECTIONS):
             angle = 2 * math.pi * step / DIRECTIONS
-            x, y = math.cos(angle), math.sin(angle)
+            x = math.cos(angle)
+            y = math.sin(angle)
             # The box touches a ring around the point with the corner or side that faces the point.
             yield (gap * x + (x - 1) / 2 * width, gap * y + (y - 1) / 2 * height, gap)
 
@@ -112,15 +147,23 @@ def list_positions(width: float, height: float, gaps: Sequence[float]) -> Iterat
 def place_labels(
     axes: Axes, xy: np.ndarray, texts: Sequence[str], labelled: Sequence[int], marker: float = 4
 ) -> list[Annotation]:
-    """Label the points `labelled` of xy [N, 2], earlier ones first; labels without a free place are left out.
+    """Label the points `labelled` of xy [N, 2], earlier ones first.
 
-    Every point is kept free, for a marker of `marker` points across. The layout of the figure must be final.
+    Labels without a free place are left out. Every point is kept free, for a marker of `marker`
+    points across. The layout of the figure must be final.
     """
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
-    dot, frame = axes.figure.dpi / 72, axes.get_window_extent()
+    dot = axes.figure.dpi / 72
+    frame = axes.get_window_extent()
     points = axes.transData.transform(xy)
     taken = [Bbox([point - marker / 2 * dot, point + marker / 2 * dot]) for point in points]
-    look = {"fontsize": 6, "ha": "left", "va": "bottom", "path_effects": HALO, "textcoords": "offset points"}
+    look = {
+        "fontsize": 6,
+        "ha": "left",
+        "va": "bottom",
+        "path_effects": HALO,
+        "textcoords": "offset points",
+    }
     placed = []
     for index in labelled:
         label = axes.annotate(texts[index], xy[index], (0, 0), **look)
@@ -133,7 +176,8 @@ def place_labels(
                 label.set_position((x, y))
                 if gap >= LEADER_FROM:
                     ends = [points[index], np.clip(points[index], box.min, box.max)]
-                    axes.plot(*axes.transData.inverted().transform(ends).T, color="0.6", linewidth=0.4, zorder=1)
+                    xs, ys = axes.transData.inverted().transform(ends).T
+                    axes.plot(xs, ys, color="0.6", linewidth=0.4, zorder=1)
                 taken.append(box)
                 placed.append(label)
                 break

@@ -1,4 +1,4 @@
-"""A figure of a paper with its plotted data, and its inputs: analyses, scores of runs, published numbers."""
+"""A figure of a paper with its plotted data, and its inputs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +26,17 @@ RUN_COLUMNS = ["task", "method", "variant", "seed"]
 FOOTERS = {
     "paper": "",
     "reduced": "Scale {scale}: smaller models, data or schedules than the paper's",
-    "stand_in": "Scale {scale}: some data are generated; the figure only shows that every step works",
+    "stand_in": "Scale {scale}: some data are generated; "
+    "the figure only shows that every step works",
 }
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of one figure at one scale. `requested` are the runs of its panels that the scale requests."""
+    """The inputs of one figure at one scale.
+
+    requested: the runs of its panels that the scale requests.
+    """
 
     display: FigureDisplay
     requested: list[Run]
@@ -40,7 +44,10 @@ class Inputs:
     evidence: Evidence
 
     def read_options(self, **defaults: Any) -> dict[str, Any]:
-        """Return the options of the display, over `defaults`. Raises UserError for an unknown one."""
+        """Return the options of the display, over `defaults`.
+
+        Raises UserError for an unknown one.
+        """
         return merge_options(self.display.options, **defaults)
 
     @property
@@ -54,27 +61,39 @@ class Inputs:
         tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
         for variant in self.evidence.withheld:
             tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
-        # The columns of an empty table have no type and would turn those of the others into objects.
-        return pandas.concat([table for table in tables if len(table)] or tables, ignore_index=True)
+        # The columns of an empty table have no type and would turn those of the others into
+        # objects.
+        filled = [table for table in tables if len(table)]
+        return pandas.concat(filled or tables, ignore_index=True)
 
     def select_accuracies(self) -> pandas.DataFrame:
-        """Select exact match (percent) on the whole test split: task, method, variant, seed, value."""
+        """Select exact match (percent) on the test split: task, method, variant, seed, value."""
         return self.select_scores("exact_match")[[*RUN_COLUMNS, "value"]]
 
-    def select_scores(self, metric: str, intervention: str | None = None, split: str = "test") -> pandas.DataFrame:
-        """Select a score of the runs on a whole split, with or without an intervention, as columns of scores.csv."""
-        wanted = {"split": split, "subset": "all", "metric": metric, "intervention": intervention}
-        scores = [score for rows in self.evidence.scores.values() for score in select_scores(rows, wanted)]
+    def select_scores(
+        self, metric: str, intervention: str | None = None, split: str = "test"
+    ) -> pandas.DataFrame:
+        """Select a score of the runs on a whole split, as columns of scores.csv.
+
+        It is the one under the intervention, or without one.
+        """
+        selection = {"split": split, "subset": "all", "metric": metric}
+        selection["intervention"] = intervention
+        scores: list[Score] = []
+        for of_variant in self.evidence.scores.values():
+            scores += select_scores(of_variant, selection)
         columns = ["layer", "pooling", "rate", "intervention_seed", "item_set", "readout", "value"]
         return make_score_table(scores, [*RUN_COLUMNS, *columns])
 
     def select_analysis_scores(self, metric: str) -> pandas.DataFrame:
         """Select a score of the figure's analyses: task, method, variant, seed, value."""
-        scores = [score for rows in self.evidence.analyses.values() for score in rows if score.metric == metric]
+        scores: list[Score] = []
+        for of_analysis in self.evidence.analyses.values():
+            scores += [score for score in of_analysis if score.metric == metric]
         return make_score_table(scores, [*RUN_COLUMNS, "value"])
 
     def read_curves(self, name: str) -> pandas.DataFrame:
-        """Read the values called `name` in training.csv: task, method, variant, seed, step, value."""
+        """Read the values `name` of training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
             table = _read(self.results / run_folder(run) / "training.csv")
@@ -83,11 +102,14 @@ class Inputs:
         return pandas.concat(tables[1:] or tables, ignore_index=True)
 
     def list_seeds(self, entry: Runs) -> list[int]:
-        """List the seeds of one entry of `runs`, lowest first; none if the scale does not run it."""
+        """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
         return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
 
     def find_median_seed(self, entry: Runs) -> int | None:
-        """Find the (lowest) seed of an entry of `runs` with the (lower) median test accuracy; None without runs."""
+        """Find the (lowest) seed of an entry with the (lower) median test accuracy.
+
+        None without runs.
+        """
         table = select_entry(self.select_accuracies(), entry).sort_values(["value", "seed"])
         if table.empty:
             return None
@@ -97,13 +119,19 @@ class Inputs:
     def describe_seed(self, entry: Runs) -> str:
         """Format `median seed 22`, or `seed 21` for a single seed."""
         text = f"seed {self.find_median_seed(entry)}"
-        return f"median {text}" if len(self.list_seeds(entry)) > 1 else text
+        if len(self.list_seeds(entry)) > 1:
+            text = f"median {text}"
+        return text
 
     def get_published(self, cell: str) -> Published:
-        """Return a published number, `<display>/<row>/<column>/<metric>`. Raises UserError if there is none."""
+        """Return a published number, `<display>/<row>/<column>/<metric>`.
+
+        Raises UserError if there is none.
+        """
         key = tuple(cell.split("/"))
         if key not in self.evidence.published:
-            raise UserError(f"displays.yaml: a figure shows the published number {cell}, which published.csv lacks")
+            number = f"a figure shows the published number {cell}"
+            raise UserError(f"displays.yaml: {number}, which published.csv lacks")
         return self.evidence.published[key]
 
 
@@ -154,10 +182,15 @@ def draw_figure(
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import use_style
 
-    tables = [*evidence.scores.values(), *evidence.analyses.values()]
-    protocol = find_worst_protocol("paper", *(score.protocol for table in tables for score in table))
+    protocols = {"paper"}
+    for scores in (*evidence.scores.values(), *evidence.analyses.values()):
+        protocols.update(score.protocol for score in scores)
+    protocol = find_worst_protocol(*protocols)
     with use_style():
         figure, plotted = draw(Inputs(display, runs, results, evidence))
-    text = plotted.assign(protocol=protocol).to_csv(index=False, float_format="%.6g", lineterminator="\n")
-    withheld = [f"{'/'.join(variant)} not shown, {reason}" for variant, reason in sorted(evidence.withheld.items())]
-    return RenderedFigure(figure, text, "; ".join(filter(None, [FOOTERS[protocol].format(scale=scale), *withheld])))
+    plotted = plotted.assign(protocol=protocol)
+    csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    notes = [FOOTERS[protocol].format(scale=scale)]
+    for variant, reason in sorted(evidence.withheld.items()):
+        notes.append(f"{'/'.join(variant)} not shown, {reason}")
+    return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))

@@ -6,38 +6,62 @@ from matplotlib.figure import Figure
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, draw_word_lines
 
-MODEL, WORDS = 0.75, 1.6  # inches at which the columns after the words start
+# Inches at which the columns after the words start.
+MODEL = 0.75
+WORDS = 1.6
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw, for each word, the paper's neighbours and those of each entry of `runs` (its seed of median test accuracy).
+    """Draw, for each word, the paper's neighbours and those of each entry of `runs`.
 
-    A neighbour of another class (known for words of the training data) is grey and struck through. options:
-    published: the cell of the published neighbours, with {word} for the word.
+    An entry shows its seed of median test accuracy. A neighbour of another class (known for words
+    of the training data) is grey and struck through. options: published: the cell of the published
+    neighbours, with {word} for the word.
     """
-    cell, table = inputs.read_options(published="")["published"], inputs.read_table("neighbours")
-    of_class = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
-    rows, lines = [], []
-    before, after = (part.split("/") for part in cell.split("{word}"))
-    words = [key[1] for key in inputs.evidence.published if key[0] == before[0] and list(key[2:]) == after[1:]]
-    for word in words:
+    cell = inputs.read_options(published="")["published"]
+    table = inputs.read_table("neighbours")
+    class_of = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
+    rows = []
+    for word in list_published_words(inputs, cell):
         printed = inputs.get_published(cell.format(word=word)).printed.split(", ")
         rows.append({"word": word, "model": "published", "seed": None, "neighbours": printed})
         for entry in inputs.display.runs:
             seed = inputs.find_median_seed(entry)
-            found = select_entry(table, entry, seed)
-            found = found[found["word"] == word].sort_values("rank")["neighbour"].tolist()
-            rows.append({"word": word, "model": entry.panel, "seed": seed, "neighbours": found})
+            of_seed = select_entry(table, entry, seed)
+            nearest = of_seed[of_seed["word"] == word].sort_values("rank")["neighbour"].tolist()
+            rows.append({"word": word, "model": entry.panel, "seed": seed, "neighbours": nearest})
+    lines = []
     for row in rows:
-        own, others = of_class.get(row["word"]), row["neighbours"]
-        known = [other for other in others if other in of_class and own is not None]
-        row["same_class"] = sum(of_class[other] == own for other in known)
-        row["classified"] = len(known)
-        black = [other not in known or of_class[other] == own for other in others]
-        none = f"not run at {inputs.scale}" if row["seed"] is None else "not in the training data"
-        share = f"{row['same_class']} of {len(known)}" if known else "–"
-        lines.append(WordLine(row["word"], row["model"], others, black, none, share))
-    headings = {"word": (LEFT, "left"), "closest words": (WORDS, "left"), "own class": (RIGHT, "right")}
+        own = class_of.get(row["word"])
+        nearest = row["neighbours"]
+        classified = []
+        if own is not None:
+            classified = [other for other in nearest if other in class_of]
+        row["same_class"] = sum(class_of[other] == own for other in classified)
+        row["classified"] = len(classified)
+        black = [other not in classified or class_of[other] == own for other in nearest]
+        none = "not in the training data"
+        if row["seed"] is None:
+            none = f"not run at {inputs.scale}"
+        share = "–"
+        if classified:
+            share = f"{row['same_class']} of {len(classified)}"
+        lines.append(WordLine(row["word"], row["model"], nearest, black, none, share))
+    headings = {
+        "word": (LEFT, "left"),
+        "closest words": (WORDS, "left"),
+        "own class": (RIGHT, "right"),
+    }
     figure = draw_word_lines(lines, headings, MODEL, WORDS, strike=True)
     plotted = pandas.DataFrame(rows)
     return figure, plotted.assign(neighbours=plotted["neighbours"].str.join(", "))
+
+
+def list_published_words(inputs: Inputs, cell: str) -> list[str]:
+    """List the words of a published cell, `<display>/{word}/<column>/<metric>`."""
+    display, _, column, metric = cell.split("/")
+    words = []
+    for key in inputs.evidence.published:
+        if (key[0], *key[2:]) == (display, column, metric):
+            words.append(key[1])
+    return words

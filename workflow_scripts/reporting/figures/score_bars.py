@@ -15,55 +15,78 @@ WIDTH = 0.8  # of the bars of a model, side by side
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a row of axes per panel, a group of bars per `panel` of `runs` (a model), a bar per `series` (a variant).
+    """Draw a row of axes per panel.
 
-    A bar is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for its axis, a split.
+    It has a group of bars per `panel` of `runs` (a model), and a bar per `series` (a variant). A
+    bar is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for
+    its axis, a split.
     """
-    panels, entries = inputs.read_options(panels=[])["panels"], inputs.display.runs
+    panels = inputs.read_options(panels=[])["panels"]
+    entries = inputs.display.runs
     models = list(dict.fromkeys(entry.panel for entry in entries))
     looks = dict(zip(dict.fromkeys(entry.series for entry in entries), style.LOOKS, strict=False))
     figure = style.make_figure(style.PAGE, 1.55 * len(panels) + 0.5)
-    grid, rows = figure.subplots(len(panels), 1, squeeze=False)[:, 0], []
+    grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    rows = []
     for number, (panel, axes) in enumerate(zip(panels, grid, strict=True)):
-        letter = f"({chr(ord('a') + number)}) " if len(grid) > 1 else ""
-        axes.set_title(letter + panel["title"], loc="left")
+        title = panel["title"]
+        if len(grid) > 1:
+            title = f"({chr(ord('a') + number)}) {title}"
+        axes.set_title(title, loc="left")
         values = select_panel_scores(inputs, panel, entries)
         rows.append(values.assign(title=panel["title"]))
         if values.empty:
             style.mark_not_run(axes, inputs.scale)
             continue
         draw_bars(axes, values, models, looks)
-        run = {entry.panel for entry in entries if inputs.list_seeds(entry)}
         highest = values["value"].max()
-        # Bars of a few percent fill their axis.
-        end = 1.25 * highest if 0 < highest < 20 else 105
+        end = 105
+        if 0 < highest < 20:  # bars of a few percent fill their axis
+            end = 1.25 * highest
         axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
-        labels = [model if model in run else f"{model}\nnot run at {inputs.scale}" for model in models]
-        axes.set_xticks(range(len(models)), labels)
+        axes.set_xticks(range(len(models)), name_models(inputs, models))
     handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
-    handles.append(Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds"))
+    handles.append(
+        Line2D([], [], marker="o", color=style.GREY, linestyle="", markersize=2.5, label="seeds")
+    )
     style.add_legend_below(figure, handles, len(looks) + 2)
     return figure, pandas.concat(rows, ignore_index=True)
 
 
+def name_models(inputs: Inputs, models: list[str]) -> list[str]:
+    """Return the names of the models, with a note where the scale runs none."""
+    requested = {entry.panel for entry in inputs.display.runs if inputs.list_seeds(entry)}
+    labels = []
+    for model in models:
+        label = model
+        if model not in requested:
+            label += f"\nnot run at {inputs.scale}"
+        labels.append(label)
+    return labels
+
+
 def select_panel_scores(inputs: Inputs, panel: dict, entries: list[Runs]) -> pandas.DataFrame:
     """Select one score per entry and seed: model, series, seed, value."""
-    scores, shown = inputs.select_scores(panel["metric"], split=panel.get("split", "test")), []
+    scores = inputs.select_scores(panel["metric"], split=panel.get("split", "test"))
+    selected = []
     for entry in entries:
         table = select_entry(scores, entry)
         if entry.readout is not None:
             table = table[table["readout"] == entry.readout]
         means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
-        shown.append(means.assign(panel=entry.panel, series=entry.series, metric=panel["metric"]))
-    return pandas.concat(shown, ignore_index=True)
+        names = {"panel": entry.panel, "series": entry.series, "metric": panel["metric"]}
+        selected.append(means.assign(**names))
+    return pandas.concat(selected, ignore_index=True)
 
 
-def draw_bars(axes: Axes, values: pandas.DataFrame, models: list[str], looks: dict[str, style.Look]) -> None:
+def draw_bars(
+    axes: Axes, values: pandas.DataFrame, models: list[str], looks: dict[str, style.Look]
+) -> None:
     """Draw the bars and dots of one panel."""
     step = WIDTH / len(looks)
     for place, (name, look) in enumerate(looks.items()):
-        for at, model in enumerate(models):
-            x = at + (place - (len(looks) - 1) / 2) * step
+        for group, model in enumerate(models):
+            x = group + (place - (len(looks) - 1) / 2) * step
             seeds = values.loc[(values["series"] == name) & (values["panel"] == model), "value"]
             if len(seeds):
                 axes.bar(x, seeds.mean(), step * 0.9, linewidth=0.8, **look.fill)

@@ -6,16 +6,24 @@ from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.figure import Inputs
 from workflow_scripts.reporting.figures.score_bars import select_panel_scores
-from workflow_scripts.reporting.figures.style import GREY, LOOKS, PAGE, add_legend_below, make_figure, mark_not_run
+from workflow_scripts.reporting.figures.style import (
+    GREY,
+    LOOKS,
+    PAGE,
+    add_legend_below,
+    make_figure,
+    mark_not_run,
+)
 
 STEP = 0.07  # between the models, side by side at one share
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a line per `series` of `runs` through the means over seeds, a dot per seed; `panel` of `runs` is the share.
+    """Draw a line per `series` of `runs` through the means over seeds, and a dot per seed.
 
-    The axis has the range of the values, since models differ by little. A share that some seeds of a model lack has no
-    mean. options: metric, a label for its axis, split.
+    `panel` of `runs` is the share. The axis has the range of the values, since models differ by
+    little. A share that some seeds of a model lack has no mean. options: metric, a label for its
+    axis, split.
     """
     options = inputs.read_options(metric="", label="", split="test")
     values = select_panel_scores(inputs, options, inputs.display.runs)
@@ -30,16 +38,22 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     ran = [name for name in series if name in set(values["series"])]
     handles = []
     for place, name in enumerate(ran):
-        look, mine = looks[name], values[values["series"] == name]
-        table = mine.pivot(index="panel", columns="seed", values="value").reindex(shares)
-        x = [at + STEP * (place - (len(ran) - 1) / 2) for at in range(len(shares))]
+        look = looks[name]
+        of_series = values[values["series"] == name]
+        table = of_series.pivot(index="panel", columns="seed", values="value").reindex(shares)
+        offset = STEP * (place - (len(ran) - 1) / 2)
+        x = [number + offset for number in range(len(shares))]
         axes.plot(x, table, "o", color=look.colour, markersize=2, alpha=0.6)
         shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
         handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
     axes.set_xticks(range(len(shares)), shares)
     axes.set(xlabel="share of the training data", ylabel=options["label"])
-    handles.append(Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds"))
+    handles.append(
+        Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds")
+    )
     absent = [name for name in series if name not in ran]
-    handles += [Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent]
+    handles += [
+        Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent
+    ]
     add_legend_below(figure, handles, len(ran) + 1)
     return figure, values

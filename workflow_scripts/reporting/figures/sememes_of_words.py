@@ -6,33 +6,49 @@ from matplotlib.figure import Figure
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, draw_word_lines
 
-MODEL, SEMEMES = 0.8, 2.0  # inches at which the columns after the words start
+# Inches at which the columns after the words start.
+MODEL = 0.8
+SEMEMES = 2.0
+GOLD = "HowNet"
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw, for each word, its sememes in HowNet, and those with the largest weights for each entry of `runs`.
+    """Draw, for each word, its sememes in HowNet, and those with the largest weights of models.
 
-    An entry shows its lowest seed, with shares in percent; the word's own sememes are black. options: words.
+    Each entry of `runs` shows its lowest seed, with shares in percent; the word's own sememes are
+    black. options: words.
     """
     words = inputs.read_options(words=[])["words"]
-    table, gold = inputs.read_table("words"), inputs.read_table("gold")
+    table = inputs.read_table("words")
+    gold = inputs.read_table("gold")
     lines = []
     for word in words:
         own = list(dict.fromkeys(gold.loc[gold["word"] == word, "sememe"]))
-        lines.append({"word": word, "model": "HowNet", "seed": None, "sememes": own, "own": [True] * len(own)})
+        own_line = {"word": word, "model": GOLD, "seed": None, "sememes": own}
+        lines.append(own_line | {"own": [True] * len(own)})
         for entry in inputs.display.runs:
             seed = min(inputs.list_seeds(entry), default=None)
-            found = select_entry(table, entry, seed)
-            found = found[found["word"] == word].sort_values("rank")
-            shares = zip(found["sememe"], found["share"], strict=True)
-            texts = [f"{name} {share:.0f}" if share > 0.5 else f"{name} <1" for name, share in shares]
+            of_seed = select_entry(table, entry, seed)
+            of_word = of_seed[of_seed["word"] == word].sort_values("rank")
+            shares = zip(of_word["sememe"], of_word["share"], strict=True)
+            texts = [f"{name} {format_share(share)}" for name, share in shares]
             line = {"word": word, "model": entry.panel, "seed": seed, "sememes": texts}
-            lines.append(line | {"own": found["gold"].astype(bool).tolist()})
+            lines.append(line | {"own": of_word["gold"].astype(bool).tolist()})
     plotted = pandas.DataFrame(lines, columns=["word", "model", "seed", "sememes", "own"])
-    shown = []
+    word_lines = []
     for word, model, seed, sememes, own in plotted.itertuples(index=False):
-        none = f"not run at {inputs.scale}" if pandas.isna(seed) and model != "HowNet" else "none"
-        shown.append(WordLine(word, model, sememes, own, none))
+        none = "none"
+        if pandas.isna(seed) and model != GOLD:
+            none = f"not run at {inputs.scale}"
+        word_lines.append(WordLine(word, model, sememes, own, none))
     headings = {"word": (LEFT, "left"), "sememes (% of the weights)": (SEMEMES, "left")}
-    figure = draw_word_lines(shown, headings, MODEL, SEMEMES)
-    return figure, plotted.assign(sememes=plotted["sememes"].str.join(", "), own=plotted["own"].map(sum))
+    figure = draw_word_lines(word_lines, headings, MODEL, SEMEMES)
+    texts = plotted["sememes"].str.join(", ")
+    return figure, plotted.assign(sememes=texts, own=plotted["own"].map(sum))
+
+
+def format_share(share: float) -> str:
+    """Format a share in percent without decimals."""
+    if share > 0.5:
+        return f"{share:.0f}"
+    return "<1"

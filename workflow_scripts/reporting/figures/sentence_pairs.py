@@ -1,4 +1,6 @@
-"""Pairs of sentences with one sequence of codes in the paper, and how our models treat each pair (table 6)."""
+"""Pairs of sentences with one sequence of codes in the paper, and how our models treat them."""
+
+from dataclasses import dataclass
 
 import pandas
 from matplotlib.axes import Axes
@@ -6,51 +8,90 @@ from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import GREY
-from workflow_scripts.reporting.figures.word_lines import RIGHT, get_line_y, make_text_page, start_word, write_text
+from workflow_scripts.reporting.figures.word_lines import (
+    RIGHT,
+    get_line_y,
+    make_text_page,
+    start_word,
+    write_text,
+)
 
-SENTENCES, COLUMN = 0.35, 1.0  # inches: start of the sentences, and distance of the columns on the right
+# Inches: start of the sentences, and distance of the columns on the right.
+SENTENCES = 0.35
+COLUMN = 1.0
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The sentences of a pair, and in how many seeds our codes are one sequence."""
+
+    number: str
+    first: str
+    second: str
+    same_codes: str
 
 
 def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     """Draw two lines for each pair, with the agreement of each entry of `runs` on the right.
 
-    Agreement is the share of heads that attend most to the same token in both sentences, the mean over seeds. The last
-    column counts the seeds in which our codes are one sequence, too. options: published: the display whose rows 1, 2,
-    ... have the two sentences of a pair. In the plotted data, `published` marks rows without a measurement.
+    Agreement is the share of heads that attend most to the same token in both sentences, the mean
+    over seeds. The last column counts the seeds in which our codes are one sequence, too. options:
+    published: the display whose rows 1, 2, ... have the two sentences of a pair. In the plotted
+    data, `published` marks rows without a measurement.
     """
-    display, entries = inputs.read_options(published="")["published"], inputs.display.runs
+    display = inputs.read_options(published="")["published"]
+    entries = inputs.display.runs
     table = inputs.read_table("pairs")
-    pairs, plotted = {}, []
-    for number in dict.fromkeys(key[1] for key in inputs.evidence.published if key[0] == display):
-        sides = [inputs.get_published(f"{display}/{number}/Sentence {side}/sentence").printed for side in (1, 2)]
-        mine = table[table["pair"] == int(number)]
-        by_seed = mine.dropna(subset="same_codes").groupby("seed")["same_codes"].first()
-        pairs[number] = sides, f"{by_seed.sum()} of {len(by_seed)}" if len(by_seed) else "–"
+    numbers = [key[1] for key in inputs.evidence.published if key[0] == display]
+    pairs = []
+    rows = []
+    for number in dict.fromkeys(numbers):
+        first = inputs.get_published(f"{display}/{number}/Sentence 1/sentence").printed
+        second = inputs.get_published(f"{display}/{number}/Sentence 2/sentence").printed
+        of_pair = table[table["pair"] == int(number)]
+        by_seed = of_pair.dropna(subset="same_codes").groupby("seed")["same_codes"].first()
+        same_codes = NOTHING
+        if len(by_seed):
+            same_codes = f"{by_seed.sum()} of {len(by_seed)}"
+        pairs.append(Pair(number, first, second, same_codes))
         for entry in entries:
-            share = select_entry(mine, entry)["agreement"].mean()
-            line = {"pair": number, "first": sides[0], "second": sides[1], "model": entry.panel, "agreement": share}
-            plotted.append(line | {"seeds": len(select_entry(mine, entry)), "same_codes": by_seed.sum()})
-    shown = pandas.DataFrame(plotted)
+            of_entry = select_entry(of_pair, entry)
+            row = {"pair": number, "first": first, "second": second, "model": entry.panel}
+            row |= {"agreement": of_entry["agreement"].mean(), "seeds": len(of_entry)}
+            rows.append(row | {"same_codes": by_seed.sum()})
+    plotted = pandas.DataFrame(rows)
     figure, axes = make_text_page(2 * len(pairs))
-    write_sentence_pairs(axes, pairs, shown, [entry.panel for entry in entries if inputs.list_seeds(entry)])
-    return figure, shown.assign(published=shown["agreement"].isna())
+    requested = [entry.panel for entry in entries if inputs.list_seeds(entry)]
+    write_sentence_pairs(axes, pairs, plotted, requested)
+    return figure, plotted.assign(published=plotted["agreement"].isna())
 
 
-def write_sentence_pairs(axes: Axes, pairs: dict[str, tuple], shown: pandas.DataFrame, run: list[str]) -> None:
-    """Write the headings and the pairs; two sentences of unequal length, which cannot be compared, are grey."""
-    models = list(dict.fromkeys(shown["model"]))
+def write_sentence_pairs(
+    axes: Axes, pairs: list[Pair], plotted: pandas.DataFrame, requested: list[str]
+) -> None:
+    """Write the headings and the pairs.
+
+    Two sentences of unequal length cannot be compared: they are grey.
+    """
+    models = list(dict.fromkeys(plotted["model"]))
     places = [RIGHT - COLUMN * (len(models) - number) for number in range(len(models) + 1)]
     write_text(axes, SENTENCES, 0, "sentences of a pair", fontweight="bold")
     for x, heading in zip(places, [*models, "one sequence"], strict=True):
         write_text(axes, x, 0, heading, fontweight="bold", ha="right")
-    for place, (number, (sides, same)) in enumerate(pairs.items()):
+    for place, pair in enumerate(pairs):
         above = get_line_y(2 * place + 1)
-        start_word(axes, above, number)
-        unequal = len(sides[0].split()) != len(sides[1].split())
-        for y, text in zip((above, get_line_y(2 * place + 2)), sides, strict=True):
-            write_text(axes, SENTENCES, y, text, color=GREY if unequal else "black")
-        shares = shown[shown["pair"] == number].set_index("model")["agreement"]
+        below = get_line_y(2 * place + 2)
+        start_word(axes, above, pair.number)
+        colour = "black"
+        if len(pair.first.split()) != len(pair.second.split()):
+            colour = GREY
+        write_text(axes, SENTENCES, above, pair.first, color=colour)
+        write_text(axes, SENTENCES, below, pair.second, color=colour)
+        shares = plotted[plotted["pair"] == pair.number].set_index("model")["agreement"]
         for x, model in zip(places, models, strict=False):
-            absent = "–" if model in run else "not run"
-            write_text(axes, x, above, absent if shares.isna()[model] else f"{shares[model]:.0f}%", ha="right")
-        write_text(axes, RIGHT, above, same, ha="right")
+            share = f"{shares[model]:.0f}%"
+            if shares.isna()[model]:
+                share = NOTHING if model in requested else "not run"
+            write_text(axes, x, above, share, ha="right")
+        write_text(axes, RIGHT, above, pair.same_codes, ha="right")

@@ -33,7 +33,11 @@ class Look:
     @property
     def fill(self) -> dict[str, Any]:
         """Return the arguments that draw a bar."""
-        return {"facecolor": to_rgba(self.colour, 0.3), "edgecolor": self.colour, "hatch": self.hatch}
+        return {
+            "facecolor": to_rgba(self.colour, 0.3),
+            "edgecolor": self.colour,
+            "hatch": self.hatch,
+        }
 
 
 # The colours of Okabe and Ito (2008), ordered so that neighbours differ in lightness too.
@@ -81,19 +85,23 @@ def make_figure(width: float, height: float, layout: str | None = "constrained")
 def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
     """Add a legend below all panels, in rows of `columns`; nothing without handles."""
     if handles:
-        where = {"loc": "outside lower center", "ncols": columns}
-        figure.legend(handles=handles, handletextpad=0.4, columnspacing=1.2, **where)
+        spacing = {"handletextpad": 0.4, "columnspacing": 1.2}
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **spacing)
 
 
 def mark_not_run(axes: Axes, scale: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
-    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    look = {"ha": "center", "va": "center", "color": GREY}
+    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, **look)
 
 
 def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
-    """Write <name>.svg and <name>.png, the same bytes for the same figure, with a line of small print below it."""
+    """Write <name>.svg and <name>.png, with a line of small print below the figure.
+
+    The same figure gives the same bytes.
+    """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for legend in figure.legends:
@@ -102,8 +110,17 @@ def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
         legend.set_loc("center")
         legend.set_bbox_to_anchor(box, figure.transFigure)
     figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
-    for suffix, metadata in ((".svg", {"Date": None, "Creator": None}), (".png", {"Software": None})):
+    for suffix, metadata in (
+        (".svg", {"Date": None, "Creator": None}),
+        (".png", {"Software": None}),
+    ):
         with write_atomically(out / f"{name}{suffix}") as temporary:
             # Without a ground, a page can show an SVG in dark mode.
             transparent = suffix == ".svg"
-            figure.savefig(temporary, metadata=metadata, bbox_inches="tight", pad_inches=0.03, transparent=transparent)
+            figure.savefig(
+                temporary,
+                metadata=metadata,
+                bbox_inches="tight",
+                pad_inches=0.03,
+                transparent=transparent,
+            )

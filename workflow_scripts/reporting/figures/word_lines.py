@@ -8,12 +8,16 @@ from matplotlib.figure import Figure
 from workflow_scripts.reporting.figures.style import GREY, PAGE, make_figure
 
 LINE = 0.135  # inches from line to line
-LEFT, RIGHT = 0.05, PAGE - 0.1  # where the first column starts, and the last one ends
+LEFT = 0.05  # where the first column starts
+RIGHT = PAGE - 0.1  # where the last one ends
 
 
 @dataclass(frozen=True)
 class WordLine:
-    """A model's texts for a word, each black or grey; `none` says why there are none; `right` ends the line."""
+    """A model's texts for a word, each black or grey.
+
+    none: says why there are none. right: the text at the end of the line.
+    """
 
     word: str
     model: str
@@ -24,7 +28,10 @@ class WordLine:
 
 
 def make_text_page(lines: int) -> tuple[Figure, Axes]:
-    """Make a figure for a heading and `lines` lines between two rules; its axes are in inches, the heading at 0."""
+    """Make a figure for a heading and `lines` lines between two rules.
+
+    Its axes are in inches, with the heading at 0.
+    """
     figure = make_figure(PAGE, LINE * (lines + 3), layout=None)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(-LINE * (lines + 2), LINE))
     axes.set_axis_off()
@@ -51,18 +58,25 @@ def start_word(axes: Axes, y: float, word: str) -> None:
 
 
 def draw_word_lines(
-    lines: list[WordLine], headings: dict[str, tuple[float, str]], model_x: float, texts_x: float, strike: bool = False
+    lines: list[WordLine],
+    headings: dict[str, tuple[float, str]],
+    model_x: float,
+    texts_x: float,
+    strike: bool = False,
 ) -> Figure:
-    """Draw the lines of each word below it; `headings`: their place and alignment; `strike`: strike grey texts out."""
+    """Draw the lines of each word below it.
+
+    headings: their place and alignment. strike: strike grey texts out.
+    """
     figure, axes = make_text_page(len(lines))
     for heading, (x, align) in headings.items():
         write_text(axes, x, 0, heading, fontweight="bold", ha=align)
-    last = None
+    last_word = None
     for number, line in enumerate(lines, start=1):
         y = get_line_y(number)
-        if line.word != last:
+        if line.word != last_word:
             start_word(axes, y, line.word)
-        last = line.word
+        last_word = line.word
         write_text(axes, model_x, y, line.model, color=GREY)
         if not line.texts:
             write_text(axes, texts_x, y, line.none, color=GREY, style="italic")

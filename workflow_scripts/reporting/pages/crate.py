@@ -1,4 +1,7 @@
-"""The content of a Workflow Run RO-Crate of a scale (https://www.researchobject.org/workflow-run-crate/)."""
+"""The content of a Workflow Run RO-Crate of a scale.
+
+See https://www.researchobject.org/workflow-run-crate/.
+"""
 
 import mimetypes
 from pathlib import Path
@@ -12,50 +15,86 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import list_expected_results
 
-PROFILES = {f"https://w3id.org/ro/wfrun/{kind.lower()}/0.5": f"{kind} Run Crate" for kind in ("Process", "Workflow")}
-PROFILES["https://w3id.org/workflowhub/workflow-ro-crate/1.0"] = "Workflow RO-Crate"
+PROFILES = {
+    "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
+    "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
+    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
+}
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 # Files that made the results; `verify` recomputes the numbers from them.
 WORKFLOW = (
-    *("rules/*.smk", "rules/captions/*", "config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "catalogue/*.csv"),
-    *("papers/*/*", "papers/*/captions/*", "envs/requirements.lock", "pyproject.toml", "trusted.csv"),
+    "rules/*.smk",
+    "rules/captions/*",
+    "config.yaml",
+    "catalogue/*.yaml",
+    "catalogue/*/*.yaml",
+    "catalogue/*.csv",
+    "papers/*/*",
+    "papers/*/captions/*",
+    "envs/requirements.lock",
+    "pyproject.toml",
+    "trusted.csv",
 )
 mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
 
 
 def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
-    """Make the crate of the configuration's results under `results`, the folder of its scale; describe its content."""
+    """Make the crate of a configuration's results, and describe its content.
+
+    results: the folder of the configuration's scale.
+    """
     crate = ROCrate(version="1.1")  # which the run profiles are written for
     crate.metadata.extra_terms["sha256"] = "https://w3id.org/ro/terms/workflow-run#sha256"
     crate.name = f"Recompose: results at scale {config.scale}"
-    crate.description = "Published and reproduced numbers, verdicts on claims, scores and provenance of all runs"
+    crate.description = (
+        "Published and reproduced numbers, verdicts on claims, scores and provenance of all runs"
+    )
     crate.license = crate.add(CreativeWork(crate, LICENCE, {"name": "Apache License 2.0"}))
-    profiles = {url: {"name": name, "version": url.rsplit("/", 1)[1]} for url, name in PROFILES.items()}
-    crate.root_dataset["conformsTo"] = [crate.add(CreativeWork(crate, *profile)) for profile in profiles.items()]
+    profiles = []
+    for url, name in PROFILES.items():
+        version = url.rsplit("/", 1)[1]
+        profile = CreativeWork(crate, url, {"name": name, "version": version})
+        profiles.append(crate.add(profile))
+    crate.root_dataset["conformsTo"] = profiles
     about = describe_file("Snakefile")
-    workflow = crate.add_workflow("Snakefile", "Snakefile", main=True, lang="snakemake", properties=about)
+    workflow = crate.add_workflow(
+        "Snakefile", "Snakefile", main=True, lang="snakemake", properties=about
+    )
     workflow["name"] = "Recompose"
-    crate.add_file("README.md", properties=describe_file("README.md") | {"about": crate.root_dataset})
-    for file in sorted({file for pattern in WORKFLOW for file in Path(".").glob(pattern) if file.is_file()}):
+    readme = describe_file("README.md") | {"about": crate.root_dataset}
+    crate.add_file("README.md", properties=readme)
+    for file in list_workflow_files():
         add_file(crate, file)
-    given = add_file(crate, results / "config.json")
+    configuration = add_file(crate, results / "config.json")
     files = list_requested_files(results, catalogue, config)
-    found = [read_json(file) for file in files if file.suffix == ".json"]
-    made = [record for record in found if "started" in record]
-    action = crate.add_action(workflow, object=given, result=[add_file(crate, file) for file in files])
+    manifests = [read_json(file) for file in files if file.suffix == ".json"]
+    records = [manifest for manifest in manifests if "started" in manifest]
+    entities = [add_file(crate, file) for file in files]
+    action = crate.add_action(workflow, object=configuration, result=entities)
     action["name"] = f"./reproduce --scale {config.scale}"
-    action["description"] = f"{len(made)} commands, each with a JSON file next to its output"
-    commits = sorted({record["commit"] for record in made if record["commit"]})
+    action["description"] = f"{len(records)} commands, each with a JSON file next to its output"
+    commits = sorted({record["commit"] for record in records if record["commit"]})
     workflow["version"] = ", ".join(commits) or "not from a git checkout"
-    action["startTime"], action["endTime"] = min(r["started"] for r in made), max(r["finished"] for r in made)
+    action["startTime"] = min(record["started"] for record in records)
+    action["endTime"] = max(record["finished"] for record in records)
     crate.root_dataset["mentions"] = action
     return crate, f"{len(files)} files of tables, figures, claims, scores and provenance"
 
 
+def list_workflow_files() -> list[Path]:
+    """List the files of the workflow, in the current folder."""
+    files: set[Path] = set()
+    for pattern in WORKFLOW:
+        files.update(file for file in Path(".").glob(pattern) if file.is_file())
+    return sorted(files)
+
+
 def list_requested_files(results: Path, catalogue: Catalogue, config: Config) -> list[Path]:
     """List the files of the scale that belong to the configuration, in addition to it."""
-    expected = {results / name for name in (*list_expected_results(catalogue, config), "report.html")}
+    expected = {
+        results / name for name in (*list_expected_results(catalogue, config), "report.html")
+    }
     for analysis in [file for file in expected if file.name == "analysis.json"]:
         expected |= set(analysis.parent.glob("*"))  # its tables may have any name
     return sorted(file for file in expected - {results / "config.json"} if file.is_file())
@@ -68,6 +107,11 @@ def add_file(crate: ROCrate, file: Path) -> File:
 
 def describe_file(file: str | Path) -> dict[str, str]:
     """Return name, size, type and checksum of a file."""
-    kind, file = mimetypes.guess_type(file)[0] or "text/plain", Path(file)
-    size = str(file.stat().st_size)
-    return {"name": file.as_posix(), "contentSize": size, "sha256": hash_file(file), "encodingFormat": kind}
+    path = Path(file)
+    kind, _ = mimetypes.guess_type(file)
+    return {
+        "name": path.as_posix(),
+        "contentSize": str(path.stat().st_size),
+        "sha256": hash_file(path),
+        "encodingFormat": kind or "text/plain",
+    }

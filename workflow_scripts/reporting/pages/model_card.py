@@ -1,4 +1,4 @@
-"""The README.md of an exported checkpoint: what it is, its scores next to published numbers, and how it was made."""
+"""The README.md of an exported checkpoint: its scores next to published numbers, and its origin."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -51,7 +51,8 @@ checkpoint = read_checkpoint("FOLDER")  # this folder
 {hints}
 ## Scores
 
-Protocol `{protocol}`. Published numbers are those that tables show next to such runs: of the papers' own
+Protocol `{protocol}`. Published numbers are those that tables show next to such runs: \
+of the papers' own
 models and data, over the papers' seeds.
 
 {scores}
@@ -71,10 +72,14 @@ Weights of step {best_step:,}, sha256 `{weights}`.
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """A number that a paper prints of a variant: its text, where it is, and the columns of the scores that it is of."""
+    """A number that a paper prints of a variant.
+
+    printed: its text. place: where it is in the paper. selection: columns of the scores that it is
+    of.
+    """
 
     printed: str
-    where: str
+    place: str
     selection: dict[str, Any]
 
 
@@ -92,28 +97,34 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
             for variant, cell in display.list_run_cells():
                 number = numbers.get((name, cell.row, cell.column, cell.metric or ""))
                 if number and cell.over is None:
-                    where = f"{key}: {display.source}, {cell.row}, {cell.column}"
+                    place = f"{key}: {display.source}, {cell.row}, {cell.column}"
                     selection = {"metric": cell.metric} | cell.selectors
-                    cells[variant].append(PublishedCell(number.printed, where, selection))
+                    cells[variant].append(PublishedCell(number.printed, place, selection))
     return cells
 
 
-def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Path, name: str) -> str:
-    """Return the Markdown for a run of `results`, the folder of its scale. Raises UserError if a file is missing."""
+def make_model_card(
+    catalogue: Catalogue, published: PublishedCells, results: Path, name: str
+) -> str:
+    """Return the Markdown for a run of `results`, the folder of its scale.
+
+    Raises UserError if a file is missing.
+    """
     run = parse_run(catalogue, name)
     folder = results / run_folder(name)
     manifest = read_run(folder)
-    made = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
+    training = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
     record = read_mapping(folder / "record.json", "commit", "dirty")
     spec = manifest.spec
     scale = manifest.scale
     method = catalogue.methods[run.method]
+    variant = method.variants[run.variant]
     scores = load_scores(results / evaluation_folder(name) / "scores.csv")
     origins = dict.fromkeys(list_origins(results, spec))
     return CARD.format(
         library="transformers" if spec.kind in CAUSAL else "recompose",
         method=run.method,
-        title=f"{method.title}, {method.variants[run.variant].title}: {catalogue.tasks[run.task].title}",
+        title=f"{method.title}, {variant.title}: {catalogue.tasks[run.task].title}",
         name=name,
         scale=scale,
         scale_title=catalogue.scales[scale].title,
@@ -124,9 +135,9 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
         protocol=spec.protocol,
         scores=format_card_scores(scores, published.get(run.unseeded, [])),
         commit=format_commit(record),
-        parameters=made["parameters"],
-        steps=made["steps"],
-        best_step=made["best_step"],
+        parameters=training["parameters"],
+        steps=training["steps"],
+        best_step=training["best_step"],
         weights=manifest.weights_sha256,
         origins="\n".join(origins),
     )
@@ -135,7 +146,10 @@ def make_model_card(catalogue: Catalogue, published: PublishedCells, results: Pa
 def list_papers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
     """Yield a line for each paper that asks for the run."""
     for paper in catalogue.papers.values():
-        if any(run.unseeded in experiment.list_variants() for experiment in paper.experiments.list_at(scale)):
+        variants: set[VariantKey] = set()
+        for experiment in paper.experiments.list_at(scale):
+            variants.update(experiment.list_variants())
+        if run.unseeded in variants:
             yield f"- {paper.experiments.title} ({paper.experiments.citation})"
 
 
@@ -154,12 +168,14 @@ def format_calls(kind: str) -> str:
 
 
 def format_hints(spec: RunSpec) -> str:
-    """Format what else reads the checkpoint of a causal language model, and what its prompts are."""
+    """Format what else reads a causal language model, and what its prompts are."""
     hints = ""
     if spec.kind in CAUSAL:
         hints += "`AutoModelForCausalLM` of transformers reads the folder, too.\n"
     if spec.kind == "prompt":
-        hints += f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
+        hints += (
+            f"A prompt is `{spec.model.settings.template}`, and the next token is the answer.\n"
+        )
     return hints
 
 
@@ -168,15 +184,20 @@ def format_commit(record: dict[str, Any]) -> str:
     if not record["commit"]:
         return "unknown"
     commit = f"`{record['commit']}`"
-    return f"{commit}, which was changed" if record["dirty"] else commit
+    if record["dirty"]:
+        commit += ", which was changed"
+    return commit
 
 
 def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> str:
-    """Format the scores of whole splits, and those that a paper prints, as a table with the published numbers."""
+    """Format the scores of whole splits, and those that a paper prints, as a table.
+
+    Published numbers are in its last column.
+    """
     numbers: dict[Score, dict[str, None]] = {score: {} for score in scores}
     for cell in published:
         for score in select_scores(scores, cell.selection):
-            numbers[score][f"{cell.printed} ({cell.where})"] = None
+            numbers[score][f"{cell.printed} ({cell.place})"] = None
     lines = [f"| {' | '.join(COLUMNS)} | this run | published |", "|---" * (len(COLUMNS) + 2) + "|"]
     for score in scores:
         if not numbers[score] and score.subset not in (None, "all"):
@@ -189,11 +210,13 @@ def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> s
 
 
 def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
-    """Yield a line for each source of a run's data and of the weights that it starts from, with the licence."""
+    """Yield a line, with the licence, for each source of a run's data and initial weights."""
     task = spec.task
     notes = read_mapping(results / data_folder(task) / "dataset.json", "notes")["notes"]
     sources = select_sources(spec.data.sources if spec.data else [], load_sources())
-    datasets = dict.fromkeys((source.name.split("/")[0], source.citation, source.licence) for source in sources)
+    datasets = dict.fromkeys(
+        (source.name.split("/")[0], source.citation, source.licence) for source in sources
+    )
     for dataset, citation, licence in datasets:
         yield f"- {task}: {dataset} ({citation}), licence: {licence}"
     if not sources:

@@ -1,20 +1,26 @@
-"""The first page of Snakemake's report: the number of claims by verdict, and every claim with its effect."""
+"""The first page of Snakemake's report: claims counted by verdict, and each with its effect."""
 
 import re
 from collections import Counter
 from itertools import groupby
+from operator import attrgetter
 
 from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    format_effect,
+    format_published_effect,
+)
 from workflow_scripts.reporting.claims.verdicts import EXPLORATORY, MEANINGS, PRIMARY
-from workflow_scripts.reporting.tables.layout import format_effect, format_published_effect
 
 OURS = "controls of ours"
 KINDS = (PRIMARY, EXPLORATORY, OURS)  # of claims, counted apart
-# Snakemake centres this page in the window, so the top of a longer one could not be reached: it scrolls in a box.
+# Snakemake centres this page in the window, so the top of a longer one could not be reached: it
+# scrolls in a box.
 PAGE = """Recompose
 =========
 
-{said}
+{purpose}
 
 .. raw:: html
 
@@ -26,30 +32,57 @@ PAGE = """Recompose
 """
 
 
-def format_overview(catalogue: Catalogue, scale: str, rows: list[dict[str, str]]) -> str:
-    """Format the page of the `rows` of claims.csv in reStructuredText, which Snakemake fills as a Jinja template."""
-    described = catalogue.scales[scale]
-    ours = [row["role"] != PRIMARY and row["kind"] == "control" for row in rows]
-    counts = Counter((row["verdict"], OURS if own else row["role"]) for row, own in zip(rows, ours, strict=True))
-    tally = [(name, *(str(counts[name, kind]) for kind in KINDS), text) for name, text in MEANINGS.items()]
-    tables = format_rst_table((f"Verdict at {scale}", *KINDS, "It means"), (20, 11, 14, 11, 44), tally)
-    for paper, found in groupby(rows, lambda row: row["paper"]):
+def format_overview(catalogue: Catalogue, scale: str, rows: list[ClaimRow]) -> str:
+    """Format the page of the claims in reStructuredText, which Snakemake takes as a template."""
+    tables = format_tally(scale, rows)
+    for paper, of_paper in groupby(rows, attrgetter("paper")):
         lines = []
-        for row in sorted(found, key=lambda row: (row["role"] != PRIMARY, row["kind"] == "control")):
-            kind = " (primary)" if row["role"] == PRIMARY else " (control of ours)" if row["kind"] == "control" else ""
-            verdict = "; ".join(filter(None, (row["verdict"], row["reason"])))
-            lines.append((row["statement"] + kind, format_published_effect(row), format_effect(row), verdict))
-        heads = (catalogue.papers[paper].experiments.title, "Published effect", "Effect (interval)", f"At {scale}")
+        for row in sorted(of_paper, key=lambda row: (not row.is_primary, row.is_control)):
+            statement = row.statement
+            if row.is_primary:
+                statement += " (primary)"
+            elif row.is_control:
+                statement += " (control of ours)"
+            verdict = f"{row.verdict}; {row.reason}" if row.reason else row.verdict
+            lines.append((statement, format_published_effect(row), format_effect(row), verdict))
+        title = catalogue.papers[paper].experiments.title
+        heads = (title, "Published effect", "Effect (interval)", f"At {scale}")
         tables += format_rst_table(heads, (45, 15, 20, 20), lines)
-    said = escape_rst(f"Scale {scale}: {described.title}. It is for {described.purpose}.")
-    return PAGE.format(said=said, tables=tables)
+    described = catalogue.scales[scale]
+    purpose = escape_rst(f"Scale {scale}: {described.title}. It is for {described.purpose}.")
+    return PAGE.format(purpose=purpose, tables=tables)
 
 
-def format_rst_table(heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]) -> str:
+def format_tally(scale: str, rows: list[ClaimRow]) -> str:
+    """Format the number of claims of each kind by verdict, with what the verdicts mean."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        kind = row.role
+        if row.is_control and not row.is_primary:
+            kind = OURS
+        counts[row.verdict, kind] += 1
+    lines = []
+    for verdict, meaning in MEANINGS.items():
+        numbers = [str(counts[verdict, kind]) for kind in KINDS]
+        lines.append((verdict, *numbers, meaning))
+    heads = (f"Verdict at {scale}", *KINDS, "It means")
+    return format_rst_table(heads, (20, 11, 14, 11, 44), lines)
+
+
+def format_rst_table(
+    heads: tuple[str, ...], widths: tuple[int, ...], rows: list[tuple[str, ...]]
+) -> str:
     """Format a table in reStructuredText."""
-    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {' '.join(map(str, widths))}", ""]
+    lines = [
+        ".. list-table::",
+        "   :header-rows: 1",
+        f"   :widths: {' '.join(map(str, widths))}",
+        "",
+    ]
     for row in (heads, *rows):
-        lines += [f"   {'  ' if i else '* '}- {escape_rst(text)}" for i, text in enumerate(row)]
+        for number, text in enumerate(row):
+            bullet = "* - " if number == 0 else "  - "
+            lines.append(f"   {bullet}{escape_rst(text)}")
     return "\n".join([*lines, "", ""])
 
 

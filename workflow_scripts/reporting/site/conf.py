@@ -1,4 +1,4 @@
-"""Configuration of Sphinx for the site. `python -m workflow_scripts site` passes the name of the scale."""
+"""Configuration of Sphinx for the site; the command `site` passes the name of the scale."""
 
 project = html_title = "Recompose"
 copyright = "the Recompose contributors"  # noqa: A001 - the name that Sphinx reads
@@ -6,9 +6,12 @@ extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["files"]
 highlight_language = "text"
 myst_heading_anchors = 4
-suppress_warnings = ["myst.header"]  # papers' notes and tables begin at the level of their place in the page
+# Papers' notes and tables begin at the level of their place in the page.
+suppress_warnings = ["myst.header"]
 html_theme = "pydata_sphinx_theme"
-html_static_path, html_css_files, html_js_files = ["static"], ["drawings.css", "site.css"], ["site.js"]
+html_static_path = ["static"]
+html_css_files = ["drawings.css", "site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = html_copy_source = False
 html_sidebars = {name: [] for name in ("index", "claims/**", "papers/**")}
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""The documents of the repository as pages: docs/*.md and the notes of the papers, with links that work on the site."""
+"""The documents of the repository as pages of the site, with links that work there."""
 
 import re
 import shutil
@@ -15,51 +15,70 @@ LINK = re.compile(r"(!?\[(?:[^\]\\]|\\.)*\])\(([^)\s]+)\)")
 
 
 class LinkRewriter:
-    """Turns links between files of the repository into links between pages. Other files are copied for download."""
+    """Turns links between files of the repository into links between pages.
+
+    Other files are copied for download.
+    """
 
     def __init__(self, root: Path, results: Path, out: Path):
-        self.root, self.results, self.out = root.resolve(), results.resolve(), out
+        self.root = root.resolve()
+        self.results = results.resolve()
+        self.out = out
 
     def replace_links(self, text: str, file: Path) -> str:
         """Return the text of the document `file` with its links rewritten."""
         folder = file.resolve().parent
 
-        def replace(found: re.Match) -> str:
-            label, target = found.groups()
+        def replace(link: re.Match) -> str:
+            label, target = link.groups()
             if re.match(r"[a-z]+:|#", target):
-                return found[0]
+                return link[0]
             path, _, part = target.partition("#")
-            place = self._find_page((folder / path).resolve(), part)
-            return f"{label}({place})" if place else label.lstrip("!")[1:-1]
+            page = self._find_page((folder / path).resolve(), part)
+            if not page:
+                return label.lstrip("!")[1:-1]  # the words alone
+            return f"{label}({page})"
 
         return LINK.sub(replace, text)
 
     def format_cell(self, claim: MeasuredClaim, cell: ComparedCell) -> Markup:
         """Link a cell to its table, if the paper's page has it."""
-        paper, table = claim.row["paper"], cell.key.split("/")[0]
+        paper = claim.row.paper
+        table = cell.key.split("/")[0]
         text = Markup("<code>{}</code>").format(cell.key)
         if not (self.results / "tables" / paper / f"{table}.md").exists():
             return text
-        return Markup('<a href="../papers/{}.html#{}">{}</a>').format(paper, make_slug(f"{paper}-{table}"), text)
+        part = make_slug(f"{paper}-{table}")
+        return Markup('<a href="../papers/{}.html#{}">{}</a>').format(paper, part, text)
 
     def _find_page(self, target: Path, part: str) -> str:
         """Return the link to a file of the repository; empty for a folder."""
         if target == self.root / "README.md":
             return "/index.md"
         if target == self.results / "claims.csv":
-            return f"/claims/{make_slug(part)}.md" if part else "/claims/index.md"
-        parts = list(target.relative_to(self.root).parts) if target.is_relative_to(self.root) else []
-        if parts[:1] == ["docs"] and target.suffix == ".md":
-            return f"/{'/'.join(parts)}{'#' * bool(part)}{part}"
-        if parts[:1] == ["papers"] and parts[-1] == "NOTES.md":
-            return f"/papers/{parts[1]}.md#findings-and-decisions"
+            if part:
+                return f"/claims/{make_slug(part)}.md"
+            return "/claims/index.md"
+        path = Path()
+        if target.is_relative_to(self.root):
+            path = target.relative_to(self.root)
+        if path.parts[:1] == ("docs",) and path.suffix == ".md":
+            page = f"/{path.as_posix()}"
+            return f"{page}#{part}" if part else page
+        if path.parts[:1] == ("papers",) and path.name == "NOTES.md":
+            return f"/papers/{path.parts[1]}.md#findings-and-decisions"
         if target.is_relative_to(self.results / "tables") and target.with_suffix(".md").exists():
-            return f"#{make_slug(f'{target.parent.name}-{target.stem}')}"
-        if not parts or not target.is_file():
+            table = make_slug(f"{target.parent.name}-{target.stem}")
+            return f"#{table}"
+        if not path.parts or not target.is_file():
             return ""
-        copy = self.out / "files" / Path(*parts)
+        return self._copy_file(target, path)
+
+    def _copy_file(self, file: Path, path: Path) -> str:
+        """Copy a file of the repository for download, and return the link to it."""
+        copy = self.out / "files" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(target, copy)
+        shutil.copy(file, copy)
         return f"/{copy.relative_to(self.out).as_posix()}"
 
 
@@ -73,11 +92,14 @@ def write_documents(rewriter: LinkRewriter, commands: str) -> None:
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "commands.md").write_text(commands, encoding="utf-8")
     files["commands"] = folder / "commands.md"
-    guide = [name for name in GUIDE if name in files] + sorted(files.keys() - {*GUIDE, *REFERENCE})
-    trees = make_toctree(guide, "Guide") + make_toctree([name for name in REFERENCE if name in files], "Reference")
+    guide = [name for name in GUIDE if name in files]
+    guide += sorted(files.keys() - {*GUIDE, *REFERENCE})
+    reference = [name for name in REFERENCE if name in files]
+    trees = make_toctree(guide, "Guide") + make_toctree(reference, "Reference")
     (folder / "index.md").write_text(f"# Documentation\n\n{trees}", encoding="utf-8")
 
 
 def make_toctree(pages: Iterable[str], caption: str) -> str:
     """Make the directive that lists pages under a caption."""
-    return "\n".join(["```{toctree}", f":caption: {caption}", ":maxdepth: 1", "", *pages, "```", ""])
+    head = ["```{toctree}", f":caption: {caption}", ":maxdepth: 1", ""]
+    return "\n".join([*head, *pages, "```", ""])

@@ -1,19 +1,28 @@
-"""Drawings as inline SVG. Colours come from the page's style sheet, so that they follow light and dark."""
+"""Drawings as inline SVG.
+
+Colours come from the page's style sheet, so that they follow light and dark.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
-from workflow_scripts.reporting.tables.layout import format_effect
 
 ROUNDING = 1e-9  # a tick that misses an end by less is at the end
 # Layout of the drawing of an effect, in pixels from its top.
-EFFECT_TOP, EFFECT_BOTTOM, EFFECT_BOTTOM_WITHOUT_OURS = 20, 68, 48
-PAPER_LINE, OUR_LINE = 34, 55
-# Learning curves: their left end, height of a panel, and distance of a panel's top from the next one's.
-CURVE_LEFT, PANEL_HEIGHT, PANEL_STEP = 60, 130, 146
+EFFECT_TOP = 20
+EFFECT_BOTTOM = 68
+EFFECT_BOTTOM_WITHOUT_OURS = 48
+PAPER_LINE = 34
+OUR_LINE = 55
+# Learning curves: their left end, height of a panel, and distance of one panel's top from the next.
+CURVE_LEFT = 60
+PANEL_HEIGHT = 130
+PANEL_STEP = 146
+CURVE_COLOURS = 4  # in the style sheet
 SEED_LINE = 48  # distance of the lines of a drawing by seed
 SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
 
@@ -48,8 +57,13 @@ class Axis:
         return [round(number * step, 10) + 0.0 for number in range(first, last + 1)]
 
 
-def make_axis(values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True) -> Axis:
-    """Make an axis over `values` with room at its ends, and over 0 unless not `zero`; `cut` off a share of extremes."""
+def make_axis(
+    values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True
+) -> Axis:
+    """Make an axis over `values` with room at its ends, and over 0 unless not `zero`.
+
+    cut: the share of the values that may be beyond either end.
+    """
     numbers = [value for value in values if value is not None]
     if zero:
         numbers.append(0.0)
@@ -71,8 +85,10 @@ def format_tick(value: float) -> str:
 
 def draw_text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
     """Draw a line of text."""
-    aligned = f" text-anchor={anchor!r}" if anchor else ""
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}"{aligned}>{escape(text)}</text>'
+    attributes = f'x="{x:g}" y="{y:g}" class="{kind}"'
+    if anchor:
+        attributes += f" text-anchor={anchor!r}"
+    return f"<text {attributes}>{escape(text)}</text>"
 
 
 def draw_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
@@ -82,7 +98,8 @@ def draw_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def draw_diamond(x: float, y: float, size: float = 6) -> str:
     """Draw the mark of a published number."""
-    return f'<path d="M{x:g} {y - size:g}l{size} {size} {-size} {size} {-size} {-size}z" class="published"/>'
+    shape = f"M{x:g} {y - size:g}l{size} {size} {-size} {size} {-size} {-size}z"
+    return f'<path d="{shape}" class="published"/>'
 
 
 def draw_circle(x: float, y: float, size: float, kind: str) -> str:
@@ -95,7 +112,10 @@ def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool
     parts = []
     for tick in axis.choose_ticks():
         x = axis.place(tick)
-        parts.append(draw_line(x, top, x, bottom, "zero" if zero and tick == 0 else "grid"))
+        kind = "grid"
+        if zero and tick == 0:
+            kind = "zero"
+        parts.append(draw_line(x, top, x, bottom, kind))
         parts.append(draw_text(x, bottom + 14, format_tick(tick), "tick", "middle"))
     if unit:
         parts.append(draw_text(axis.right, bottom + 29, unit, "tick", "end"))
@@ -104,106 +124,130 @@ def draw_frame(axis: Axis, top: float, bottom: float, unit: str = "", zero: bool
 
 def draw_interval(axis: Axis, y: float, claim: MeasuredClaim, size: float = 5) -> str:
     """Draw an effect as a dot with its interval. What is beyond the axis is an arrow head."""
+    row = claim.row
+    bar = f"bar {claim.verdict_class}"
+    dot = f"dot {claim.verdict_class}"
     parts = []
-    if claim.low is not None and claim.high is not None:
-        parts.append(draw_line(axis.place(claim.low), y, axis.place(claim.high), y, f"bar {claim.kind}"))
-        for end in (claim.low, claim.high):
+    if row.ci_low is not None and row.ci_high is not None:
+        low = axis.place(row.ci_low)
+        high = axis.place(row.ci_high)
+        parts.append(draw_line(low, y, high, y, bar))
+        for end in (row.ci_low, row.ci_high):
             if axis.has(end):
                 x = axis.place(end)
-                parts.append(draw_line(x, y - size + 1, x, y + size - 1, f"bar {claim.kind}"))
-    effect = claim.effect or 0
+                parts.append(draw_line(x, y - size + 1, x, y + size - 1, bar))
+    effect = row.effect or 0
     if axis.has(effect):
-        parts.append(draw_circle(axis.place(effect), y, size, f"dot {claim.kind}"))
+        parts.append(draw_circle(axis.place(effect), y, size, dot))
     arrows: dict[str, None] = {}
-    for value in (claim.low, claim.effect, claim.high):
+    for value in (row.ci_low, row.effect, row.ci_high):
         if value is not None and not axis.has(value):
-            arrows[draw_arrow(axis, y, value, f"dot {claim.kind}")] = None
+            arrows[draw_arrow(axis, y, value, dot)] = None
     return "".join([*parts, *arrows])
 
 
 def draw_arrow(axis: Axis, y: float, value: float, kind: str) -> str:
     """Draw an arrow head at the end of the axis beyond which the value is."""
-    away = 5 if value > axis.high else -5
+    away = -5
+    if value > axis.high:
+        away = 5
     return f'<path d="M{axis.place(value):g} {y - 4:g}l{away} 4 {-away} 4z" class="{kind}"/>'
 
 
-def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
+def draw_progress(x: float, y: float, row: ClaimRow) -> str:
     """Draw a ring for each planned seed, filled if it is run, and the number in words."""
-    done = int(claim.row["n_seeds"] or 0)
-    planned = int(claim.row["n_planned"] or 0)
+    done = row.n_seeds or 0
+    planned = row.n_planned or 0
     if not planned:
         return draw_text(x, y + 4, "no effect of ours", "tick")
     parts = []
     for number in range(planned):
-        kind = "ring done" if number < done else "ring"
+        kind = "ring"
+        if number < done:
+            kind = "ring done"
         parts.append(draw_circle(x + 5 + 13 * number, y, 4, kind))
-    parts.append(draw_text(x + 13 * planned + 6, y + 4, f"{done} of {planned} planned seeds", "tick"))
+    words = f"{done} of {planned} planned seeds"
+    parts.append(draw_text(x + 13 * planned + 6, y + 4, words, "tick"))
     return "".join(parts)
 
 
 def make_svg(width: float, height: float, body: str, title: str) -> str:
     """Make the drawing with its title for screen readers."""
-    return (
-        f'<svg class="drawing" viewBox="0 0 {width:g} {height:g}" role="img" style="max-width:{width:g}px">'
-        f"<title>{escape(title)}</title>{body}</svg>"
-    )
+    box = f'viewBox="0 0 {width:g} {height:g}" role="img" style="max-width:{width:g}px"'
+    return f'<svg class="drawing" {box}><title>{escape(title)}</title>{body}</svg>'
 
 
 def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str:
-    """Draw the paper's effect above ours on one axis with the margin and the smallest effect of interest.
+    """Draw the paper's effect above ours on one axis with the bounds of the verdicts.
 
-    Without an effect of ours, the planned seeds are below the axis. `gutter`: room for names at the left; 0 for none.
+    Without an effect of ours, the planned seeds are below the axis. gutter: room for names at the
+    left; 0 for none.
     """
-    values = [claim.effect, claim.low, claim.high, claim.margin, claim.smallest, claim.published]
+    row = claim.row
+    ours = [row.effect, row.ci_low, row.ci_high]
+    values = [*ours, row.margin, row.smallest_effect, row.published_effect]
     axis = make_axis(values, gutter + 12, width - 12)
-    bottom = EFFECT_BOTTOM_WITHOUT_OURS if claim.effect is None else EFFECT_BOTTOM
-    body = draw_bounds(axis, claim, bottom)
-    if claim.published is None:
+    bottom = EFFECT_BOTTOM
+    if row.effect is None:
+        bottom = EFFECT_BOTTOM_WITHOUT_OURS
+    body = draw_bounds(axis, row, bottom)
+    if row.published_effect is None:
         body += draw_text(axis.left, 14, "the paper prints no such effect", "tick")
     else:
-        body += draw_diamond(axis.place(claim.published), PAPER_LINE)
+        body += draw_diamond(axis.place(row.published_effect), PAPER_LINE)
         if gutter:
             body += draw_text(0, PAPER_LINE + 4, "paper", "label")
-    if claim.effect is None:
-        body += draw_progress(axis.left, bottom + 26, claim)
+    if row.effect is None:
+        body += draw_progress(axis.left, bottom + 26, row)
     else:
         body += draw_interval(axis, OUR_LINE, claim, 6)
         if gutter:
             body += draw_text(0, OUR_LINE + 4, "ours", "label")
-    return make_svg(width, bottom + 34, body, f"{claim.row['statement']}: {describe_numbers(claim)}")
+    title = f"{row.statement}: {describe_numbers(claim)}"
+    return make_svg(width, bottom + 34, body, title)
 
 
-def draw_bounds(axis: Axis, claim: MeasuredClaim, bottom: float) -> str:
-    """Draw the axis of an effect, what is claimed as an area, and the bounds of the verdicts as lines."""
+def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
+    """Draw the axis of an effect, the area of what is claimed, and the bounds of the verdicts."""
     top = EFFECT_TOP
-    edge = axis.place(claim.margin)
-    body = f'<rect x="{edge:g}" y="{top}" width="{axis.right - edge:.1f}" height="{bottom - top}" class="claimed"/>'
-    body += draw_frame(axis, top, bottom, claim.row["unit"])
+    edge = axis.place(row.margin)
+    size = f'width="{axis.right - edge:.1f}" height="{bottom - top}"'
+    body = f'<rect x="{edge:g}" y="{top}" {size} class="claimed"/>'
+    body += draw_frame(axis, top, bottom, row.unit)
     body += draw_text(axis.right, 14, "as claimed →", "tick", "end")
     body += draw_line(edge, top - 4, edge, bottom, "margin")
-    if claim.smallest is not None and claim.smallest != claim.margin:
-        x = axis.place(claim.smallest)
+    if row.smallest_effect is not None and row.smallest_effect != row.margin:
+        x = axis.place(row.smallest_effect)
         body += draw_line(x, top - 4, x, bottom, "smallest")
     return body
 
 
 def describe_numbers(claim: MeasuredClaim) -> str:
     """Describe a drawing in words."""
-    ours = format_effect(claim.row)
-    if not ours:
-        ours = f"{claim.seeds} planned seeds" if claim.row["n_planned"] else "not measured"
-    text = f"ours {ours}; {claim.row['verdict']}"
-    if claim.published is None:
+    row = claim.row
+    if row.effect is not None:
+        ours = format_effect(row)
+    elif row.n_planned is not None:
+        ours = f"{claim.seeds} planned seeds"
+    else:
+        ours = "not measured"
+    text = f"ours {ours}; {row.verdict}"
+    if row.published_effect is None:
         return text
-    return f"paper {format_tick(claim.published)} {claim.row['unit']}; {text}"
+    return f"paper {format_tick(row.published_effect)} {row.unit}; {text}"
 
 
 def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
-    """Draw each seed as a dot, the mean as a line, and the published number as a diamond; empty without numbers."""
+    """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
+
+    Empty without numbers.
+    """
     cells = [cell for cell in cells if cell.values or cell.published is not None]
     if not cells:
         return ""
-    values = [value for cell in cells for value in (*cell.values.values(), cell.published)]
+    values: list[float | None] = []
+    for cell in cells:
+        values += [*cell.values.values(), cell.published]
     axis = make_axis(values, 12, width - 12, zero=False)
     bottom = SEED_LINE * len(cells) + 6
     body = draw_frame(axis, 8, bottom, zero=False)
@@ -226,9 +270,12 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
         near = sum(abs(x - other) < SEED_SPACE for other in placed)
         placed.append(x)
         away = (near + 1) // 2 * 6
-        dot_y = y + (-away if near % 2 else away)
-        name = f"seed {seed}" if seed else "without seeds"
-        body += f'<circle cx="{x:g}" cy="{dot_y:g}" r="4.5" class="seed {cell.side}">'
+        if near % 2:
+            away = -away
+        name = "without seeds"
+        if seed is not None:
+            name = f"seed {seed}"
+        body += f'<circle cx="{x:g}" cy="{y + away:g}" r="4.5" class="seed {cell.side}">'
         body += f"<title>{name}: {value:g}</title></circle>"
     if cell.published is not None:
         body += draw_diamond(axis.place(cell.published), y)
@@ -236,12 +283,19 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
 
 
 def draw_curves(curves: Curves, width: int = 760) -> str:
-    """Draw the learning curves of a claim's runs, a panel for each logged value, a colour for each variant."""
-    variants = list(dict.fromkeys(name_curve_variant(run) for runs in curves.values() for run in runs))
+    """Draw the learning curves of a claim's runs.
+
+    There is a panel for each logged value, and a colour for each variant.
+    """
+    variants: list[str] = []
+    for runs in curves.values():
+        variants += [name_curve_variant(run) for run in runs]
+    variants = list(dict.fromkeys(variants))
     body = ""
     top = 8
     for number, variant in enumerate(variants):
-        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, f"curve series-{number % 4}")
+        look = f"curve series-{number % CURVE_COLOURS}"
+        body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, look)
         body += draw_text(CURVE_LEFT + 32, top + 12, variant, "label")
         top += 20
     for name, runs in curves.items():
@@ -262,33 +316,41 @@ def draw_curve_panel(
 ) -> str:
     """Draw the curves of one logged value."""
     bottom = top + PANEL_HEIGHT
-    steps = make_axis([step for points in runs.values() for step, _ in points], CURVE_LEFT, width - 12)
-    values = [value for points in runs.values() for _, value in points]
-    height = make_axis(values, bottom, top, zero=False)
+    steps: list[float | None] = []
+    values: list[float | None] = []
+    for points in runs.values():
+        for step, value in points:
+            steps.append(step)
+            values.append(value)
+    across = make_axis(steps, CURVE_LEFT, width - 12)
+    upwards = make_axis(values, bottom, top, zero=False)
     body = draw_text(4, top - 12, name.replace("_", " "), "label strong")
-    body += draw_frame(steps, top, bottom)
-    for tick in height.choose_ticks(4):
-        body += draw_text(CURVE_LEFT - 8, height.place(tick) + 4, format_tick(tick), "tick", "end")
+    body += draw_frame(across, top, bottom)
+    for tick in upwards.choose_ticks(4):
+        y = upwards.place(tick) + 4
+        body += draw_text(CURVE_LEFT - 8, y, format_tick(tick), "tick", "end")
     for run, points in runs.items():
-        line = " ".join(f"{steps.place(step):g},{height.place(value):g}" for step, value in points)
-        series = variants.index(name_curve_variant(run)) % 4
-        body += f'<polyline points="{line}" class="curve series-{series}"><title>{escape(run)}</title></polyline>'
+        line = " ".join(f"{across.place(x):g},{upwards.place(y):g}" for x, y in points)
+        series = variants.index(name_curve_variant(run)) % CURVE_COLOURS
+        body += f'<polyline points="{line}" class="curve series-{series}">'
+        body += f"<title>{escape(run)}</title></polyline>"
     return body
 
 
 def draw_strip(claim: MeasuredClaim, axis: Axis) -> str:
     """Draw the effect of a row of a table of claims; empty without numbers."""
-    if claim.effect is None and claim.published is None:
+    row = claim.row
+    if row.effect is None and row.published_effect is None:
         return ""
     zero = axis.place(0)
-    margin = axis.place(claim.margin)
+    margin = axis.place(row.margin)
     body = draw_line(zero, 1, zero, 17, "grid")
     body += draw_line(margin, 2, margin, 16, "margin")
-    if claim.published is not None:
-        if axis.has(claim.published):
-            body += draw_diamond(axis.place(claim.published), 9, 4)
+    if row.published_effect is not None:
+        if axis.has(row.published_effect):
+            body += draw_diamond(axis.place(row.published_effect), 9, 4)
         else:
-            body += draw_arrow(axis, 9, claim.published, "published")
-    if claim.effect is not None:
+            body += draw_arrow(axis, 9, row.published_effect, "published")
+    if row.effect is not None:
         body += draw_interval(axis, 9, claim, 3.5)
     return make_svg(150, 18, body, describe_numbers(claim))

@@ -1,4 +1,4 @@
-"""What the site shows of a claim: its row of claims.csv, both sides by seed, its trainings and their learning curves.
+"""What the site shows of a claim: its row of claims.csv, both sides by seed, trainings and curves.
 
 Everything is read from exported files. Nothing is judged again.
 """
@@ -10,92 +10,101 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, read_csv, read_json
+from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay, VariantKey
-from workflow_scripts.reporting.claims.claim_table import read_claim_table
-from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
-from workflow_scripts.reporting.tables.layout import read_margin
+from workflow_scripts.reporting.claims.claim_rows import (
+    ClaimRow,
+    SideRow,
+    read_claim_rows,
+    read_side_rows,
+)
+from workflow_scripts.reporting.claims.verdicts import VERDICTS
 
-Curves = dict[str, dict[str, list[tuple[int, float]]]]  # name of a value -> run -> (step, value)
-
-# Fields of a claim and their columns of claims.csv.
-NUMBERS = {"effect": "effect", "low": "ci_low", "high": "ci_high"}
-NUMBERS |= {"smallest": "smallest_effect", "published": "published_effect"}
+# Name of a value -> run (task/method/variant/seed) -> (step, value).
+Curves = dict[str, dict[str, list[tuple[int, float]]]]
 
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One cell of a side. `values`: by seed; that of a number without seeds has the seed `""`."""
+    """One cell of a side. `values`: by seed; that of a number without seeds has the seed None."""
 
     side: str
     key: str
     label: str
     published: float | None = None
-    values: dict[str, float] = field(default_factory=dict)
+    values: dict[int | None, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float | None:
         """Mean over the seeds; None without a value."""
-        return sum(self.values.values()) / len(self.values) if self.values else None
+        if not self.values:
+            return None
+        return sum(self.values.values()) / len(self.values)
+
+    @property
+    def seeds(self) -> set[int]:
+        """The seeds that have a value."""
+        return {seed for seed in self.values if seed is not None}
 
 
 @dataclass(frozen=True)
 class MeasuredClaim:
-    """A claim with its numbers, in the claimed direction. `planned`: what the plan says about a primary claim."""
+    """A claim with what it was measured by.
 
-    row: dict[str, str]
+    trainings: their entries in provenance.json. planned: what the plan says about a primary claim.
+    """
+
+    row: ClaimRow
     cells: list[ComparedCell]
     trainings: list[dict[str, Any]]
     curves: Curves
     planned: PlannedClaim | None
-    margin: float
-    effect: float | None
-    low: float | None
-    high: float | None
-    smallest: float | None
-    published: float | None
 
     @property
     def slug(self) -> str:
         """Name of the claim's page."""
-        return make_slug(f"{self.row['paper']}-{self.row['claim']}")
+        return make_slug(f"{self.row.paper}-{self.row.claim}")
 
     @property
-    def kind(self) -> str:
+    def verdict_class(self) -> str:
         """The verdict as a class of the style sheet."""
-        return make_slug(self.row["verdict"])
-
-    @property
-    def is_primary(self) -> bool:
-        """Whether the paper's analysis plan names the claim."""
-        return self.row["role"] == PRIMARY
+        return make_slug(self.row.verdict)
 
     @property
     def seeds(self) -> str:
-        """Number of seeds per side: `5`, or `1 of 9` of a primary claim."""
-        planned = self.row["n_planned"]
-        return f"{self.row['n_seeds'] or 0} of {planned}" if planned else self.row["n_seeds"]
+        """Number of seeds per side: `5`, or `1 of 9` of a primary claim; empty if it is not run."""
+        if self.row.n_planned is not None:
+            return f"{self.row.n_seeds or 0} of {self.row.n_planned}"
+        if self.row.n_seeds is None:
+            return ""
+        return str(self.row.n_seeds)
 
     @property
-    def shared_seeds(self) -> list[str]:
-        """The seeds that all cells of an exploratory claim have; none of a primary claim, whose plan names them."""
-        found = [cell.values.keys() for cell in self.cells if cell.values.keys() - {""}]
-        return [] if self.is_primary or not found else sorted(set.intersection(*map(set, found)), key=int)
+    def shared_seeds(self) -> list[int]:
+        """The seeds that all cells have; none of a primary claim, whose plan names them."""
+        if self.row.is_primary:
+            return []
+        seeds_of_cells = [cell.seeds for cell in self.cells if cell.seeds]
+        if not seeds_of_cells:
+            return []
+        return sorted(set.intersection(*seeds_of_cells))
 
     @property
     def table(self) -> str:
         """Name of the first table that the claim is about."""
-        return self.row["left"].split("/")[0]
+        return self.row.left.split("/")[0]
 
     @property
     def reason(self) -> str:
         """Why it has this verdict, as a sentence."""
-        if self.is_primary and re.fullmatch(r"\d+ of \d+ seeds", self.row["reason"]):
+        reason = self.row.reason
+        if self.row.is_primary and re.fullmatch(r"\d+ of \d+ seeds", reason):
             return f"{self.seeds} planned seeds are run. No effect is shown before the last one is."
-        reason = self.row["reason"]
-        return f"{reason[0].upper()}{reason[1:]}." if reason else ""
+        if not reason:
+            return ""
+        return f"{reason[0].upper()}{reason[1:]}."
 
 
 def make_slug(text: str) -> str:
@@ -103,79 +112,155 @@ def make_slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+@dataclass(frozen=True)
+class ExportedResults:
+    """What claims need of a folder that `export` wrote.
+
+    sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of
+    curves.csv, by run (task/method/variant/seed).
+    """
+
+    rows: list[ClaimRow]
+    sides: dict[tuple[str, str], list[SideRow]]
+    runs: dict[str, dict[str, Any]]
+    curves: dict[str, list[dict[str, str]]]
+
+
 def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredClaim]:
-    """Read all claims of a folder that `export` wrote, by paper, primary claims first, then by verdict.
+    """Read all claims of a folder that `export` wrote, in the order of `rank_claim`.
 
     Raises UserError for a missing file, and for a paper that papers/ does not have.
     """
-    rows = read_claim_table(results / "claims.csv")
-    if unknown := {row["paper"] for row in rows} - catalogue.papers.keys():
-        raise UserError(f"{results / 'claims.csv'}: no folder papers/{min(unknown)}; export the results again")
-    if not (results / "claim_sides.csv").exists():
-        raise MissingFileError(results / "claim_sides.csv")
-    sides, curves = defaultdict(list), defaultdict(list)
-    for line in read_csv(results / "claim_sides.csv", ("paper", "claim", "side", "cell", "published", "seed", "value")):
-        sides[line["paper"], line["claim"]].append(line)
-    runs = {run["run"]: run for run in read_json(results / "provenance.json")}
-    for line in read_csv(results / "curves.csv"):
-        curves["/".join(line[name] for name in ("task", "method", "variant", "seed"))].append(line)
-    found = [_make_claim(row, catalogue.papers[row["paper"]], sides, runs, curves) for row in rows]
+    exported = read_exported_results(catalogue, results)
+    claims = [_make_claim(row, catalogue.papers[row.paper], exported) for row in exported.rows]
     papers = list(catalogue.papers)
-    found.sort(key=lambda one: (papers.index(one.row["paper"]), not one.is_primary, VERDICTS.index(one.row["verdict"])))
-    return found
+    return sorted(claims, key=lambda claim: (papers.index(claim.row.paper), *rank_claim(claim)))
 
 
-def _make_claim(row: dict[str, str], paper: Paper, sides: dict, runs: dict, curves: dict) -> MeasuredClaim:
+def rank_claim(claim: MeasuredClaim) -> tuple[bool, int]:
+    """Return the place of a claim of a paper: primary claims first, then by verdict."""
+    return not claim.row.is_primary, VERDICTS.index(claim.row.verdict)
+
+
+def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResults:
+    """Read the files. Raises UserError for a missing one, and for a paper that papers/ lacks."""
+    rows = read_claim_rows(results / "claims.csv")
+    unknown = {row.paper for row in rows} - catalogue.papers.keys()
+    if unknown:
+        folder = f"papers/{min(unknown)}"
+        raise UserError(f"{results / 'claims.csv'}: no folder {folder}; export the results again")
+    sides = defaultdict(list)
+    for side_row in read_side_rows(results / "claim_sides.csv"):
+        sides[side_row.paper, side_row.claim].append(side_row)
+    runs = {entry["run"]: entry for entry in read_json(results / "provenance.json")}
+    curves = defaultdict(list)
+    for line in read_csv(results / "curves.csv"):
+        run = f"{line['task']}/{line['method']}/{line['variant']}/{line['seed']}"
+        curves[run].append(line)
+    return ExportedResults(rows, sides, runs, curves)
+
+
+def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> MeasuredClaim:
     planned = None
-    if row["role"] == PRIMARY:
-        planned = next((one for one in paper.list_primary_claims() if one.name == row["claim"]), None)
-    cells = _make_cells(row, sides[row["paper"], row["claim"]])
-    seeds: dict[VariantKey, set[int]] = defaultdict(set)
-    for cell in cells:
-        # Trainings of other seeds than the planned ones do not belong to a primary claim.
-        chosen = planned.seeds if planned else [int(seed) for seed in cell.values if seed]
-        for variant in _list_variants(paper, cell.key):
-            seeds[variant].update(chosen)
-    names = ["/".join((*variant, str(seed))) for variant, found in seeds.items() for seed in sorted(found)]
-    found = [runs.get("/seed-".join(name.rsplit("/", 1)), {}) for name in names]
-    trainings = [run for run in found if run.get("steps")]  # scores of given weights need no training
-    of_claim: Curves = defaultdict(dict)
+    if row.is_primary:
+        planned = _find_planned_claim(paper, row.claim)
+    cells = _make_cells(row, exported.sides.get((row.paper, row.claim), []))
+    runs = _list_runs(paper, cells, planned)
+    trainings = []
+    for run in runs:
+        variant, _, seed = run.rpartition("/")
+        entry = exported.runs.get(f"{variant}/seed-{seed}", {})
+        if entry.get("steps"):  # scores of given weights need no training
+            trainings.append(entry)
+    curves: Curves = {}
     # The curves of the first planned seeds would show an effect before the last one is run.
-    for name in names if int(row["n_seeds"] or 0) >= int(row["n_planned"] or 0) else ():
-        for line in curves.get(name, ()):
-            of_claim[line["name"]].setdefault(name, []).append((int(line["step"]), float(line["value"])))
-    numbers = {name: float(row[column]) if row[column] else None for name, column in NUMBERS.items()}
-    numbers["margin"] = read_margin(row)
-    return MeasuredClaim(row, cells, trainings, of_claim, planned, **numbers)
+    if row.has_planned_seeds:
+        curves = _collect_curves(runs, exported.curves)
+    return MeasuredClaim(row, cells, trainings, curves, planned)
 
 
-def _make_cells(row: dict[str, str], lines: list[dict[str, str]]) -> list[ComparedCell]:
-    """Make the cells of both sides in pairs; those of a claim that is not measured have no values."""
-    named = [(side, key) for side in ("left", "right") for key in row[side].split(" + ")]
-    values: dict[tuple[str, str], dict] = {(side, key): {} for side, key in named if "*" not in key and "/" in key}
-    published = {}
+def _find_planned_claim(paper: Paper, name: str) -> PlannedClaim | None:
+    for planned in paper.list_primary_claims():
+        if planned.name == name:
+            return planned
+    return None
+
+
+def _list_runs(paper: Paper, cells: list[ComparedCell], planned: PlannedClaim | None) -> list[str]:
+    """List the runs that the cells read, as task/method/variant/seed.
+
+    Runs of other seeds than the planned ones do not belong to a primary claim.
+    """
+    seeds_of_variant: dict[VariantKey, set[int]] = defaultdict(set)
+    for cell in cells:
+        seeds = planned.seeds if planned else cell.seeds
+        for variant in _list_variants(paper, cell.key):
+            seeds_of_variant[variant].update(seeds)
+    runs = []
+    for variant, variant_seeds in seeds_of_variant.items():
+        runs += ["/".join((*variant, str(seed))) for seed in sorted(variant_seeds)]
+    return runs
+
+
+def _collect_curves(runs: list[str], lines: dict[str, list[dict[str, str]]]) -> Curves:
+    curves: Curves = defaultdict(dict)
+    for run in runs:
+        for line in lines.get(run, ()):
+            points = curves[line["name"]].setdefault(run, [])
+            points.append((int(line["step"]), float(line["value"])))
+    return curves
+
+
+def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
+    """Make the cells of both sides in pairs; without a measurement they have no values."""
+    values: dict[tuple[str, str], dict[int | None, float]] = {}
+    published: dict[tuple[str, str], float | None] = {}
+    for side, text in (("left", row.left), ("right", row.right)):
+        for key in text.split(" + "):
+            if "/" in key and "*" not in key:
+                values[side, key] = {}
     for line in lines:
-        place = line["side"], line["cell"]
-        published[place] = float(line["published"]) if line["published"] else None
-        found = values.setdefault(place, {})
-        if line["value"]:
-            found[line["seed"]] = float(line["value"])
+        place = (line.side, line.cell)
+        published[place] = line.published
+        by_seed = values.setdefault(place, {})
+        if line.value is not None:
+            by_seed[line.seed] = line.value
     labels = _shorten_keys([key for _, key in values])
-    cells = [
-        # The right side of a comparison with a number has the key of the left.
-        ComparedCell(side, key, row[side] if "/" not in row[side] else labels[key], published.get((side, key)), seeds)
-        for (side, key), seeds in values.items()
-    ]
-    left, right = ([cell for cell in cells if cell.side == side] for side in ("left", "right"))
-    paired = [cell for pair in zip(left, right, strict=False) for cell in pair]
-    return paired if len(paired) == len(cells) else cells
+    sides: dict[str, list[ComparedCell]] = {"left": [], "right": []}
+    for (side, key), by_seed in values.items():
+        label = labels[key]
+        text = row.left if side == "left" else row.right
+        if "/" not in text:  # a number, whose cell has the key of the left side
+            label = text
+        cell = ComparedCell(side, key, label, published.get((side, key)), by_seed)
+        sides[side].append(cell)
+    return _pair_sides(sides["left"], sides["right"])
+
+
+def _pair_sides(left: list[ComparedCell], right: list[ComparedCell]) -> list[ComparedCell]:
+    """Return left and right cells in turn; sides of unequal length one after the other."""
+    if len(left) != len(right):
+        return [*left, *right]
+    cells = []
+    for pair in zip(left, right, strict=True):
+        cells += pair
+    return cells
 
 
 def _shorten_keys(keys: list[str]) -> dict[str, str]:
     """Return key -> its parts that differ between the keys."""
-    parts = {key: key.split("/") for key in keys}
-    differing = [i for i in range(4) if len({part[i] for part in parts.values() if len(part) == 4}) > 1]
-    return {key: ", ".join(part[i] for i in differing or (1, 2)) for key, part in parts.items()}
+    parts_of_key = {key: key.split("/") for key in keys}
+    cells = [parts for parts in parts_of_key.values() if len(parts) == 4]
+    differing = []
+    for position in range(4):
+        if len({parts[position] for parts in cells}) > 1:
+            differing.append(position)
+    if not differing:
+        differing = [1, 2]  # the row and the column
+    labels = {}
+    for key, parts in parts_of_key.items():
+        labels[key] = ", ".join(parts[position] for position in differing)
+    return labels
 
 
 def _list_variants(paper: Paper, key: str) -> list[VariantKey]:

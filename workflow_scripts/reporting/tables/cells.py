@@ -19,10 +19,16 @@ from workflow_scripts.reporting.evidence.selected_scores import (
     select_scores,
 )
 
-MEASURED, NOT_RUN, PUBLISHED_ONLY, COMPUTED = "measured", "not run", "published only", "computed"
+# Statuses of cells.
+MEASURED = "measured"
+COMPUTED = "computed"
+PUBLISHED_ONLY = "published only"
+NOT_RUN = "not run"
 WITHHELD = "withheld"  # a part of the planned seeds: shown when all are there
-UNDEFINED = "undefined"  # measured, but without a value: of right answers of which there are none, of equal cosines
-# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages over, by seed.
+# Measured, but without a value: of right answers of which there are none, of equal cosines.
+UNDEFINED = "undefined"
+# Repetitions of an intervention on one trained model: what a cell does not fix of these it averages
+# over, by seed.
 REPEATED = ("intervention_seed", "pooling")
 
 
@@ -30,9 +36,10 @@ REPEATED = ("intervention_seed", "pooling")
 class Cell:
     """One cell of a table.
 
-    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and `block` of an
-    intervention; computed ones have `computed`, a number of an analysis without seeds. Withheld cells have what
-    measured ones have, for primary claims to count their seeds; nothing of it is shown.
+    Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and
+    `block` of an intervention; computed ones have `computed`, a number of an analysis without
+    seeds. Withheld cells have what measured ones have, for primary claims to count their seeds;
+    nothing of it is shown.
     """
 
     paper: str
@@ -58,14 +65,16 @@ class Cell:
         return "/".join((self.display, self.row, self.column, self.metric))
 
     @property
-    def where(self) -> str:
+    def place(self) -> str:
         """The cell's place in the files, for messages."""
         return f"papers/{self.paper}/displays.yaml: cell {self.key}"
 
     @cached_property
     def summary(self) -> Summary | None:
         """Return mean, standard deviation and interval over seeds; None unless measured."""
-        return summarise_seeds(list(self.seeds.values())) if self.seeds else None
+        if not self.seeds:
+            return None
+        return summarise_seeds(list(self.seeds.values()))
 
     @property
     def mean(self) -> float | None:
@@ -85,19 +94,22 @@ class Cell:
 
 
 def make_cells(name: str, display: TableDisplay, evidence: Evidence) -> list[Cell]:
-    """Make the cells of a table, row by row, without those for which there is neither a published number nor a run.
+    """Make the cells of a table, row by row.
 
-    Raises UserError if a cell selects two scores of one seed, or no score of a finished run.
+    Those with neither a published number nor a run are left out. Raises UserError if a cell selects
+    two scores of one seed, or no score of a finished run.
     """
     cells = [make_cell(name, entry, evidence) for entry in display.cells]
     return [cell for cell in cells if cell.published or cell.status != PUBLISHED_ONLY]
 
 
 def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of a table: of the published number, of an analysis as a whole, or of the scores of runs."""
+    """Make a cell: of a published number, of an analysis as a whole, or of the scores of runs."""
     key = (table, entry.row, entry.column, entry.metric or "")
     published = evidence.published.get(key)
-    cell = Cell(evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published)
+    cell = Cell(
+        evidence.paper, *key, entry.unit or "", entry.decimals, PUBLISHED_ONLY, published=published
+    )
     if entry.analysis is not None and entry.method is None:
         return make_computed_cell(cell, entry, evidence)
     if entry.method is None or entry.variant_name is None:
@@ -106,7 +118,7 @@ def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
 
 
 def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell that an analysis computes as a whole: one score with the cell's task, metric and selectors."""
+    """Make a cell that an analysis computes as a whole: the one score that the cell selects."""
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
@@ -114,7 +126,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     of_analysis = evidence.analyses.get(entry.analysis or "", [])
     scores = select_scores(of_analysis, selection)
     if len(scores) > 1:
-        raise UserError(f"{cell.where}: {len(scores)} scores; fix more of them")
+        raise UserError(f"{cell.place}: {len(scores)} scores; fix more of them")
     if scores:
         return replace(cell, status=COMPUTED, computed=scores[0].value, protocol=scores[0].protocol)
     if any(score.subset == entry.subset for score in of_analysis):
@@ -123,7 +135,7 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of the scores of a variant, by seed; with `over` of the gains over another variant."""
+    """Make a cell of a variant's scores by seed, or with `over` of gains over another variant."""
     variant = (entry.task, entry.method, entry.variant_name)
     selection = dict(zip(("task", "method", "variant"), variant, strict=True))
     selection |= {"metric": entry.metric} | entry.selectors
@@ -131,7 +143,8 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     if entry.analysis is None:
         of_variant = evidence.scores.get(variant, [])
     else:
-        of_variant = [score for score in evidence.analyses.get(entry.analysis, []) if score.variant_key == variant]
+        of_analysis = evidence.analyses.get(entry.analysis, [])
+        of_variant = [score for score in of_analysis if score.variant_key == variant]
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
     scores = select_scores(of_variant, selection)
     if not scores:
@@ -143,7 +156,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     variants = [variant]
     if entry.over is not None:
         baseline = (entry.task, entry.method, entry.over)
-        require_same_weights(evidence.weights, variant, baseline, cell.where)
+        require_same_weights(evidence.weights, variant, baseline, cell.place)
         of_baseline = evidence.scores.get(baseline, [])
         gain = Gain(cell, entry, seeds, of_baseline, evidence.scale)
         if not gain.by_seed:
@@ -175,15 +188,21 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 def explain_missing_score(
     cell: Cell, entry: TableCell, of_variant: list[Score], absent: list[AbsentScore], scale: str
 ) -> Cell:
-    """Say why a cell of runs has no score. Raises UserError if the runs were scored and the cell selects nothing."""
+    """Say why a cell of runs has no score.
+
+    Raises UserError if the runs were scored and the cell selects nothing.
+    """
     if absent:
         return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0].reason}")
     is_analysed = entry.analysis is not None
-    near = [score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)]
-    # An analysis may have looked at the run and found nothing of the kind: a model without codes has none to count.
+    near = [
+        score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)
+    ]
+    # An analysis may have looked at the run and found nothing of the kind: a model without codes
+    # has none to count.
     if near and not is_analysed and entry.intervention is None:
         wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
-        raise UserError(f"{cell.where}: no score has {wanted}")
+        raise UserError(f"{cell.place}: no score has {wanted}")
     if has_empty_item_set(near, cell.selection):
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
     if any(score.rate == entry.rate for score in near):
@@ -220,20 +239,26 @@ class Gain:
         return self._compute(self.entry.relative)
 
     def _compute(self, relative: bool) -> dict[int, float]:
-        # Of several seeds one alone may have the score, as one of right answers: that is no model for all seeds.
+        # Of several seeds one alone may have the score, as one of right answers: that is no model
+        # for all seeds.
         trained_again = len({score.seed for score in self.of_baseline}) > 1
-        return compute_gains(self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again)
+        return compute_gains(
+            self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again
+        )
 
     def explain_absence(self) -> Cell:
         """Return the cell that says why there is no gain."""
         over = self.entry.over
         if self.scores:
-            is_divided_by_zero = bool(self._compute(relative=False))
-            reason = f"0 for {over}" if is_divided_by_zero else f"shares no seed with {over}"
+            reason = f"shares no seed with {over}"
+            if self._compute(relative=False):  # only the ratio is missing
+                reason = f"0 for {over}"
             return replace(self.cell, status=UNDEFINED, note=f"undefined: {reason}")
         near = [score for score in self.of_baseline if matches_intervention(score, self.selection)]
         if has_empty_item_set(near, self.selection):
-            return replace(self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}")
+            return replace(
+                self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
+            )
         return replace(self.cell, status=NOT_RUN, note=f"not run at {self.scale}")
 
 
@@ -244,7 +269,9 @@ def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
         repetition = (score.intervention_seed, score.pooling)
         of_seed = values.setdefault(score.seed, {})
         if repetition in of_seed:
-            free = ", ".join(name for name in SELECTORS if name not in cell.selection and name not in REPEATED)
-            raise UserError(f"{cell.where}: two scores of one seed; fix also {free}")
+            free = ", ".join(
+                name for name in SELECTORS if name not in cell.selection and name not in REPEATED
+            )
+            raise UserError(f"{cell.place}: two scores of one seed; fix also {free}")
         of_seed[repetition] = score.value
     return {seed: sum(of_seed.values()) / len(of_seed) for seed, of_seed in values.items()}

@@ -3,12 +3,20 @@ r"""Tables as LaTeX, for `\input` under the packages booktabs and xcolor, and as
 import re
 
 from workflow_scripts.reporting.tables.cells import COMPUTED
-from workflow_scripts.reporting.tables.layout import CellText, Grid
+from workflow_scripts.reporting.tables.layout import CellText, Grid, Line
 
-SYMBOLS = {"\\": "backslash", "~": "asciitilde", "^": "asciicircum", "<": "less", ">": "greater", "|": "bar"}
-SYMBOLS |= {"`": "asciigrave"}
+SYMBOLS = {
+    "\\": "backslash",
+    "~": "asciitilde",
+    "^": "asciicircum",
+    "<": "less",
+    ">": "greater",
+    "|": "bar",
+    "`": "asciigrave",
+}
 MATHS = {"±": r"\pm", "−": "-", "α": r"\alpha", "†": r"\dagger", "‡": r"\ddagger"}
-SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"} | {letter: f"${text}$" for letter, text in MATHS.items()}
+SPECIAL = {letter: f"\\{letter}" for letter in "{}&%$#_"}
+SPECIAL |= {letter: f"${text}$" for letter, text in MATHS.items()}
 SPECIAL |= {letter: rf"\text{name}{{}}" for letter, name in SYMBOLS.items()}
 
 
@@ -19,43 +27,77 @@ def escape_latex(text: str) -> str:
 
 def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
     """Format a table environment with the paper's and our column under each head."""
-    widths = [2 if published else 1 for published in grid.published]
-    heads, rules, subheads, position = [""], [], [""], 2
-    for head, width in zip(grid.heads, widths, strict=True):
-        heads.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(head)}}}")
-        rules.append(rf"\cmidrule(lr){{{position}-{position + width - 1}}}")
-        subheads += ["paper", "ours"] if width == 2 else ["ours"]
-        position += width
-    body = []
+    heads = [""]
+    rules = []
+    subheads = [""]
+    position = 2  # of the next column, counted from 1
+    for head, published in zip(grid.heads, grid.published, strict=True):
+        columns = ["ours"]
+        if published:
+            columns = ["paper", "ours"]
+        end = position + len(columns) - 1
+        heads.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{escape_latex(head)}}}")
+        rules.append(rf"\cmidrule(lr){{{position}-{end}}}")
+        subheads += columns
+        position = end + 1
+    width = position - 1
+    lines = [
+        r"% needs \usepackage{booktabs} and \usepackage{xcolor}",
+        r"\begin{table}",
+        r"\centering\small\setlength{\tabcolsep}{4pt}",
+        rf"\caption{{{escape_latex(title)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
+        r"\toprule",
+        _end_latex_row(heads),
+        " ".join(rules),
+    ]
+    if any(grid.published):
+        lines.append(_end_latex_row(subheads))
+    lines.append(r"\midrule")
     for line in grid.lines:
         if line.heading:
-            heading = rf"\multicolumn{{{position - 1}}}{{l}}{{\textit{{{escape_latex(line.heading)}}}}} \\"
-            body += [r"\addlinespace", heading]
-        texts, below = [escape_latex(line.label)], [""]
-        for cell, published in zip(line.cells, grid.published, strict=True):
-            if published:
-                text = escape_latex(cell.published)
-                texts.append(rf"\textcolor{{gray}}{{{text}}}" if text and cell.is_grey else text)
-                below.append("")
-            texts.append(_format_latex_score(cell))
-            details = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
-            below.append(rf"{{\scriptsize {details}}}" if details else "")
-        body.append(" & ".join(texts) + r" \\")
-        body += [" & ".join(below) + r" \\"] if any(below) else []
-    top = [r"% needs \usepackage{booktabs} and \usepackage{xcolor}", r"\begin{table}"]
-    top += [r"\centering\small\setlength{\tabcolsep}{4pt}", rf"\caption{{{escape_latex(title)}}}"]
-    top += [rf"\begin{{tabular}}{{l{'r' * (position - 2)}}}", r"\toprule", " & ".join(heads) + r" \\", " ".join(rules)]
-    top += [" & ".join(subheads) + r" \\"] if any(grid.published) else []
-    below = [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
-    end = [r"\bottomrule", r"\end{tabular}\medskip", *below, r"\end{table}", ""]
-    return "\n".join([*top, r"\midrule", *body, *end])
+            heading = rf"\textit{{{escape_latex(line.heading)}}}"
+            lines += [r"\addlinespace", rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\"]
+        lines += _format_latex_row(line, grid.published)
+    lines += [r"\bottomrule", r"\end{tabular}\medskip"]
+    lines += [rf"\par\raggedright\footnotesize {escape_latex(note)}" for note in notes]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _end_latex_row(texts: list[str]) -> str:
+    return " & ".join(texts) + r" \\"
+
+
+def _format_latex_row(line: Line, published: list[bool]) -> list[str]:
+    """Format the numbers of a row and, if there are any, seeds and differences in a line below."""
+    numbers = [escape_latex(line.label)]
+    details = [""]
+    for cell, has_published in zip(line.cells, published, strict=True):
+        if has_published:
+            numbers.append(_format_latex_published(cell))
+            details.append("")
+        numbers.append(_format_latex_score(cell))
+        text = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
+        details.append(rf"{{\scriptsize {text}}}" if text else "")
+    if not any(details):
+        return [_end_latex_row(numbers)]
+    return [_end_latex_row(numbers), _end_latex_row(details)]
+
+
+def _format_latex_published(cell: CellText) -> str:
+    text = escape_latex(cell.published)
+    if text and cell.is_grey:
+        return rf"\textcolor{{gray}}{{{text}}}"
+    return text
 
 
 def _format_latex_score(cell: CellText) -> str:
     text = escape_latex(cell.ours)
     if cell.is_measured:
         return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
-    return rf"\textit{{{text}}}" if text and cell.status != COMPUTED else text
+    if not text or cell.status == COMPUTED:
+        return text
+    return rf"\textit{{{text}}}"
 
 
 def escape_markdown(text: str) -> str:
@@ -64,26 +106,37 @@ def escape_markdown(text: str) -> str:
 
 
 def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
-    """Format a heading, the table with the paper's and our column under each head, and the notes."""
-    heads, bars = [""], ["---"]
+    """Format a heading, the table with the paper's and our column under each head, and notes."""
+    heads = [""]
+    bars = ["---"]
     for head, published in zip(grid.heads, grid.published, strict=True):
-        heads += [escape_markdown(text) for text in ([f"{head}, paper", f"{head}, ours"] if published else [head])]
-        bars += ["---:", "---"] if published else ["---"]
+        if published:
+            heads += [escape_markdown(f"{head}, paper"), escape_markdown(f"{head}, ours")]
+            bars += ["---:", "---"]
+        else:
+            heads.append(escape_markdown(head))
+            bars.append("---")
     lines = [f"## {escape_markdown(title)}", "", _join(heads), _join(bars)]
     for line in grid.lines:
         if line.heading:
-            lines.append(_join([f"**{escape_markdown(line.heading)}**"] + [""] * (len(heads) - 1)))
+            empty = [""] * (len(heads) - 1)
+            lines.append(_join([f"**{escape_markdown(line.heading)}**", *empty]))
         texts = [escape_markdown(line.label)]
         for cell, published in zip(line.cells, grid.published, strict=True):
-            texts += [escape_markdown(cell.published)] * published + [_format_markdown_score(cell)]
+            if published:
+                texts.append(escape_markdown(cell.published))
+            texts.append(_format_markdown_score(cell))
         lines.append(_join(texts))
-    return "\n".join([*lines, "", *(f"- {escape_markdown(note)}" for note in notes), ""])
+    lines.append("")
+    lines += [f"- {escape_markdown(note)}" for note in notes]
+    return "\n".join([*lines, ""])
 
 
 def _format_markdown_score(cell: CellText) -> str:
     if not cell.is_measured:
         return escape_markdown(cell.ours)
-    return f"**{cell.ours}**{cell.marker} ({'; '.join(filter(None, (cell.seeds, cell.difference)))})"
+    details = "; ".join(filter(None, (cell.seeds, cell.difference)))
+    return f"**{cell.ours}**{cell.marker} ({details})"
 
 
 def _join(texts: list[str]) -> str:

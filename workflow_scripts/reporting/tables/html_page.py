@@ -5,7 +5,8 @@ from jinja2 import Environment
 from workflow_scripts.reporting.tables.layout import Grid, use_non_breaking_spaces
 from workflow_scripts.reporting.tables.trainings import TrainedVariant
 
-# The report shows a page in a frame of half the window: everything has to read well at a width of 600 pixels.
+# The report shows a page in a frame of half the window: everything has to read well at a width of
+# 600 pixels.
 PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -18,7 +19,8 @@ p { margin: .4rem 0; }
 .notes { padding-left: 1.1rem; max-width: 46rem; }
 .scroll { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; border-bottom: 1px solid #d8dee6; }
+th, td { padding: .35rem .5rem; text-align: right; vertical-align: top; border-bottom: 1px solid \
+#d8dee6; }
 thead th { border-bottom: 1px solid #1c2430; vertical-align: bottom; }
 th.label, td.label { text-align: left; font-weight: 600; min-width: 9.2rem; }
 .group th { text-align: left; font-size: .8rem; color: #5d6b7c; background: #f4f6f9; }
@@ -40,16 +42,21 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 <thead><tr><th></th>{% for head in heads %}<th>{{ head | breakable }}</th>{% endfor %}</tr></thead>
 <tbody>
 {% for line in lines %}
-{% if line.heading %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.heading }}</th></tr>
+{% if line.heading %}<tr class="group"><th colspan="{{ heads | length + 1 }}">{{ line.heading }}\
+</th></tr>
 {% endif %}<tr><th class="label" scope="row">{{ line.label | breakable }}</th>
 {% for cell in line.cells %}<td><div class="pair">
 {% if cell.published %}
-<span class="paper{{ ' grey' if cell.is_grey }}" title="{{ cell.source }}"><i>paper</i> {{ cell.published }}</span>
+<span class="paper{{ ' grey' if cell.is_grey }}" title="{{ cell.source }}"><i>paper\
+</i> {{ cell.published }}</span>
 {% endif %}
-{% if cell.status in ("measured", "computed") %}<span class="ours"><b>{{ cell.ours }}</b>{{ cell.marker }}
+{% if cell.status in ("measured", "computed") %}<span class="ours"><b>{{ cell.ours }}\
+</b>{{ cell.marker }}
 {%- if cell.seeds %}<small>{{ cell.seeds | unbroken }}</small>{% endif %}
-{%- if cell.difference %}<small>{{ (cell.difference ~ " to the paper") | unbroken }}</small>{% endif %}
-{%- if cell.protocol == "stand_in" %}<small>{{ "generated data" | unbroken }}</small>{% endif %}</span>
+{%- if cell.difference %}<small>{{ (cell.difference ~ " to the paper") | unbroken }}</small>\
+{% endif %}
+{%- if cell.protocol == "stand_in" %}<small>{{ "generated data" | unbroken }}</small>{% endif %}\
+</span>
 {% elif cell.ours %}<span class="ours absent">{{ cell.ours }}</span>
 {% endif %}</div></td>
 {% endfor %}</tr>
@@ -57,14 +64,18 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 <ul class="notes">{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
 {% if trained %}<details><summary>What was run</summary>
 <div class="scroll"><table>
-<thead><tr><th class="label">run</th><th>seeds</th><th>protocol</th><th>steps</th><th>parameters</th></tr></thead>
+<thead><tr><th class="label">run</th><th>seeds</th><th>protocol</th><th>steps</th><th>parameters\
+</th></tr></thead>
 <tbody>
 {% for run in trained %}
-<tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}</td>
-<td>{{ run.protocol }}</td><td>{{ "{:,}".format(run.steps) }}</td><td>{{ "{:,}".format(run.parameters) }}</td></tr>
+<tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}\
+</td>
+<td>{{ run.protocol }}</td><td>{{ "{:,}".format(run.steps) }}</td>\
+<td>{{ "{:,}".format(run.parameters) }}</td></tr>
 {% endfor %}</tbody></table></div>
 <p>All settings of a run:
-<code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].name }}/seed-{{ trained[0].seeds[0] }}</code></p>
+<code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].name }}/seed-{{ \
+trained[0].seeds[0] }}</code></p>
 <p>This table again: <code>{{ command }}</code></p>
 </details>
 {% endif %}
@@ -73,12 +84,29 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 
 
 def format_html_page(
-    title: str, above: str, grid: Grid, notes: list[str], trained: list[TrainedVariant], command: str
+    title: str,
+    above: str,
+    grid: Grid,
+    notes: list[str],
+    trained: list[TrainedVariant],
+    command: str,
 ) -> str:
-    """Format the page of a table with its notes and, folded, what was run and how to rerun it; all is escaped."""
+    """Format the page of a table with its notes and, folded, what was run and how to rerun it.
+
+    All texts are escaped.
+    """
     environment = Environment(autoescape=True, trim_blocks=True)
     # Spaces of no width let a long name break after underscores and slashes.
     breakable = str.maketrans({"_": "_\u200b", "/": "/\u200b"})
-    environment.filters |= {"unbroken": use_non_breaking_spaces, "breakable": lambda text: text.translate(breakable)}
-    values = {"title": title, "above": above, "notes": notes, "trained": trained, "command": command}
+    environment.filters |= {
+        "unbroken": use_non_breaking_spaces,
+        "breakable": lambda text: text.translate(breakable),
+    }
+    values = {
+        "title": title,
+        "above": above,
+        "notes": notes,
+        "trained": trained,
+        "command": command,
+    }
     return environment.from_string(PAGE).render(heads=grid.heads, lines=grid.lines, **values)

@@ -1,4 +1,4 @@
-"""The paper's significance test: a bootstrap over test examples, of each row of a table against its baseline.
+"""The paper's significance test: a bootstrap over test examples, of each row against its baseline.
 
 It takes the trained models as given; a table marks a difference only if it is one over seeds too.
 """
@@ -20,11 +20,12 @@ from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 
 ALPHA = 0.01  # the paper's (footnote 8)
+PREDICTION_COLUMNS = ("split", "readout", "row", "subset", "correct")
 
 
 @dataclass(frozen=True)
 class ExampleTest:
-    """The bootstrap p in either direction with the number of examples, and the difference over seeds."""
+    """The bootstrap p in either direction with its number of examples; the effect over seeds."""
 
     p_better: float
     p_worse: float
@@ -34,68 +35,103 @@ class ExampleTest:
     @property
     def over_examples(self) -> str:
         """Return `better`, `worse` or an empty string at the paper's level."""
-        return "better" if self.p_better < ALPHA else "worse" if self.p_worse < ALPHA else ""
+        if self.p_better < ALPHA:
+            return "better"
+        if self.p_worse < ALPHA:
+            return "worse"
+        return ""
 
     @property
     def outcome(self) -> str:
-        """Return `over_examples` if the 95% interval over seeds is on the same side of 0; a single seed has none."""
-        low, high = self.over_seeds.low, self.over_seeds.high
-        seen = low is not None and {"better": low > 0, "worse": high < 0}.get(self.over_examples, False)
-        return self.over_examples if seen else ""
+        """Return `over_examples` if the 95% interval over seeds is on the same side of 0.
+
+        A single seed has none.
+        """
+        interval = self.over_seeds.compute_interval()
+        if interval is None:
+            return ""
+        low, high = interval
+        if self.over_examples == "better" and low > 0:
+            return "better"
+        if self.over_examples == "worse" and high < 0:
+            return "worse"
+        return ""
 
 
 def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
-    """Test every exact match on real data against the cell of the row `baseline` in the same column, by key."""
+    """Test every exact match on real data against the row `baseline` in its column, by key."""
     tests: dict[str, ExampleTest] = {}
-    fit = [cell for cell in cells if cell.status == MEASURED and cell.metric == "exact_match"]
-    fit = [cell for cell in fit if cell.protocol != "stand_in" and not {"intervention", "over"} & cell.selection.keys()]
-    references = {cell.column: cell for cell in fit if cell.row == baseline}
-    for cell in fit:
+    tested = [cell for cell in cells if is_tested(cell)]
+    references = {cell.column: cell for cell in tested if cell.row == baseline}
+    for cell in tested:
         reference = references.get(cell.column, cell)
         if reference is cell:
             continue
-        left, right = read_correctness(results, cell), read_correctness(results, reference)
+        left = read_correctness(results, cell)
+        right = read_correctness(results, reference)
         if left.shape[1] != right.shape[1]:
             counts = f"{left.shape[1]} examples against {right.shape[1]}"
             raise UserError(f"{cell.key}: {counts} of {baseline}; evaluate both on the same data")
         paired = cell.weights == reference.weights != ""
         over_seeds = compute_difference(cell.seeds, reference.seeds, paired)
-        tests[cell.key] = ExampleTest(*bootstrap_over_examples(left, right), left.shape[1], over_seeds)
+        p_better, p_worse = bootstrap_over_examples(left, right)
+        tests[cell.key] = ExampleTest(p_better, p_worse, left.shape[1], over_seeds)
     return tests
 
 
+def is_tested(cell: Cell) -> bool:
+    """Whether the cell is an exact match of plain runs on real data."""
+    if cell.status != MEASURED or cell.metric != "exact_match":
+        return False
+    if cell.protocol == "stand_in":
+        return False
+    return not {"intervention", "over"} & cell.selection.keys()
+
+
 def read_correctness(results: Path, cell: Cell) -> np.ndarray:
-    """Return whether each example of the cell's split and subset was right, as 0 or 1: [seeds, N]."""
+    """Return whether each example of a cell was right, as 0 or 1: [seeds, N]."""
     names = ("task", "method", "variant", "split", "subset")
     task, method, variant, split, subset = (cell.selection[name] for name in names)
     rows = []
     for seed in cell.seeds:
-        file = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}") / "predictions.parquet"
-        splits, subsets, correct = _predictions(file, cell.selection.get("readout"))
-        chosen = splits == split
+        folder = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}")
+        file = folder / "predictions.parquet"
+        splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
+        is_of_cell = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            groups = read_json(results / data_folder(task) / "dataset.json").get("subset_groups", {})
-            chosen &= np.isin(subsets, groups.get(subset, [subset]))
-        if not chosen.any():
-            raise UserError(f"{file} has no examples of split {split}, subset {subset}; evaluate the run again")
-        rows.append(correct[chosen])
+            dataset = read_json(results / data_folder(task) / "dataset.json")
+            kinds = dataset.get("subset_groups", {}).get(subset, [subset])
+            is_of_cell &= np.isin(subsets, kinds)
+        if not is_of_cell.any():
+            place = f"split {split}, subset {subset}"
+            raise UserError(f"{file} has no examples of {place}; evaluate the run again")
+        rows.append(correct[is_of_cell])
     return np.stack(rows).astype(float)
 
 
 @lru_cache(maxsize=64)
-def _predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Read split, subset and correctness of the best checkpoint's predictions, or `readout`'s, in the data's order."""
+def _read_predictions(file: Path, readout: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read split, subset and correctness of predictions [N], in the order of the data.
+
+    They are those of the best checkpoint, or of the one that `readout` names.
+    """
     verify_checksum(file)
     try:
-        columns = ("split", "readout", "row", "subset", "correct")  # no readout where a run keeps one checkpoint only
-        table = pq.read_table(file, columns=[name for name in columns if name in pq.read_schema(file).names])
+        # There is no readout where a run keeps one checkpoint only.
+        columns = [name for name in PREDICTION_COLUMNS if name in pq.read_schema(file).names]
+        table = pq.read_table(file, columns=columns)
     except FileNotFoundError as error:
         raise MissingFileError(file) from error
     except pa.ArrowInvalid as error:
         raise UserError(f"{file} is no predictions.parquet; delete it and make it again") from error
     if "readout" in table.column_names:
-        table = table.filter(pc.field("readout").is_null() if readout is None else pc.field("readout") == readout)
+        is_of_readout = pc.field("readout").is_null()
+        if readout is not None:
+            is_of_readout = pc.field("readout") == readout
+        table = table.filter(is_of_readout)
     table = table.sort_by([("split", "ascending"), ("row", "ascending")])
-    split, subset, correct = (table[name].to_numpy(zero_copy_only=False) for name in ("split", "subset", "correct"))
-    return split.astype(str), subset.astype(str), correct
+    split = table["split"].to_numpy(zero_copy_only=False).astype(str)
+    subset = table["subset"].to_numpy(zero_copy_only=False).astype(str)
+    correct = table["correct"].to_numpy(zero_copy_only=False)
+    return split, subset, correct

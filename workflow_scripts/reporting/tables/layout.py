@@ -1,16 +1,20 @@
 """Layout and wording of tables, for all formats."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.statistics import BOOTSTRAP_RESAMPLES, SEED_INTERVAL
-from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, UNDEFINED, WITHHELD, Cell
+from workflow_scripts.reporting.tables.cells import (
+    COMPUTED,
+    MEASURED,
+    NOT_RUN,
+    UNDEFINED,
+    WITHHELD,
+    Cell,
+)
 from workflow_scripts.reporting.tables.item_bootstrap import ALPHA, ExampleTest
 
-CHANCE = "chance"  # unit of the measure superiority, which has no sign
-DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit; 2 for all others
 MARKERS = {"better": "†", "worse": "‡", "": ""}
 PROTOCOL_NOTES = {
     "paper": "Protocol paper: the paper's own data, models and schedules. "
@@ -23,7 +27,7 @@ PROTOCOL_NOTES = {
 
 @dataclass(frozen=True)
 class CellText:
-    """The texts of a cell, empty where it has none. `marker` is the result of the test over examples."""
+    """The texts of a cell, empty where it has none. `marker`: result of the test over examples."""
 
     status: str = ""
     protocol: str = ""
@@ -41,13 +45,13 @@ class CellText:
 
     @property
     def is_grey(self) -> bool:
-        """Whether the published number was made by another protocol than ours, so that no difference is shown."""
+        """Whether the published number has another protocol than ours, so that none is better."""
         return self.is_measured and self.protocol != "paper"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table. `heading` is the group that starts with it, empty for the other rows of a group."""
+    """A row of a table. `heading`: the group that starts with it, empty for its other rows."""
 
     heading: str
     label: str
@@ -56,7 +60,10 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows and heads of a table. `published[i]` says whether head i has a published number, and so a column for it."""
+    """Rows and heads of a table.
+
+    published: whether each head has a published number, and so a column for it.
+    """
 
     heads: list[str]
     published: list[bool]
@@ -64,96 +71,88 @@ class Grid:
 
 
 def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest]) -> Grid:
-    """Arrange rows downwards and columns across, or transposed. Rows without any cell are left out."""
+    """Arrange rows downwards and columns across, or transposed, without rows that have no cell."""
     rows = [(row.group or "", row.row) for row in display.rows]
     columns = [(column.group or "", column.column) for column in display.columns]
-    found = {(cell.row, cell.column): _make_texts(cell, tests.get(cell.key)) for cell in cells}
+    texts = {(cell.row, cell.column): _make_texts(cell, tests.get(cell.key)) for cell in cells}
     if display.transposed:
         rows, columns = columns, rows
-        found = {(column, row): texts for (row, column), texts in found.items()}
-    heads, lines, last = [head for _, head in columns], [], ""
+        texts = {(column, row): text for (row, column), text in texts.items()}
+    heads = [head for _, head in columns]
+    lines = []
+    last_group = ""
     for group, label in rows:
-        if any((label, head) in found for head in heads):
-            texts = [found.get((label, head), CellText()) for head in heads]
-            lines.append(Line(group if group != last else "", label, texts))
-            last = group
-    return Grid(heads, [any(line.cells[i].published for line in lines) for i in range(len(heads))], lines)
+        if not any((label, head) in texts for head in heads):
+            continue
+        of_row = [texts.get((label, head), CellText()) for head in heads]
+        heading = ""
+        if group != last_group:
+            heading = group
+        lines.append(Line(heading, label, of_row))
+        last_group = group
+    published = []
+    for i in range(len(heads)):
+        published.append(any(line.cells[i].published for line in lines))
+    return Grid(heads, published, lines)
 
 
 def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
-    seeds, summary = "", cell.summary
-    if cell.status == MEASURED:
-        ends = [format_number(end, cell.decimals) for end in (summary.low, summary.high) if end is not None]
-        seeds = f"{summary.n} seeds, {' to '.join(ends)}" if ends else "1 seed"
-    source = ". ".join(filter(None, (cell.published.source, cell.published.note))) if cell.published else ""
-    marker = MARKERS[test.outcome] if test else ""
-    difference = "" if cell.difference is None else format_number(cell.difference, cell.decimals, signed=True)
-    texts = (format_published(cell), source, format_reproduced(cell), marker, seeds, difference)
-    return CellText(cell.status, cell.protocol, *texts)
+    source = ""
+    if cell.published:
+        source = ". ".join(filter(None, (cell.published.source, cell.published.note)))
+    difference = ""
+    if cell.difference is not None:
+        difference = format_number(cell.difference, cell.decimals, signed=True)
+    return CellText(
+        status=cell.status,
+        protocol=cell.protocol,
+        published=format_published(cell),
+        source=source,
+        ours=format_reproduced(cell),
+        marker=MARKERS[test.outcome] if test else "",
+        seeds=format_seed_interval(cell),
+        difference=difference,
+    )
+
+
+def format_seed_interval(cell: Cell) -> str:
+    """Format `5 seeds, 81.0 to 84.2`, or `1 seed`; empty unless measured."""
+    if cell.status != MEASURED:
+        return ""
+    summary = cell.summary
+    if summary.low is None or summary.high is None:
+        return "1 seed"
+    low = format_number(summary.low, cell.decimals)
+    high = format_number(summary.high, cell.decimals)
+    return f"{summary.n} seeds, {low} to {high}"
 
 
 def format_number(value: float, decimals: int, signed: bool = False) -> str:
     """Format with fixed decimals, a true minus sign, and no negative zero."""
-    return f"{round(value, decimals) + 0.0:{'+' if signed else ''}.{decimals}f}".replace("-", "−")
-
-
-def choose_decimals(unit: str, low: float | None = None, high: float | None = None) -> int:
-    """Return the decimals of an effect's unit, or more if its interval would have fewer than two digits of width."""
-    usual = DECIMALS.get(unit, 2)
-    width = 0.0 if low is None or high is None else high - low
-    return max(usual, min(4, 1 - math.floor(math.log10(width)))) if width > 0 else usual
-
-
-def read_margin(row: dict[str, str]) -> float:
-    """Return the size that the effect of a row of claims.csv must exceed; that of `no_gain` is below 0."""
-    return (-1 if row.get("relation") == "no_gain" else 1) * float(row.get("at_least") or 0) + 0.0  # never -0
-
-
-def format_effect(row: dict[str, str]) -> str:
-    """Format the effect of a row of claims.csv: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect."""
-    if not row["effect"]:
-        return ""
-    low, high = (float(row[end]) if row[end] else None for end in ("ci_low", "ci_high"))
-    decimals = choose_decimals(row["unit"], low, high)
-    # An end never rounds onto or across a bound that decides the verdict.
-    bounds = [read_margin(row)]
-    bounds += [float(row["smallest_effect"])] if row.get("smallest_effect") else []
-    pairs = [(end, bound) for end in (low, high) if end is not None for bound in bounds]
-    while decimals < 6 and any(
-        (round(end, decimals) > bound, round(end, decimals) < bound) != (end > bound, end < bound)
-        for end, bound in pairs
-    ):
-        decimals += 1
-    signed = row["unit"] != CHANCE
-    effect = f"{format_number(float(row['effect']), decimals, signed=signed)} {row['unit']}"
-    if low is None or high is None:
-        return effect
-    level = f"{100 * (2 * float(row['quantile']) - 1):.1f}".removesuffix(".0")  # of both limits
-    return f"{effect} ({level}%: {format_number(low, decimals)} to {format_number(high, decimals)})"
-
-
-def format_published_effect(row: dict[str, str]) -> str:
-    """Format the published effect of a row of claims.csv: `+8.2 points`; empty without one."""
-    if not row["published_effect"]:
-        return ""
-    number = float(row["published_effect"])
-    return f"{format_number(number, choose_decimals(row['unit']), signed=row['unit'] != CHANCE)} {row['unit']}"
+    sign = "+" if signed else ""
+    rounded = round(value, decimals) + 0.0
+    return f"{rounded:{sign}.{decimals}f}".replace("-", "−")
 
 
 def format_published(cell: Cell) -> str:
-    """Format the number as printed, with spaces around ±, and with TeX replaced by words; empty without one."""
-    printed = cell.published.printed if cell.published else ""
-    return printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
+    """Format the number as printed, with spaces around ± and without TeX; empty without one."""
+    if not cell.published:
+        return ""
+    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
 
 
 def format_reproduced(cell: Cell) -> str:
     """Format mean ± standard deviation, the computed number, or the reason why there is none."""
     if cell.status == MEASURED:
-        deviation = f" ± {format_number(cell.summary.std, cell.decimals)}" if cell.summary.std is not None else ""
-        return format_number(cell.summary.mean, cell.decimals) + deviation
+        mean = format_number(cell.summary.mean, cell.decimals)
+        if cell.summary.std is None:
+            return mean
+        return f"{mean} ± {format_number(cell.summary.std, cell.decimals)}"
     if cell.status == COMPUTED:
         return format_number(cell.computed, cell.decimals)
-    return cell.note if cell.status in (NOT_RUN, UNDEFINED, WITHHELD) else ""
+    if cell.status in (NOT_RUN, UNDEFINED, WITHHELD):
+        return cell.note
+    return ""
 
 
 def use_non_breaking_spaces(text: str) -> str:
@@ -173,43 +172,70 @@ def describe_units(cells: list[Cell]) -> str:
 
 
 def describe_blocks(measured: list[Cell]) -> str:
-    """Name the blocks of the columns under an intervention: in small models several depths are one block."""
+    """Name the blocks of the columns under an intervention.
+
+    In small models several depths are one block.
+    """
     blocks: dict[str, set[int]] = {}
     for cell in measured:
         if cell.block is not None:
             blocks.setdefault(cell.column, set()).add(cell.block)
     if len(blocks) < 2:
         return ""
-    said = {column: " or ".join(map(str, sorted(found))) for column, found in blocks.items()}
-    note = f"Counted from 0, the blocks are: {'; '.join(f'{column}: {text}' for column, text in said.items())}."
-    alike = len(set(said.values())) < len(said)
-    return f"{note} Columns of one task with the same block are the same numbers." if alike else note
+    names = {column: " or ".join(map(str, sorted(blocks[column]))) for column in blocks}
+    parts = [f"{column}: {name}" for column, name in names.items()]
+    note = f"Counted from 0, the blocks are: {'; '.join(parts)}."
+    if len(set(names.values())) < len(names):
+        note += " Columns of one task with the same block are the same numbers."
+    return note
 
 
 def explain_table(
-    display: TableDisplay, cells: list[Cell], tests: dict[str, ExampleTest], scale: str, data: Sequence[str] = ()
+    display: TableDisplay,
+    cells: list[Cell],
+    tests: dict[str, ExampleTest],
+    scale: str,
+    data: Sequence[str] = (),
 ) -> list[str]:
     """Return the sentences below a table; `data` are those on data sets and precision."""
     measured = [cell for cell in cells if cell.status == MEASURED]
-    found = [display.note.strip(), describe_units(cells)] if display.note else [describe_units(cells)]
+    sentences = []
+    if display.note:
+        sentences.append(display.note.strip())
+    sentences.append(describe_units(cells))
     if measured:
-        found.append(f"Ours, at scale {scale}: mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}.")
+        seeds = f"mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}"
+        sentences.append(f"Ours, at scale {scale}: {seeds}.")
     elif not any(cell.status in (COMPUTED, WITHHELD) for cell in cells):
-        rest = ": it holds the published numbers only" if any(cell.published for cell in cells) else ""
-        found.append(f"Nothing of this table is run at scale {scale}{rest}.")
+        nothing = f"Nothing of this table is run at scale {scale}"
+        if any(cell.published for cell in cells):
+            nothing += ": it holds the published numbers only"
+        sentences.append(f"{nothing}.")
     if any(cell.status == WITHHELD for cell in cells):
-        found.append("Planned seeds are not shown before the last one is done.")
-    if blocks := describe_blocks(measured):
-        found.append(blocks)
-    protocols = {cell.protocol for cell in measured} or {cell.protocol for cell in cells} - {"paper"}
-    found += [*(sentence for name, sentence in PROTOCOL_NOTES.items() if name in protocols), *data]
+        sentences.append("Planned seeds are not shown before the last one is done.")
+    blocks = describe_blocks(measured)
+    if blocks:
+        sentences.append(blocks)
+    protocols = {cell.protocol for cell in measured}
+    if not protocols:
+        protocols = {cell.protocol for cell in cells} - {"paper"}
+    sentences += [note for name, note in PROTOCOL_NOTES.items() if name in protocols]
+    sentences += data
     if tests:
-        examples = sorted({test.examples for test in tests.values()})
-        span = f"{examples[0]:,}" if len(examples) == 1 else f"{examples[0]:,} to {examples[-1]:,}"
-        found.append(
-            f"† better, ‡ worse than {display.baseline} by the test of Jiang, Zhou and Bansal (2024; paired bootstrap "
-            f"over {span} examples, {BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), which takes the trained "
-            "models as given, and over seeds too: the 95% interval of the difference does not hold 0."
-        )
-        found += sorted({f"Over seeds: {test.over_seeds.method}." for test in tests.values()})
-    return found
+        sentences += describe_tests(display.baseline, list(tests.values()))
+    return sentences
+
+
+def describe_tests(baseline: str | None, tests: list[ExampleTest]) -> list[str]:
+    """Return what the marks of a table say, and how its differences over seeds are tested."""
+    examples = sorted({test.examples for test in tests})
+    span = f"{examples[0]:,}"
+    if len(examples) > 1:
+        span += f" to {examples[-1]:,}"
+    marks = (
+        f"† better, ‡ worse than {baseline} by the test of Jiang, Zhou and Bansal (2024; paired "
+        f"bootstrap over {span} examples, {BOOTSTRAP_RESAMPLES:,} draws, one-sided, α = {ALPHA}), "
+        "which takes the trained models as given, and over seeds too: the 95% interval of the "
+        "difference does not hold 0."
+    )
+    return [marks, *sorted({f"Over seeds: {test.over_seeds.method}." for test in tests})]

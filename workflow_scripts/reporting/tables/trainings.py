@@ -24,17 +24,24 @@ class TrainedVariant:
     precisions: frozenset[str]
 
 
-def summarise_trainings(catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path) -> list[TrainedVariant]:
+def summarise_trainings(
+    catalogue: Catalogue, runs: Iterable[Run], scale: str, results: Path
+) -> list[TrainedVariant]:
     """Summarise the trainings of `runs` by variant, from run.json.
 
-    Given weights count as the runs that trained them; models of the hub have none. Raises UserError without a run.json.
+    Given weights count as the runs that trained them; models of the hub have none. Raises UserError
+    without a run.json.
     """
     by_variant: dict[str, dict[Run, None]] = {}
     for run in runs:
-        training = find_parent_run(catalogue, run, scale) if run.weights else run
+        training: Run | None = run
+        if run.weights:
+            training = find_parent_run(catalogue, run, scale)
         if training is not None:
             by_variant.setdefault("/".join(training.unseeded), {})[training] = None
-    return [_summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()]
+    return [
+        _summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()
+    ]
 
 
 def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
@@ -50,7 +57,7 @@ def _summarise_variant(name: str, trainings: list[Run], results: Path) -> Traine
 
 
 def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: Path) -> list[str]:
-    """Describe the real data sets of measured cells that differ from the paper's, by dataset.json if there."""
+    """Describe the real data sets of measured cells that differ from the paper's."""
     tasks = dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED)
     sentences = []
     for task in tasks:
@@ -66,9 +73,11 @@ def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: 
 
 def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
     """Format `Trained in bf16.`, or the variants of each precision; empty without trainings."""
-    pairs = sorted((precision, variant.name) for variant in trained for precision in variant.precisions)
+    pairs = []
+    for variant in trained:
+        pairs += [(precision, variant.name) for precision in variant.precisions]
     precisions = {precision for precision, _ in pairs}
     if len(precisions) < 2:
         return [f"Trained in {precision}." for precision in precisions]
-    variants = ", ".join(f"{name} in {precision}" for precision, name in pairs)
+    variants = ", ".join(f"{name} in {precision}" for precision, name in sorted(pairs))
     return [f"Precision differs: {variants}."]

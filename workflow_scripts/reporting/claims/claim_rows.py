@@ -1,0 +1,228 @@
+"""The rows of claims.csv and claim_sides.csv: columns, writing, reading, and wording of effects."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import MissingFileError, format_csv, read_csv
+from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
+from workflow_scripts.reporting.tables.layout import format_number
+
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
+HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"
+CHANCE = "chance"  # unit of the measure superiority, which has no sign
+DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit
+OTHER_DECIMALS = 2  # of effects in all other units
+MOST_DECIMALS = 6  # as many digits as numbers of claims.csv have
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """A row of claims.csv, with its columns in their order; effects are in the claimed direction.
+
+    Texts are empty, and numbers None, where a column does not apply.
+    """
+
+    paper: str
+    claim: str
+    kind: str
+    role: str
+    plan: str = ""
+    statement: str = ""
+    quote: str = ""
+    source: str = ""
+    left: str = ""
+    right: str = ""
+    relation: str = ""
+    published_effect: float | None = None
+    printed: str = ""
+    effect: float | None = None
+    unit: str = ""
+    at_least: float | None = None
+    smallest_effect: float | None = None
+    quantile: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    test: str = ""
+    degrees_of_freedom: float | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    n_seeds: int | None = None
+    n_planned: int | None = None
+    protocol: str = ""
+    verdict: str
+    reason: str = ""
+    caveat: str = ""
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether an analysis plan of the paper names the claim."""
+        return self.role == PRIMARY
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the claim is a control of ours, and no claim of the paper."""
+        return self.kind == "control"
+
+    @property
+    def has_planned_seeds(self) -> bool:
+        """Whether all planned seeds are run; true of claims without a plan."""
+        return (self.n_seeds or 0) >= (self.n_planned or 0)
+
+    @property
+    def margin(self) -> float:
+        """The size that the effect must exceed; that of `no_gain` is below 0."""
+        size = self.at_least or 0.0
+        if self.relation == "no_gain":
+            return 0.0 - size  # not -0.0
+        return size
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideRow:
+    """A row of claim_sides.csv: a value of one cell of a side of a claim, in the columns' order.
+
+    side: left or right. published: the number that the paper prints for the cell. seed: None for a
+    number without seeds. value: None without a measurement.
+    """
+
+    paper: str
+    claim: str
+    side: str
+    cell: str
+    published: float | None
+    seed: int | None
+    value: float | None
+
+
+CLAIM_COLUMNS = tuple(column.name for column in fields(ClaimRow))
+SIDE_COLUMNS = tuple(column.name for column in fields(SideRow))
+Row = TypeVar("Row", ClaimRow, SideRow)
+
+
+def format_claim_rows(rows: Iterable[ClaimRow]) -> str:
+    """Return the content of claims.csv."""
+    return _format_rows(CLAIM_COLUMNS, rows)
+
+
+def format_side_rows(rows: Iterable[SideRow]) -> str:
+    """Return the content of claim_sides.csv."""
+    return _format_rows(SIDE_COLUMNS, rows)
+
+
+def _format_rows(columns: tuple[str, ...], rows: Iterable[ClaimRow | SideRow]) -> str:
+    lines = []
+    for row in rows:
+        lines.append({name: _format_value(getattr(row, name)) for name in columns})
+    return format_csv(columns, lines)
+
+
+def _format_value(value: str | float | None) -> str:
+    """Format a value of a column; numbers have six digits, counts and seeds all of theirs."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def read_claim_rows(path: Path) -> list[ClaimRow]:
+    """Read claims.csv. Raises UserError if the file is missing or incomplete."""
+    if not path.exists():
+        raise MissingFileError(path)
+    lines = read_csv(path, CLAIM_COLUMNS)
+    if any(line["verdict"] not in VERDICTS for line in lines):
+        raise UserError(f"{path}: not a complete claims.csv; {HOW_TO_FIX}")
+    return _parse_rows(ClaimRow, lines, path)
+
+
+def read_side_rows(path: Path) -> list[SideRow]:
+    """Read claim_sides.csv. Raises UserError if the file is missing or incomplete."""
+    if not path.exists():
+        raise MissingFileError(path)
+    return _parse_rows(SideRow, read_csv(path, SIDE_COLUMNS), path)
+
+
+def _parse_rows(row_type: type[Row], lines: list[dict[str, str]], path: Path) -> list[Row]:
+    rows = []
+    for number, line in enumerate(lines, start=2):
+        values = {}
+        for column in fields(row_type):
+            place = f"{path}: line {number}: {column.name}"
+            values[column.name] = _parse_value(line[column.name], column.type, place)
+        rows.append(row_type(**values))
+    return rows
+
+
+def _parse_value(text: str, kind: Any, place: str) -> str | int | float | None:
+    """Return the value of a cell of type `kind`: `str`, `int | None` or `float | None`."""
+    if kind is str:
+        return text
+    if not text:
+        return None
+    if kind == int | None:
+        is_number = text.isdecimal()
+        convert: type = int
+    else:
+        is_number = NUMBER.fullmatch(text) is not None
+        convert = float
+    if not is_number:
+        raise UserError(f"{place} is {text[:100]!r}, not a number; {HOW_TO_FIX}")
+    return convert(text)
+
+
+def format_effect(row: ClaimRow) -> str:
+    """Format the effect: `−6.3 points (96.7%: −9.0 to −3.6)`; empty without an effect."""
+    if row.effect is None:
+        return ""
+    decimals = choose_decimals(row)
+    effect = f"{format_number(row.effect, decimals, signed=row.unit != CHANCE)} {row.unit}"
+    if row.ci_low is None or row.ci_high is None or row.quantile is None:
+        return effect
+    level = f"{100 * (2 * row.quantile - 1):.1f}".removesuffix(".0")  # of both limits
+    low = format_number(row.ci_low, decimals)
+    high = format_number(row.ci_high, decimals)
+    return f"{effect} ({level}%: {low} to {high})"
+
+
+def format_published_effect(row: ClaimRow) -> str:
+    """Format the published effect: `+8.2 points`; empty without one."""
+    if row.published_effect is None:
+        return ""
+    decimals = DECIMALS.get(row.unit, OTHER_DECIMALS)
+    number = format_number(row.published_effect, decimals, signed=row.unit != CHANCE)
+    return f"{number} {row.unit}"
+
+
+def choose_decimals(row: ClaimRow) -> int:
+    """Return the decimals of a row's effect and of its interval.
+
+    They are those of the unit, or more: the width of an interval has two digits, and an end never
+    rounds onto or across a bound that decides the verdict.
+    """
+    decimals = DECIMALS.get(row.unit, OTHER_DECIMALS)
+    if row.ci_low is not None and row.ci_high is not None and row.ci_high > row.ci_low:
+        digits_of_width = 1 - math.floor(math.log10(row.ci_high - row.ci_low))
+        decimals = max(decimals, min(4, digits_of_width))
+    while decimals < MOST_DECIMALS and not _keeps_sides(row, decimals):
+        decimals += 1
+    return decimals
+
+
+def _keeps_sides(row: ClaimRow, decimals: int) -> bool:
+    """Whether both ends of the interval, rounded, are on the same side of each bound as before."""
+    bounds = [row.margin]
+    if row.smallest_effect is not None:
+        bounds.append(row.smallest_effect)
+    for end in (row.ci_low, row.ci_high):
+        if end is None:
+            continue
+        rounded = round(end, decimals)
+        for bound in bounds:
+            if (rounded > bound) != (end > bound) or (rounded < bound) != (end < bound):
+                return False
+    return True
