@@ -26,7 +26,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.interventions.settings import METRICS
-from workflow_scripts.tasks.packages import load_traits
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -136,7 +136,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
         named_splits["training.validation"] = [spec.training.selection.get("split")] if spec.training.selection else []
         named_splits["training.also_keep"] = spec.training.kept_splits
     with locate_errors(merge_settings(catalogue, run, scale)):
-        for name in evaluation.measures:
+        for name in evaluation.get_measures():
             if not (PACKAGE / f"evaluation/{name}.py").exists():
                 modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
                 raise UserError(f"{where}: key 'evaluation.measures' names '{name}'; {suggest_name(name, modules)}")
@@ -152,10 +152,10 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
 
 def _check_metric(spec: RunSpec, where: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is one of the validation's."""
-    traits, selection = load_traits(spec.kind), spec.training.selection
-    known = list(traits.validation_metrics)
-    if traits.decoding and "decoding" in selection:
-        known += [*traits.metrics, *_list_metrics(selection["decoding"].get("measures", {}))]
+    kind, selection = load_kind_settings(spec.kind), spec.training.selection
+    known = list(kind.validation_metrics)
+    if kind.decoding and "decoding" in selection:
+        known += [*kind.metrics, *_list_metrics(selection["decoding"].get("measures", {}))]
     metric = selection.get("metric")
     if metric not in known:
         what = f"{where}: key 'training.validation' has the metric '{metric}'"
@@ -258,9 +258,9 @@ def _list_score_names(catalogue: Catalogue, variant: VariantKey, cell: TableCell
     evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
     measures: dict[str, dict] = {}
     for evaluation in evaluations:
-        measures |= evaluation.measures
+        measures |= evaluation.get_measures()
     return {
-        "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
+        "metric": (*load_kind_settings(task.kind).metrics, *_list_metrics(measures)),
         "split": tuple(split for evaluation in evaluations for split in evaluation.splits),
         "subset": ("all", *task.subsets),
     }

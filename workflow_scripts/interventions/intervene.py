@@ -122,7 +122,10 @@ def intervene(
     device: torch.device,
     reporter: Reporter,
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
-    """Return (answers, score rows) under CAP and with synonyms. `match`: rule for right answers, see `Evaluation`."""
+    """Return (answers, score rows) under CAP and with synonyms.
+
+    match: the rule for right answers, see `PromptEvaluation`.
+    """
     subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")
     evaluate_cap(subject, settings)
