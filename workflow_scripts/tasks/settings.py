@@ -25,6 +25,15 @@ class CrossEntropySettings(StrictModel):
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
 
 
+class ObjectiveOfKind(StrictModel):
+    """Base class of the settings of an objective that reads the loss of one kind of task, and cannot wrap any other.
+
+    kind: that kind. An objective that wraps any loss derives its settings from StrictModel.
+    """
+
+    kind: ClassVar[str]
+
+
 class Training(StrictModel):
     """Settings of the training loop. Every value is part of the digest of a run.
 
@@ -147,15 +156,6 @@ class Training(StrictModel):
             return self.warmup_steps
         assert self.max_steps is not None, "count_steps has not been called"
         return round(self.warmup_fraction * self.max_steps)
-
-
-class ObjectiveOfKind(StrictModel):
-    """Base class of the settings of an objective that reads the loss of one kind of task, and cannot wrap any other.
-
-    kind: that kind. An objective that wraps any loss derives its settings from StrictModel.
-    """
-
-    kind: ClassVar[str]
 
 
 class TextTraining(Training):
