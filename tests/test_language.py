@@ -33,9 +33,9 @@ NOUN_METHODS = {"Results"}
 # Names that several modules have, each in its role.
 ENTRY_POINTS = {"add_arguments", "analyse", "build", "draw", "load_model", "main", "make_problem", "predict", "prepare"}
 ENTRY_POINTS |= {"score", "score_outputs", "score_split"}
-CLASSES_BY_ROLE = {"Settings", "Options", "Batch"}
+CLASSES_BY_ROLE = {"Settings", "Options", "Batch", "Kind"}
 ROLES = {"__init__", "__main__", "settings", "model", "problem", "scoring", "batches", "loss", "decoding"}
-ROLES |= {"objective", "vocabulary", "checkpoint"}
+ROLES |= {"objective", "vocabulary", "checkpoint", "kind"}
 
 
 def public_definitions(module: Path) -> Iterator[tuple[str, ast.AST, ast.ClassDef | None]]:

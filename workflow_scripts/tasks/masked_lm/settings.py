@@ -5,13 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workflow_scripts.common.validation import StrictModel
-from workflow_scripts.tasks.settings import Traits
-
-TRAITS = Traits(
-    ("log_likelihood",),
-    metrics=("cross_entropy", "mlm_accuracy", "nsp_accuracy"),
-    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
-)
+from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
 
 
 class Settings(StrictModel):
@@ -20,3 +14,12 @@ class Settings(StrictModel):
     next_sentence: bool = True
     longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128  # tokens of a pair, with the three special ones
     sememes: bool = False  # whether a batch has the sememes of its words, which guided decomposition needs
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=RecomputingTraining,
+    evaluation=Evaluation,
+    validation_metrics=("log_likelihood",),
+    metrics=("cross_entropy", "mlm_accuracy", "nsp_accuracy"),
+)
