@@ -43,12 +43,20 @@ def test_each_kind_is_a_class_with_settings_of_its_own(name: str):
 
 
 @pytest.mark.parametrize(("key", "value"), [("beam", 4), ("joined", "words"), ("max_length", 10)])
-def test_a_spec_file_with_an_evaluation_key_of_another_kind_is_refused(tmp_path: Path, key: str, value: object):
-    content = {"spec": causal_spec("prompt"), "evaluation": {"splits": ["test"], "batch_tokens": 512}}
+def test_a_spec_file_with_an_evaluation_key_of_another_kind_is_refused(
+    tmp_path: Path, key: str, value: object
+):
+    content = {
+        "spec": causal_spec("prompt"),
+        "evaluation": {"splits": ["test"], "batch_tokens": 512},
+    }
     file = tmp_path / "spec.json"
     file.write_text(json.dumps(content))
     planned = read_planned_run(file)
-    assert planned.evaluation and planned.evaluation.model_dump(exclude_defaults=True) == content["evaluation"]
+    assert (
+        planned.evaluation
+        and planned.evaluation.model_dump(exclude_defaults=True) == content["evaluation"]
+    )
     content["evaluation"][key] = value
     file.write_text(json.dumps(content))
     with pytest.raises(UserError, match=rf"^{file}: unknown key 'evaluation\.{key}'; "):
@@ -66,10 +74,16 @@ def test_the_settings_that_all_trainings_have_say_that_nothing_more_is_kept_or_c
 
 @pytest.mark.parametrize(
     ("spec", "objective", "kind"),
-    [(causal_spec("prompt"), "structural_quantisation", "seq2seq"), (toy_spec(), "compositional", "masked_lm")],
+    [
+        (causal_spec("prompt"), "structural_quantisation", "seq2seq"),
+        (toy_spec(), "compositional", "masked_lm"),
+    ],
 )
 def test_an_objective_of_another_kind_of_task_is_refused(spec: dict, objective: str, kind: str):
-    with pytest.raises(UserError, match=f"'objective.name' is '{objective}', which changes the loss of {kind} alone"):
+    with pytest.raises(
+        UserError,
+        match=f"'objective.name' is '{objective}', which changes the loss of {kind} alone",
+    ):
         read_run_spec(spec | {"objective": {"name": objective}}, "spec")
 
 

@@ -15,7 +15,12 @@ from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.tasks.packages import NAMED, find_settings_class, list_packages, load_kind_settings
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
 from workflow_scripts.tasks.settings import Search
 
 Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
@@ -28,7 +33,9 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
     """Return the settings of a task that apply at a scale, in their order. Raises UserError for an unknown name."""
     find_scale(catalogue, scale)
     if task not in catalogue.tasks:
-        raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
+        raise UserError(
+            f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}"
+        )
     entry = catalogue.tasks[task]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 
@@ -36,7 +43,10 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
     last = {key: block for block in blocks for key in getattr(block.content, section)}
-    return {key: (getattr(block.content, section)[key], block.place / section / key) for key, block in last.items()}
+    return {
+        key: (getattr(block.content, section)[key], block.place / section / key)
+        for key, block in last.items()
+    }
 
 
 def drop_places(entries: Entries) -> dict[str, Any]:
@@ -70,7 +80,9 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
                 continue
             if list_kinds_that_read(section, key):
                 what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
-                problems.add(f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`")
+                problems.add(
+                    f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`"
+                )
             else:
                 problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
     problems.check_empty()
@@ -94,7 +106,9 @@ def list_kinds_that_read(section: str, key: str) -> list[str]:
     if section not in OF_KIND:
         return []
     kinds = list_packages("tasks")
-    return [kind for kind in kinds if key in getattr(load_kind_settings(kind), section).model_fields]
+    return [
+        kind for kind in kinds if key in getattr(load_kind_settings(kind), section).model_fields
+    ]
 
 
 @contextmanager
@@ -107,7 +121,9 @@ def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError("\n".join(_locate(line, entries) for line in str(error).splitlines())) from error
+        raise UserError(
+            "\n".join(_locate(line, entries) for line in str(error).splitlines())
+        ) from error
 
 
 def _locate(line: str, entries: Mapping[str, Entries]) -> str:

@@ -199,7 +199,9 @@ def _resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluatio
     entries = merge_settings(catalogue, run, scale)
     evaluation_class = load_kind_settings(catalogue.tasks[run.task].kind).evaluation
     with locate_errors(entries):
-        return parse_as(evaluation_class, drop_places(entries["evaluation"]), _name_settings(run), "evaluation")
+        return parse_as(
+            evaluation_class, drop_places(entries["evaluation"]), _name_settings(run), "evaluation"
+        )
 
 
 @store_with_catalogue

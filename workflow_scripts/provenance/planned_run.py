@@ -9,7 +9,12 @@ from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.packages import load_kind_settings
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec, read_given_weights_spec, read_run_spec
+from workflow_scripts.tasks.run_spec import (
+    GivenWeightsSpec,
+    RunSpec,
+    read_given_weights_spec,
+    read_run_spec,
+)
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -43,7 +48,9 @@ class PlannedRun:
         if self.evaluation:
             content["evaluation"] = self.evaluation.model_dump(mode="json", exclude_defaults=True)
         if self.intervention:
-            content["intervention"] = self.intervention.model_dump(mode="json", exclude_defaults=True)
+            content["intervention"] = self.intervention.model_dump(
+                mode="json", exclude_defaults=True
+            )
         return content
 
 
@@ -53,7 +60,9 @@ def read_planned_run(file: Path) -> PlannedRun:
     if "spec" not in content:
         return PlannedRun(read_run_spec(content, file))
     spec = _read_spec(content, file)
-    planned = PlannedRun(spec, content.get("scale"), analysis_plans=content.get("analysis_plans", {}))
+    planned = PlannedRun(
+        spec, content.get("scale"), analysis_plans=content.get("analysis_plans", {})
+    )
     if "evaluation" in content:
         evaluation_class = load_kind_settings(spec.kind).evaluation
         evaluation = parse_as(evaluation_class, content["evaluation"], file, "evaluation")
@@ -62,7 +71,10 @@ def read_planned_run(file: Path) -> PlannedRun:
         intervention = parse_as(Intervention, content["intervention"], file, "intervention")
         planned = replace(planned, intervention=intervention)
     if "shared_spec" in content:
-        planned = replace(planned, shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"))
+        planned = replace(
+            planned,
+            shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"),
+        )
     return planned
 
 

@@ -97,7 +97,9 @@ class TaskKind(ABC):
     """
 
     @abstractmethod
-    def make_problem(self, spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
         """Make the model, batches, loss and validation of a run, tensors on `device`.
 
         init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added
@@ -110,7 +112,12 @@ class TaskKind(ABC):
 
     @abstractmethod
     def score(
-        self, checkpoint: Checkpoint, model: nn.Module, data: Path, device: torch.device, progress: str
+        self,
+        checkpoint: Checkpoint,
+        model: nn.Module,
+        data: Path,
+        device: torch.device,
+        progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (predictions, score rows) of a model in eval mode on `device`, on every split of the settings.
 

@@ -12,10 +12,22 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
-from workflow_scripts.common.validation import Pattern, Seed, StrictModel, Word, parse_as, suggest_name
+from workflow_scripts.common.validation import (
+    Pattern,
+    Seed,
+    StrictModel,
+    Word,
+    parse_as,
+    suggest_name,
+)
 from workflow_scripts.data.data_spec import DataSpec, read_data_spec
 from workflow_scripts.evaluation.protocol import Protocol
-from workflow_scripts.tasks.packages import NAMED, find_settings_class, list_packages, load_kind_settings
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
 from workflow_scripts.tasks.settings import ObjectiveOfKind, Precision, Search, Training
 
 
@@ -198,7 +210,9 @@ class _GivenWeightsContent(StrictModel):
     task: Word
     kind: str
     method: Word
-    variant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    variant: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    ]
     seed: Seed
     protocol: Protocol
     data: dict[str, Any]
@@ -294,7 +308,9 @@ def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | 
     problems = Problems()
     parsed: dict[str, Any] = {"objective": None}
     with problems.collect():
-        parsed["training"] = parse_as(load_kind_settings(kind).training, sections["training"], where, "training")
+        parsed["training"] = parse_as(
+            load_kind_settings(kind).training, sections["training"], where, "training"
+        )
     with problems.collect():
         parsed["model"] = parse_named_settings(sections["model"], "model", where)
     with problems.collect():
@@ -313,7 +329,9 @@ def check_objective(objective: NamedSettings, kind: str, where: str | Path) -> N
     settings = objective.settings
     if isinstance(settings, ObjectiveOfKind) and settings.kind != kind:
         what = f"key 'objective.name' is {objective.name!r}, which changes the loss of {settings.kind} alone"
-        raise UserError(f"{where}: {what}; the task is of the kind {kind}: name another objective, or none")
+        raise UserError(
+            f"{where}: {what}; the task is of the kind {kind}: name another objective, or none"
+        )
 
 
 def _parse_problem(content: dict[str, Any], kind: str, where: str | Path) -> StrictModel:
@@ -328,7 +346,9 @@ def parse_named_settings(content: dict[str, Any], section: str, where: str | Pat
         raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
     name = content["name"]
     if name not in known:
-        raise UserError(f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}")
+        raise UserError(
+            f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}"
+        )
     settings_class = find_settings_class(NAMED[section], name)
     assert settings_class, name
     settings = {key: value for key, value in content.items() if key != "name"}

@@ -22,7 +22,9 @@ def pair_betas(value: Any) -> Any:
 class CrossEntropySettings(StrictModel):
     """Settings of kinds of tasks whose loss is a cross-entropy of words or tokens."""
 
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary."
+    )
 
 
 class ObjectiveOfKind(StrictModel):
@@ -47,17 +49,24 @@ class Training(StrictModel):
         description="Passes over the training set, in the place of max_steps. They count the examples that the model's "
         "tokenizer leaves.",
     )
-    batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
+    batch_tokens: int = Field(
+        gt=0, description="Longest sequence times sentences of a batch, at most."
+    )
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
     schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
         "inverse_square_root",
         description="After the warm-up; linear falls to 0 at the last step, constant_then_linear "
         "(warmup-stable-decay) in the last decay_steps.",
     )
-    decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
+    decay_steps: int = Field(
+        0, ge=0, description="Last updates, in which constant_then_linear falls to 0."
+    )
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
     warmup_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Warm-up as a part of all steps, in the place of warmup_steps."
+        None,
+        ge=0,
+        lt=1,
+        description="Warm-up as a part of all steps, in the place of warmup_steps.",
     )
     betas: Annotated[tuple[Beta, Beta], BeforeValidator(pair_betas)] = Field(
         description="Adam's decay rates of the two moments."
@@ -80,14 +89,18 @@ class Training(StrictModel):
         "or bf16, which is autocast over fp32 weights.",
     )
     torch_threads: int = Field(
-        ge=1, le=4096, description="Threads of one training; part of the spec since sums depend on it."
+        ge=1,
+        le=4096,
+        description="Threads of one training; part of the spec since sums depend on it.",
     )
 
     @model_validator(mode="after")
     def check_length(self) -> Self:
         """Raise ValueError unless there is one of max_steps and epochs."""
         if (self.max_steps is None) == (self.epochs is None):
-            raise ValueError(f"max_steps is {self.max_steps} and epochs {self.epochs}; give one of the two")
+            raise ValueError(
+                f"max_steps is {self.max_steps} and epochs {self.epochs}; give one of the two"
+            )
         return self
 
     @model_validator(mode="after")
@@ -99,7 +112,9 @@ class Training(StrictModel):
                 "constant_then_linear, and only with it"
             )
         if self.max_steps is not None and self.decay_steps > self.max_steps:
-            raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
+            raise ValueError(
+                f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -107,7 +122,9 @@ class Training(StrictModel):
         """Raise ValueError if a key of the validation has a wrong type."""
         for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
             if not isinstance(self.selection.get(key, kind()), kind):
-                raise ValueError(f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}")
+                raise ValueError(
+                    f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}"
+                )
         return self
 
     def list_kept_checkpoints(self) -> list[str]:
@@ -125,7 +142,9 @@ class Training(StrictModel):
     def use_chosen(self, chosen: "Chosen") -> Self:
         """Return these settings with what a search has chosen, without keys that the kind of task does not read."""
         read = type(self).model_fields
-        return self.model_copy(update={key: value for key, value in chosen.model_dump().items() if key in read})
+        return self.model_copy(
+            update={key: value for key, value in chosen.model_dump().items() if key in read}
+        )
 
     def count_steps(self, batches: int) -> Self:
         """Return these settings in steps, if an epoch has `batches`: with max_steps, and validate_every as a number.
@@ -161,7 +180,9 @@ class Training(StrictModel):
 class TextTraining(Training):
     """Settings of training on texts, of which a batch may have a fixed number."""
 
-    batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
+    batch_sentences: int | None = Field(
+        None, gt=0, description="Sentences of a batch, at most; none is no limit."
+    )
 
 
 class RecomputingTraining(TextTraining):
@@ -205,14 +226,18 @@ class Search(StrictModel):
     learning_rate: list[Annotated[float, Field(gt=0)]] = []
     batch_sentences: list[Annotated[int, Field(gt=0)]] = []
     epochs: float | None = Field(
-        None, gt=0, description="Passes over the training set, whatever the batch size; none: training.max_steps."
+        None,
+        gt=0,
+        description="Passes over the training set, whatever the batch size; none: training.max_steps.",
     )
 
     @model_validator(mode="after")
     def check_pairs(self) -> Self:
         """Raise ValueError if only one of the two lists is given."""
         if bool(self.learning_rate) != bool(self.batch_sentences):
-            raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
+            raise ValueError(
+                "learning_rate and batch_sentences are tried each with each: give both, or neither"
+            )
         return self
 
     def count_pairs(self) -> int:

@@ -38,9 +38,13 @@ def train_run(
     if settings.is_compiled():
         compile_layers(problem, device)
     try:
-        return problem, loop.train(problem, settings, spec.seed, device, folder, reporter, save_every)
+        return problem, loop.train(
+            problem, settings, spec.seed, device, folder, reporter, save_every
+        )
     except torch.OutOfMemoryError as error:
-        raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
+        raise UserError(
+            f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens"
+        ) from error
 
 
 def report_length(settings: Training, reporter: Reporter) -> None:
@@ -87,7 +91,9 @@ def write_checkpoint(
 ) -> None:
     """Write a finished training to an empty folder: best weights, those that are kept besides, extra files."""
     for name, best in state.best.items():
-        write_tensors(read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors")
+        write_tensors(
+            read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors"
+        )
     if LAST in settings.list_kept_checkpoints():
         write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:
@@ -96,7 +102,9 @@ def write_checkpoint(
 
 def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch.device) -> None:
     """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
-    problem = make_problem(replace(spec, training=spec.training.drop_validation()), data, None, device)
+    problem = make_problem(
+        replace(spec, training=spec.training.drop_validation()), data, None, device
+    )
     write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

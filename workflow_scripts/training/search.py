@@ -9,7 +9,15 @@ from workflow_scripts.common.files import read_json
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.tasks.settings import Chosen, Search, Training
 
-COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
+COLUMNS = (
+    "learning_rate",
+    "batch_sentences",
+    "max_steps",
+    "best_step",
+    "metric",
+    "value",
+    "seconds",
+)
 VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
@@ -30,7 +38,11 @@ def list_candidates(settings: Training, search: Search, data: Path) -> list[Chos
             steps = math.ceil(search.epochs * rows / batch)
             warmup = steps * settings.warmup_steps / settings.max_steps
             every = math.ceil(rows / batch / VALIDATIONS)
-            lengths = {"max_steps": steps, "warmup_steps": round(warmup), "validate_every": max(1, every)}
+            lengths = {
+                "max_steps": steps,
+                "warmup_steps": round(warmup),
+                "validate_every": max(1, every),
+            }
         settings_of_pair = {"learning_rate": rate, "batch_sentences": batch, **lengths}
         candidates.append(parse_as(Chosen, settings_of_pair, "settings of a search", "training"))
     return candidates

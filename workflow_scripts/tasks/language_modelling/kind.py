@@ -25,7 +25,9 @@ from workflow_scripts.tasks.run_spec import RunSpec
 class Kind(TaskKind):
     """Pre-training on text, scored by perplexity."""
 
-    def make_problem(self, spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
         """Make what trains a model: see `problem.make_problem`."""
         return make_problem(spec, data, init, device)
 
@@ -35,26 +37,44 @@ class Kind(TaskKind):
 
     @torch.no_grad()
     def score(
-        self, checkpoint: Checkpoint, model: nn.Module, data: Path, device: torch.device, progress: str
+        self,
+        checkpoint: Checkpoint,
+        model: nn.Module,
+        data: Path,
+        device: torch.device,
+        progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
         bos = find_bos_id(model, checkpoint.spec.model.settings.bos, checkpoint.name)
         limit = model.config.max_position_embeddings
-        splits = {split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits}
+        splits = {
+            split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits
+        }
         tables, scores = [], []
-        with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="texts") as reporter:
+        with Reporter(
+            checkpoint.name, sum(map(len, splits.values())), progress, unit="texts"
+        ) as reporter:
             for split, texts in splits.items():
                 reporter.set_stage(f"read {split}")
                 nats = np.empty(len(texts))
                 for rows in bucket_texts(texts.length, checkpoint.settings.batch_tokens):
                     batch = pad_texts(texts, rows).to(device)
-                    per_token = torch.zeros(batch.ids[:, 1:].shape, dtype=torch.float64, device=device)
+                    per_token = torch.zeros(
+                        batch.ids[:, 1:].shape, dtype=torch.float64, device=device
+                    )
                     per_token[batch.real[:, 1:]] = compute_token_nll(model, batch).double()
                     nats[rows] = per_token.sum(-1).cpu()
                     reporter.advance(len(rows))
                 tokens = texts.length - 1
                 whole = math.exp(nats.sum() / tokens.sum())
-                row = {"metric": "perplexity", "value": whole, "unit": "perplexity", "n": int(tokens.sum())}
+                row = {
+                    "metric": "perplexity",
+                    "value": whole,
+                    "unit": "perplexity",
+                    "n": int(tokens.sum()),
+                }
                 scores.append({"split": split, "subset": "all", **row})
-                tables.append(pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens}))
+                tables.append(
+                    pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens})
+                )
         return pa.concat_tables(tables), scores

@@ -1,6 +1,11 @@
 """Settings of pre-training on text."""
 
-from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings, TextTraining
+from workflow_scripts.tasks.settings import (
+    CrossEntropySettings,
+    Evaluation,
+    KindSettings,
+    TextTraining,
+)
 
 
 class Settings(CrossEntropySettings):

@@ -20,7 +20,9 @@ from workflow_scripts.tasks.run_spec import RunSpec
 class Kind(TaskKind):
     """Pre-training on masked words and next sentences, scored by readout."""
 
-    def make_problem(self, spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
         """Make what trains a model: see `problem.make_problem`."""
         return make_problem(spec, data, init, device)
 
@@ -35,16 +37,26 @@ class Kind(TaskKind):
 
     @torch.no_grad()
     def score(
-        self, checkpoint: Checkpoint, model: Pretraining, data: Path, device: torch.device, progress: str
+        self,
+        checkpoint: Checkpoint,
+        model: Pretraining,
+        data: Path,
+        device: torch.device,
+        progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (values of each pair and readout, score rows) of every split.
 
         `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it, `nsp_accuracy`
         (percent). The masks are the same for every run with next sentences, and for every run without.
         """
-        splits = {split: read_sentence_pairs(checkpoint.spec, data, split) for split in checkpoint.settings.splits}
+        splits = {
+            split: read_sentence_pairs(checkpoint.spec, data, split)
+            for split in checkpoint.settings.splits
+        }
         tables, scores = [], []
-        with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs") as reporter:
+        with Reporter(
+            checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs"
+        ) as reporter:
             for split, pairs in splits.items():
                 reporter.set_stage(f"read {split}")
                 # Rows are those of the file: pairs of a batch are not its neighbours.
@@ -52,7 +64,9 @@ class Kind(TaskKind):
                 rng = np.random.default_rng(0)
                 for rows in bucket_pairs(pairs, checkpoint.settings.batch_tokens, None):
                     batch = pairs.make_batch(rows, rng).to(device)
-                    for readout, states in model.compute_states(batch.ids, batch.real, batch.types).items():
+                    for readout, states in model.compute_states(
+                        batch.ids, batch.real, batch.types
+                    ).items():
                         columns = found.setdefault(readout, {})
                         for name, values in score_pairs(model, states, batch).items():
                             columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()

@@ -20,7 +20,9 @@ def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
     """
     tokenizer = load_tokenizer(folder)
     ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
-    return np.array([text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)])
+    return np.array(
+        [text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)]
+    )
 
 
 def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: str) -> np.ndarray:

@@ -4,7 +4,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings, RecomputingTraining
+from workflow_scripts.tasks.settings import (
+    CrossEntropySettings,
+    Evaluation,
+    KindSettings,
+    RecomputingTraining,
+)
 
 
 class Settings(CrossEntropySettings):
@@ -15,7 +20,8 @@ class PromptEvaluation(Evaluation):
     """Settings of scoring the answers to prompts."""
 
     match: Literal["token", "text"] = Field(
-        "token", description="A prompt's answer must be this very token, or the same text but for case and spaces."
+        "token",
+        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
     )
 
 

@@ -27,16 +27,25 @@ from workflow_scripts.tasks.run_spec import RunSpec
 class Kind(TaskKind):
     """Fine-tuning on questions about paragraphs, scored by exact match and F1 of the answers."""
 
-    def make_problem(self, spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
         """Make what trains a model: see `problem.make_problem`."""
         return make_problem(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SpanModel:
         """Load encoder and head. Raises UserError if a file is missing or broken."""
-        return load_fine_tuned(checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec.model.settings))
+        return load_fine_tuned(
+            checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec.model.settings)
+        )
 
     def score(
-        self, checkpoint: Checkpoint, model: SpanModel, data: Path, device: torch.device, progress: str
+        self,
+        checkpoint: Checkpoint,
+        model: SpanModel,
+        data: Path,
+        device: torch.device,
+        progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows.
 
@@ -44,12 +53,19 @@ class Kind(TaskKind):
         questions of the rows that `select_worst_variants` selects.
         """
         settings = checkpoint.settings
-        splits = {split: read_windows(checkpoint.spec, checkpoint.folder, data, split) for split in settings.splits}
+        splits = {
+            split: read_windows(checkpoint.spec, checkpoint.folder, data, split)
+            for split in settings.splits
+        }
         predictions, scores = [], []
-        with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="questions") as reporter:
+        with Reporter(
+            checkpoint.name, sum(map(len, splits.values())), progress, unit="questions"
+        ) as reporter:
             for split, windows in splits.items():
                 reporter.set_stage(f"answer {split}")
-                given = find_answers(model, windows, windows.make_batches(settings.batch_tokens, device))
+                given = find_answers(
+                    model, windows, windows.make_batches(settings.batch_tokens, device)
+                )
                 items = read_table(data, split, ["item"])["item"].to_pylist()
                 measured = {
                     name: [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
@@ -61,18 +77,38 @@ class Kind(TaskKind):
                 for prefix, chosen in rows.items():
                     for name, values in measured.items():
                         value = 100 * float(np.mean(np.array(values)[chosen]))
-                        row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(chosen)}
-                        scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
-                table = {"split": [split] * len(given), "item": items, "prediction": given, **measured}
+                        row = {
+                            "metric": prefix + name,
+                            "value": value,
+                            "unit": "percent",
+                            "n": len(chosen),
+                        }
+                        scores.append(
+                            {**row, "split": split, "subset": "all", "readout": model.readout}
+                        )
+                table = {
+                    "split": [split] * len(given),
+                    "item": items,
+                    "prediction": given,
+                    **measured,
+                }
                 predictions.append(pa.table(table))
                 reporter.advance(len(given))
         return pa.concat_tables(predictions), scores
 
-    def predict(self, checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]) -> list[str]:
+    def predict(
+        self, checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]
+    ) -> list[str]:
         """Return the answer to each pair of a question and a paragraph: a part of the paragraph."""
         questions, contexts = map(list, zip(*items, strict=True))
-        unknown = {"start": [0] * len(items), "answer": [""] * len(items), "answers": ["[]"] * len(items)}
+        unknown = {
+            "start": [0] * len(items),
+            "answer": [""] * len(items),
+            "answers": ["[]"] * len(items),
+        }
         columns = {"question": questions, "context": contexts, **unknown}
         windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
         device = next(model.parameters()).device
-        return find_answers(model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device))
+        return find_answers(
+            model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device)
+        )

@@ -18,7 +18,11 @@ from workflow_scripts.tasks.sentence_prediction.problem import (
 
 @torch.no_grad()
 def predict_items(
-    model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
+    model: SentenceModel,
+    sentences: Sentences,
+    batch_tokens: int,
+    device: torch.device,
+    reporter: Reporter,
 ) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
     """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
     found, zero = defaultdict(list), defaultdict(list)
@@ -35,7 +39,11 @@ def predict_items(
 
 
 def score_subsets(
-    predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray, subsets: np.ndarray, classes: bool
+    predicted: np.ndarray,
+    likelihood: np.ndarray | None,
+    label: np.ndarray,
+    subsets: np.ndarray,
+    classes: bool,
 ) -> list[dict[str, Any]]:
     """Return one row per metric and subset. An undefined metric has a `reason` instead of a value.
 
@@ -50,5 +58,7 @@ def score_subsets(
             values, reasons = compute_correlations(predicted[chosen], label[chosen])
         where = {"subset": subset, "n": len(chosen)}
         rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
-        rows += [{**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()]
+        rows += [
+            {**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()
+        ]
     return rows

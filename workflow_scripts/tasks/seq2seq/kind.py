@@ -27,7 +27,9 @@ from workflow_scripts.tasks.seq2seq.scoring import match_structures
 class Kind(TaskKind):
     """Sequence to sequence: outputs are decoded, and compared with the references."""
 
-    def make_problem(self, spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
         """Make what trains a model: see `problem.make_problem`."""
         return make_problem(spec, data, init, device)
 
@@ -36,7 +38,12 @@ class Kind(TaskKind):
         return load_checkpoint(checkpoint.folder)[0]
 
     def score(
-        self, checkpoint: Checkpoint, model: nn.Module, data: Path, device: torch.device, progress: str
+        self,
+        checkpoint: Checkpoint,
+        model: nn.Module,
+        data: Path,
+        device: torch.device,
+        progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (predictions, score rows) of every split, for the best checkpoint and for each further one.
 
@@ -61,17 +68,31 @@ class Kind(TaskKind):
                 if readout:
                     load_weight_file(model, folder / f"{readout}.safetensors")
                 for split, table in splits.items():
-                    reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
+                    reporter.set_stage(
+                        f"decode {split} ({readout})" if readout else f"decode {split}"
+                    )
                     decoded = decode(model, table, target_words, settings, device, reporter)
-                    outputs, targets = join_tokens(decoded, settings.joined), table["target"].to_pylist()
-                    references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
+                    outputs, targets = (
+                        join_tokens(decoded, settings.joined),
+                        table["target"].to_pylist(),
+                    )
+                    references, subsets = (
+                        join_tokens(targets, settings.joined),
+                        table["subset"].to_numpy(),
+                    )
                     correct = np.array(outputs) == np.array(references)
                     rows = score_shares("exact_match", correct, subsets, groups)
                     if not readout:
-                        unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in COLUMNS[-2:])
+                        unknown = sum(
+                            int((to_sequences(table[side]).ids == UNK).sum())
+                            for side in COLUMNS[-2:]
+                        )
                         counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
                         where = {"subset": "all", "unit": "count", "n": len(table)}
-                        rows += [{**where, "metric": name, "value": count} for name, count in counts.items()]
+                        rows += [
+                            {**where, "metric": name, "value": count}
+                            for name, count in counts.items()
+                        ]
                     rows += score_with_modules(outputs, references, data, split, settings)
                     if settings.same_word:
                         right = match_structures(outputs, references, settings.same_word)
@@ -83,11 +104,17 @@ class Kind(TaskKind):
                     }
                     if items:
                         names["item"] = items.get(split, pa.nulls(len(correct), pa.string()))
-                    content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
+                    content = {
+                        "row": np.arange(len(correct), dtype=np.int32),
+                        "subset": subsets,
+                        "prediction": outputs,
+                    }
                     predictions.append(pa.table(names | content | {"correct": correct}))
         return pa.concat_tables(predictions), scores
 
-    def predict(self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]) -> list[str]:
+    def predict(
+        self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]
+    ) -> list[str]:
         """Decode sentences, whose tokens are separated by single spaces, with the settings of the evaluation."""
         vocabulary, settings = read_vocabularies(checkpoint.folder), checkpoint.settings
         ids = {token: number for number, token in enumerate(vocabulary["source"])}
@@ -95,5 +122,7 @@ class Kind(TaskKind):
         table = pa.table({"source": list(sentences), "source_ids": tokens})
         if pieces := find_pieces(checkpoint.spec.model, checkpoint.folder):
             table = pieces.tokenise(table)
-        outputs = decode(model, table, vocabulary["target"], settings, next(model.parameters()).device)
+        outputs = decode(
+            model, table, vocabulary["target"], settings, next(model.parameters()).device
+        )
         return join_tokens(outputs, settings.joined)

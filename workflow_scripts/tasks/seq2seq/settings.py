@@ -5,7 +5,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, SplitName, require_unique
-from workflow_scripts.tasks.settings import CHOSEN, CrossEntropySettings, Evaluation, KindSettings, Training
+from workflow_scripts.tasks.settings import (
+    CHOSEN,
+    CrossEntropySettings,
+    Evaluation,
+    KindSettings,
+    Training,
+)
 
 
 class Settings(CrossEntropySettings):
@@ -40,7 +46,9 @@ class Seq2SeqTraining(Training):
                 f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; rename the split"
             )
         if self.kept_splits and not self.selection:
-            raise ValueError("also_keep names a split, and validation none computes no metric on it")
+            raise ValueError(
+                "also_keep names a split, and validation none computes no metric on it"
+            )
         return self
 
     def list_kept_checkpoints(self) -> list[str]:
@@ -62,7 +70,9 @@ class Seq2SeqEvaluation(Evaluation):
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
     max_length_ratio: float = Field(
-        0.0, ge=0, description="Tokens that each source token, the end symbol included, adds to max_length."
+        0.0,
+        ge=0,
+        description="Tokens that each source token, the end symbol included, adds to max_length.",
     )
     joined: Literal["tokens", "words", "text"] = Field(
         "tokens",
@@ -75,7 +85,8 @@ class Seq2SeqEvaluation(Evaluation):
         "options of each.",
     )
     same_word: Pattern | None = Field(
-        None, description="Regular expression of output words that count as one and the same for structure_match."
+        None,
+        description="Regular expression of output words that count as one and the same for structure_match.",
     )
 
     def get_measures(self) -> dict[str, dict[str, Any]]:
