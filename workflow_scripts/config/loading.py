@@ -29,7 +29,7 @@ from workflow_scripts.config.display_files import (
 )
 from workflow_scripts.config.display_schema import Analysis, Claim, Display, FigureDisplay, TableDisplay
 from workflow_scripts.config.entries import read_methods, read_tasks
-from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
+from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, parse_config
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
@@ -46,7 +46,7 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
         if isinstance(paper, str) and paper not in papers:
             problems.add(describe_unknown(file, ("papers",), paper, papers))
     with problems.collect():
-        config = parse_as(Config, {key: value for key, value in content.items() if key != "pathvars"}, file)
+        config = parse_config(content, file)
     problems.check_empty()
     return config
 
