@@ -28,7 +28,7 @@ from workflow_scripts.config.specs import (
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_traits
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.settings import Evaluation, Validation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
@@ -133,7 +133,8 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
     prepare = resolve_data(catalogue, run.task, scale).prepare
     named_splits: dict[str, Sequence[Any]] = {"evaluation.splits": evaluation.splits}
     if isinstance(spec, RunSpec):
-        named_splits["training.validation"] = [spec.training.selection.get("split")] if spec.training.selection else []
+        selection = spec.training.selection
+        named_splits["training.validation"] = [selection.split] if selection else []
         named_splits["training.also_keep"] = spec.training.kept_splits
     with locate_errors(merge_settings(catalogue, run, scale)):
         for name in evaluation.measures:
@@ -147,19 +148,18 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, intervened: bool) -> No
                     what = f"{where}: key '{key}' names the split '{split}', which is not in the code of {prepare}"
                     raise UserError(f"{what}; {suggest_name(str(split), known_splits)}")
         if isinstance(spec, RunSpec) and spec.training.selection:
-            _check_metric(spec, where)
+            _check_metric(spec.training.selection, spec.kind, where)
 
 
-def _check_metric(spec: RunSpec, where: str) -> None:
+def _check_metric(selection: Validation, kind: str, where: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is one of the validation's."""
-    traits, selection = load_traits(spec.kind), spec.training.selection
+    traits = load_traits(kind)
     known = list(traits.validation_metrics)
-    if traits.decoding and "decoding" in selection:
-        known += [*traits.metrics, *_list_metrics(selection["decoding"].get("measures", {}))]
-    metric = selection.get("metric")
-    if metric not in known:
-        what = f"{where}: key 'training.validation' has the metric '{metric}'"
-        raise UserError(f"{what}; {suggest_name(str(metric), known)}")
+    if traits.decoding and selection.decoding is not None:
+        known += [*traits.metrics, *_list_metrics(selection.decoding.get("measures", {}))]
+    if selection.metric not in known:
+        what = f"{where}: key 'training.validation' has the metric '{selection.metric}'"
+        raise UserError(f"{what}; {suggest_name(selection.metric, known)}")
 
 
 @cache

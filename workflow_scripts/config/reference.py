@@ -28,7 +28,7 @@ GROUPS = {  # heading -> classes, each after those that it extends
         analysis_plan,
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
     ),
-    "Sections training, evaluation, search": (settings, "Training Evaluation Search"),
+    "Sections training, evaluation, search": (settings, "Training Validation Evaluation Search"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),
 }

@@ -281,12 +281,11 @@ def check_validation(spec: RunSpec, where: str | Path) -> None:
     training = spec.training
     traits = load_traits(spec.kind)
     metrics = traits.validation_metrics
-    if training.validation != "none":
-        selection = training.selection
-        is_computed = selection.get("metric") in metrics or (traits.decoding and "decoding" in selection)
-        if not (is_computed and {"split", "metric"} <= selection.keys()):
-            needed = f"needs a split, and {' or '.join(metrics)} as its metric"
-            raise UserError(f"{where}: key 'training.validation' {needed}")
+    selection = training.selection
+    if selection:
+        is_decoded = traits.decoding and selection.decoding is not None
+        if selection.metric not in metrics and not is_decoded:
+            raise UserError(f"{where}: key 'training.validation' needs {' or '.join(metrics)} as its metric")
     if training.also_keep and not traits.decoding:
         raise UserError(f"{where}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it")
 
