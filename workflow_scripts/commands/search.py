@@ -97,4 +97,4 @@ def resume_candidate(
         folder.remove()
     tried = {key: getattr(candidate, key) for key in ("learning_rate", "batch_sentences", "max_steps")}
     best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
-    return tried | best | {"metric": settings.selection["metric"], "seconds": round(state.seconds, 1)}
+    return tried | best | {"metric": settings.selection.metric, "seconds": round(state.seconds, 1)}

@@ -106,7 +106,7 @@ def main(args: argparse.Namespace) -> None:
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": best["step"],
-                "best_validation": {settings.selection["metric"]: best["value"]} if settings.selection else {},
+                "best_validation": {settings.selection.metric: best["value"]} if settings.selection else {},
                 "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in others.items()},
                 "files": hash_files(out),
             }

@@ -76,7 +76,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         chosen = bucket_texts(found.length, max(settings.batch_tokens, limit), settings.batch_sentences)
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
-    valid = batches(settings.selection["split"]) if settings.selection else []
+    valid = batches(settings.selection.split) if settings.selection else []
     label_smoothing = spec.problem.label_smoothing
 
     def loss(trained: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:

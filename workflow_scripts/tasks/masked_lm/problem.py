@@ -35,7 +35,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
-    split = settings.selection.get("split")
+    split = settings.selection.split if settings.selection else None
     valid = make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device) if split else []
     batches = make_random_batches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
 

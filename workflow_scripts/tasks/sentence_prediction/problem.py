@@ -194,7 +194,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     train = shuffle_items(model, read("train"), settings, device)
     valid: Sequence[SentenceBatch | StateBatch] = []
     if settings.selection:
-        items, tokens = read(settings.selection["split"]), max(settings.batch_tokens, STATES_TOKENS)
+        items, tokens = read(settings.selection.split), max(settings.batch_tokens, STATES_TOKENS)
         valid = [compute_states(model, items, device)] if model.frozen else items.make_batches(tokens, device)[1]
 
     def validate(trained: SentenceModel) -> dict[str, float]:
@@ -204,7 +204,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
             found = compute_correlations(predicted.numpy(), label)[0]
         else:
             found = compute_class_metrics(*decide_classes(predicted), label)[0]
-        return {settings.selection["metric"]: LOWEST_METRIC, **found}
+        return {settings.selection.metric: LOWEST_METRIC, **found}
 
     return Problem(model, compute_sentence_loss, train, validate, partial(write_companions, model.encoder.config, init))
 
