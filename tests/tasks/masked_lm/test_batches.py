@@ -102,11 +102,9 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 @settings(max_examples=50, deadline=None)
 @given(first=st.integers(1, 30), second=st.integers(1, 30), limit=st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
-    def column(n):
-        return to_sequences(
-            pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))])
-        )
-
+    column = lambda n: to_sequences(
+        pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))])
+    )  # noqa: E731
     tokenizer = train_wordpiece(60, TEXTS)
     pairs = SentencePairs(
         column(first), column(second), extract_vocabulary(tokenizer, "x"), limit, False
