@@ -54,15 +54,21 @@ def import_module(name: str) -> Any:
 def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Callable[[], None]:
     """Return a function that makes one optimiser step of a run at `small`: forward, backward, AdamW."""
     with package_of(checkout):
-        spec = import_module("config.specs").resolve_run(import_module("config.loading").load_catalogue(), run, "small")
+        spec = import_module("config.specs").resolve_run(
+            import_module("config.loading").load_catalogue(), run, "small"
+        )
         torch.manual_seed(0)
         vocabulary = {"source": ["w"] * 30, "target": ["w"] * 30}
-        model = import_module("tasks.seq2seq.checkpoint").build_model(spec.model, vocabulary).train()
+        model = (
+            import_module("tasks.seq2seq.checkpoint").build_model(spec.model, vocabulary).train()
+        )
         folder = Path(sys.modules[type(model).__module__].__file__ or "")
         assert folder.is_relative_to(checkout.resolve()), f"{folder} is not of {checkout}"
         loss = import_module("tasks.seq2seq.problem").WordLoss(0.0)
         if spec.objective:
-            loss = import_module(f"objectives.{spec.objective.name}.objective").build(spec.objective.settings, loss)
+            loss = import_module(f"objectives.{spec.objective.name}.objective").build(
+                spec.objective.settings, loss
+            )
         batch = import_module("tasks.batching").Batch(*tables)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
@@ -76,7 +82,9 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
     return step
 
 
-def make_tables(sentences: int = 64, source_words: int = 9, target_words: int = 15) -> tuple[torch.Tensor, ...]:
+def make_tables(
+    sentences: int = 64, source_words: int = 9, target_words: int = 15
+) -> tuple[torch.Tensor, ...]:
     """Return source, target_in and target_out of random words, a tenth of them padding."""
     generator = torch.Generator().manual_seed(0)
     source = torch.randint(4, 30, (sentences, source_words), generator=generator)
@@ -88,8 +96,12 @@ def make_tables(sentences: int = 64, source_words: int = 9, target_words: int = 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("other", type=Path, nargs="?", default=Path(), help="folder of another checkout")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "other", type=Path, nargs="?", default=Path(), help="folder of another checkout"
+    )
     parser.add_argument("--rounds", type=int, default=14)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
@@ -97,7 +109,10 @@ def main() -> None:
     tables = make_tables()
     ratios = {}
     for name, run in RUNS.items():
-        steps = {"ours": make_step(Path(), run, tables), "other": make_step(args.other, run, tables)}
+        steps = {
+            "ours": make_step(Path(), run, tables),
+            "other": make_step(args.other, run, tables),
+        }
         seconds = take_turns(steps, args.rounds)
         ratios[name] = round(ratio(seconds, "ours", "other"), 3)
         milliseconds = 1000 * statistics.median(seconds["ours"])

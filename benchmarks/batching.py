@@ -21,7 +21,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("results/small/data/scan-jump-x2"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sentences", type=int, default=128, help="of a fixed batch")
-    parser.add_argument("--share", type=float, default=0.02, help="of the epoch that is run, evenly spread")
+    parser.add_argument(
+        "--share", type=float, default=0.02, help="of the epoch that is run, evenly spread"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -41,7 +43,9 @@ def main() -> None:
         slots = sum(batch.target_out.numel() for batch in batches)
         print(f"{name}: {len(batches)} batches, {slots / words:.2f} target positions for each word")
         some = batches[:: max(1, round(1 / args.share))]
-        contenders[name] = lambda some=some: [step(model, lambda b=batch: objective(model, b)[0])() for batch in some]
+        contenders[name] = lambda some=some: [
+            step(model, lambda b=batch: objective(model, b)[0])() for batch in some
+        ]
     show("The same share of an epoch", take_turns(contenders, rounds=3, warm_up=1), "bucketed")
 
 

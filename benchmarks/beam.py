@@ -29,7 +29,11 @@ def marian_like(settings: Settings, source_words: int, target_words: int) -> Mar
     sizes = {
         f"{side}_{name}": getattr(settings, key)
         for side in ("encoder", "decoder")
-        for name, key in (("layers", "layers"), ("attention_heads", "heads"), ("ffn_dim", "feed_forward"))
+        for name, key in (
+            ("layers", "layers"),
+            ("attention_heads", "heads"),
+            ("ffn_dim", "feed_forward"),
+        )
     }
     config = MarianConfig(
         vocab_size=source_words,
@@ -66,7 +70,9 @@ def main() -> None:
         spec = resolve_run(load_catalogue(), f"cognition/transformer/{variant}/seed-1", args.scale)
         models[variant] = build_model(spec.model, vocabulary).eval()
         if variant == "sinusoidal":
-            marian = marian_like(spec.model.settings, len(vocabulary["source"]), len(vocabulary["target"]))
+            marian = marian_like(
+                spec.model.settings, len(vocabulary["source"]), len(vocabulary["target"])
+            )
     for model in models.values():  # the end symbol is never the most probable
         with torch.no_grad():
             model.target_embedding.weight[EOS] = 0
@@ -74,7 +80,10 @@ def main() -> None:
     chosen = np.linspace(0, len(table) - 1, min(args.sentences, len(table))).astype(int)
     sources = to_sequences(table["source_ids"].take(chosen))
     length = sources.length + 1
-    batches = [torch.from_numpy(sources.pad(rows)) for rows in bucket_by_length(length, length, args.batch_tokens)]
+    batches = [
+        torch.from_numpy(sources.pad(rows))
+        for rows in bucket_by_length(length, length, args.batch_tokens)
+    ]
 
     def ours(variant: str) -> None:
         for batch in batches:
@@ -99,7 +108,11 @@ def main() -> None:
     }
     print(f"{len(length)} sentences in {len(batches)} batches, outputs of {args.length} tokens")
     with torch.inference_mode():
-        show("Beam search on CoGnition", take_turns(contenders, args.rounds, warm_up=1), "ours, plain")
+        show(
+            "Beam search on CoGnition",
+            take_turns(contenders, args.rounds, warm_up=1),
+            "ours, plain",
+        )
 
 
 if __name__ == "__main__":

@@ -31,11 +31,18 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--prompts", type=int, default=16, help="of a batch")
-    parser.add_argument("--words", type=int, default=24, help="of the longest prompt; the shortest has half of them")
+    parser.add_argument(
+        "--words", type=int, default=24, help="of the longest prompt; the shortest has half of them"
+    )
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    sizes = {"n_layer": args.blocks, "n_embd": args.width, "n_head": args.width // 32, "vocab_size": VOCABULARY}
+    sizes = {
+        "n_layer": args.blocks,
+        "n_embd": args.width,
+        "n_head": args.width // 32,
+        "vocab_size": VOCABULARY,
+    }
     sizes |= {"bos_token_id": 0, "eos_token_id": 0}
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **sizes)).eval()
     layers = range(1, args.blocks)
@@ -47,7 +54,9 @@ def main() -> None:
         contenders = {
             "one job": lambda batches=batches: predict_with_cap(model, batches, layers),
             f"{len(layers) * len(POOLINGS)} runs": lambda batches=batches: [
-                predict_with_cap(model, batches, [layer], [pooling]) for layer in layers for pooling in POOLINGS
+                predict_with_cap(model, batches, [layer], [pooling])
+                for layer in layers
+                for pooling in POOLINGS
             ],
         }
         title = f"CAP where {share:.1%} of the words, in {touched:.0%} of the prompts, have several tokens"

@@ -48,10 +48,19 @@ class Prompts:
 
 def random_prompts(sentences: int = SENTENCES, tokens: int = TOKENS) -> Prompts:
     """22% of the words have several tokens: 2.4 in the mean, with 2 pairs."""
-    sizes = torch.multinomial(torch.tensor([0.78, 0.22 * 0.65, 0.22 * 0.25, 0.22 * 0.1]), sentences * tokens, True) + 1
-    words = torch.repeat_interleave(torch.arange(len(sizes)), sizes)[: sentences * tokens].view(sentences, tokens)
+    sizes = (
+        torch.multinomial(
+            torch.tensor([0.78, 0.22 * 0.65, 0.22 * 0.25, 0.22 * 0.1]), sentences * tokens, True
+        )
+        + 1
+    )
+    words = torch.repeat_interleave(torch.arange(len(sizes)), sizes)[: sentences * tokens].view(
+        sentences, tokens
+    )
     ids = torch.randint(VOCABULARY, (sentences, tokens))
-    return Prompts(ids, words, torch.ones_like(ids, dtype=torch.bool), torch.randint(VOCABULARY, (sentences,)))
+    return Prompts(
+        ids, words, torch.ones_like(ids, dtype=torch.bool), torch.randint(VOCABULARY, (sentences,))
+    )
 
 
 def next_token_loss(model: nn.Module, batch: Prompts) -> tuple[Tensor, dict[str, Tensor]]:
@@ -65,7 +74,10 @@ def family_steps(family: str, batch: Prompts) -> dict[str, Callable[[], None]]:
     special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
     config = AutoConfig.for_model(family, vocab_size=VOCABULARY, **SIZES[family], **special)
     model = AutoModelForCausalLM.from_config(config).train()
-    objectives = {"fine-tuning": next_token_loss, "CARMA": carma.build(carma.Settings(), next_token_loss)}
+    objectives = {
+        "fine-tuning": next_token_loss,
+        "CARMA": carma.build(carma.Settings(), next_token_loss),
+    }
     return {
         f"{family}, {name}": step(model, lambda o=objective: o(model, batch)[0])
         for name, objective in objectives.items()
@@ -75,17 +87,26 @@ def family_steps(family: str, batch: Prompts) -> dict[str, Callable[[], None]]:
 def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: Settings) -> Tensor:
     """L_MI as its equation reads: blocks, sentences, words and pairs one after the other."""
     cosine = nn.functional.cosine_similarity
-    spoken = [[[s for s, w in enumerate(row) if w == word] for word in dict.fromkeys(row)] for row in words.tolist()]
+    spoken = [
+        [[s for s, w in enumerate(row) if w == word] for word in dict.fromkeys(row)]
+        for row in words.tolist()
+    ]
     losses = []
     for layer in states:
         for b, row in enumerate(spoken):
-            for word in row if settings.spans == "own" else [word for row in spoken for word in row]:
+            for word in (
+                row if settings.spans == "own" else [word for row in spoken for word in row]
+            ):
                 outside = [s for s in range(words.size(1)) if s not in word]
                 for i in word:
                     for j in (j for j in word if j > i):
                         negatives = random.choices(outside, k=settings.negatives)
-                        near = torch.exp(cosine(layer[b, i], layer[b, j], dim=0) / settings.temperature)
-                        far = torch.exp(cosine(layer[b, i][None], layer[b, negatives]) / settings.temperature).sum()
+                        near = torch.exp(
+                            cosine(layer[b, i], layer[b, j], dim=0) / settings.temperature
+                        )
+                        far = torch.exp(
+                            cosine(layer[b, i][None], layer[b, negatives]) / settings.temperature
+                        ).sum()
                         losses.append(-torch.log(near / (near + far)))
     return torch.stack(losses).mean()
 
@@ -93,10 +114,15 @@ def mi_in_a_loop(states: list[Tensor], words: Tensor, settings: Settings) -> Ten
 def mi_calls(batch: Prompts, spans: str) -> dict[str, Callable[[], None]]:
     """Forward and backward of L_MI alone, on random states, ours and in a loop."""
     settings = Settings(spans=spans, stability=0.0, last_block_mi=3)
-    states = {k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True) for k in settings.list_mi_blocks()}
+    states = {
+        k: torch.randn(*batch.ids.shape, WIDTH, requires_grad=True)
+        for k in settings.list_mi_blocks()
+    }
 
     def ours() -> Tensor:
-        return carma.compute_regularisers(states, batch.words, batch.real, settings, len(states))["mi"]
+        return carma.compute_regularisers(states, batch.words, batch.real, settings, len(states))[
+            "mi"
+        ]
 
     def loop() -> Tensor:
         return mi_in_a_loop(list(states.values()), batch.words, settings)
@@ -147,7 +173,9 @@ def main() -> None:
     for spans in args.spans:
         compare(f"L_MI, 4 blocks, {size}", mi_calls(batch, spans), args.rounds, args.warm_up)
     for family in args.families:
-        compare(f"One training step, {size}", family_steps(family, batch), args.rounds, args.warm_up)
+        compare(
+            f"One training step, {size}", family_steps(family, batch), args.rounds, args.warm_up
+        )
 
 
 if __name__ == "__main__":

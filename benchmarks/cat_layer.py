@@ -50,7 +50,13 @@ MAPPED = 200_000  # pairs in files
 def settings(name: str, model: str) -> dict:
     """Of the model `encoder`, which is BERT, or `cat`."""
     width, feed_forward, heads, codes, last, _ = SIZES[name]
-    sizes = {"layers": LAYERS, "width": width, "feed_forward": feed_forward, "heads": heads, "dropout": DROPOUT}
+    sizes = {
+        "layers": LAYERS,
+        "width": width,
+        "feed_forward": feed_forward,
+        "heads": heads,
+        "dropout": DROPOUT,
+    }
     sizes |= {"tied": True}  # as in BertForPreTraining
     return sizes | ({"codes": codes, "last_codes": last} if model == "cat" else {})
 
@@ -63,12 +69,16 @@ class Layer(nn.Module):
         self.block = BertLayer(config, layer_idx=0)
         self.codebook = CodebookAttention(config, codes) if codes else None
         if self.codebook:
-            nn.init.normal_(self.codebook.codebook, std=config.initializer_range)  # else it is what the memory held
+            nn.init.normal_(
+                self.codebook.codebook, std=config.initializer_range
+            )  # else it is what the memory held
         self.mixing = StreamMixer(config) if codes else None
 
     def forward(self, states: Tensor) -> Tensor:
         states = self.block(states)
-        return states if self.codebook is None else self.mixing(states, self.codebook(states)[0], None)
+        return (
+            states if self.codebook is None else self.mixing(states, self.codebook(states)[0], None)
+        )
 
 
 def layers(name: str, rounds: int, sentences: int, length: int) -> None:
@@ -77,13 +87,19 @@ def layers(name: str, rounds: int, sentences: int, length: int) -> None:
     states = torch.randn(sentences, length, width, requires_grad=True)
     config = cat_model.build_cat_config(CatSettings(**settings(name, "cat")), 100)
     config._attn_implementation = "sdpa"  # what a model chooses
-    models = {"BERT layer": None, f"CAT layer, {codes} codes": codes, f"CAT layer, {last} codes": last}
+    models = {
+        "BERT layer": None,
+        f"CAT layer, {codes} codes": codes,
+        f"CAT layer, {last} codes": last,
+    }
     made = {title: Layer(config, count) for title, count in models.items()}
     calls = {title: both_ways(layer, lambda m=layer: m(states)) for title, layer in made.items()}
     show(f"{name}: a layer, {sentences} x {length} tokens", take_turns(calls, rounds), "BERT layer")
     kept = {title: saved_bytes(lambda m=layer: m(states)) for title, layer in made.items()}
     for title, size in kept.items():
-        Console().print(f"{title}: keeps {size / 1e6:.1f} MB, {size / kept['BERT layer']:.2f} times BERT's")
+        Console().print(
+            f"{title}: keeps {size / 1e6:.1f} MB, {size / kept['BERT layer']:.2f} times BERT's"
+        )
     attention = {}
     for title, kind in (("sparse", "relu"), ("dense", "softmax")):
         config.attention = kind
@@ -100,7 +116,9 @@ def random_pairs(vocabulary: int, count: int, longest: int, sememes: int) -> Sen
     def sentences() -> RaggedSequences:
         length = rng.integers(longest // 3, longest + 1, count)
         return RaggedSequences(
-            rng.integers(5, vocabulary, length.sum()).astype(np.int32), np.cumsum(length) - length, length
+            rng.integers(5, vocabulary, length.sum()).astype(np.int32),
+            np.cumsum(length) - length,
+            length,
         )
 
     known = Vocabulary(2, 3, 4, np.arange(5, vocabulary), np.zeros(vocabulary, bool))
@@ -108,7 +126,9 @@ def random_pairs(vocabulary: int, count: int, longest: int, sememes: int) -> Sen
     keys = hash_words(tokens, np.arange(len(tokens)), np.arange(len(tokens)))
     table = np.append(rng.integers(0, sememes, (len(tokens), 3)), [[NONE] * 3], 0).astype(np.int32)
     order = np.argsort(keys)
-    lexicon = SememeLexicon(keys[order], np.append(table[order], table[-1:], 0), np.append(np.full(len(tokens), 3), 0))
+    lexicon = SememeLexicon(
+        keys[order], np.append(table[order], table[-1:], 0), np.append(np.full(len(tokens), 3), 0)
+    )
     return SentencePairs(sentences(), sentences(), known, 128, True, lexicon)
 
 
@@ -153,7 +173,10 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     rows, rng = bucket_pairs(pairs, batch_tokens, None)[-2], np.random.default_rng(0)
     batch = pairs.make_batch(rows, rng)
     bert, cat = (
-        pretraining.build(parse_named_settings({"name": model, **settings(name, model)}, "model", "sizes"), vocabulary)
+        pretraining.build(
+            parse_named_settings({"name": model, **settings(name, model)}, "model", "sizes"),
+            vocabulary,
+        )
         for model in ("encoder", "cat")
     )
     config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
@@ -166,7 +189,11 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
         "CAT": step(cat, lambda: composed(cat, batch)[0]),
     }
     seconds = take_turns(calls, rounds)
-    show(f"{name}: a step of pre-training, {batch.ids.size(0)} x {batch.ids.size(1)} tokens", seconds, "BERT, ours")
+    show(
+        f"{name}: a step of pre-training, {batch.ids.size(0)} x {batch.ids.size(1)} tokens",
+        seconds,
+        "BERT, ours",
+    )
     tokens = int(batch.real.sum())
     for title, times in seconds.items():
         Console().print(f"{title}: {tokens / np.median(times):.0f} tokens/s")
@@ -174,11 +201,15 @@ def steps(name: str, rounds: int, batch_tokens: int) -> None:
     Console().print(f"BertForPreTraining / ours: {faster:.2f}; target: at least 1")
     with TemporaryDirectory() as folder:
         waiting = {"in memory": making(pairs, batch_tokens)}
-        waiting["mapped"] = making(mapped(random_pairs(vocabulary, MAPPED, 60, sememes), Path(folder)), batch_tokens)
+        waiting["mapped"] = making(
+            mapped(random_pairs(vocabulary, MAPPED, 60, sememes), Path(folder)), batch_tokens
+        )
     for title in ("BERT, ours", "CAT"):
         for where, taken in waiting.items():
             share = 100 * taken / (taken + np.median(seconds[title]))
-            Console().print(f"{title}: {share:.2f}% of a step makes the batch, pairs {where}; target: below 5%")
+            Console().print(
+                f"{title}: {share:.2f}% of a step makes the batch, pairs {where}; target: below 5%"
+            )
 
 
 def main() -> None:

@@ -34,7 +34,13 @@ def reproduce(project: Project, environment: dict[str, str], *arguments: str) ->
     for made in ("results", ".snakemake"):
         shutil.rmtree(project.root / made, ignore_errors=True)
     given = environment | {"OMP_NUM_THREADS": "1"}
-    subprocess.run(["./reproduce", *arguments, *CUT], cwd=project.root, env=given, check=True, capture_output=True)
+    subprocess.run(
+        ["./reproduce", *arguments, *CUT],
+        cwd=project.root,
+        env=given,
+        check=True,
+        capture_output=True,
+    )
 
 
 def of_jobs(cluster: Cluster) -> list[str]:
@@ -43,11 +49,15 @@ def of_jobs(cluster: Cluster) -> list[str]:
     for job in cluster.jobs():
         at = [datetime.fromisoformat(job[name]) for name in ("SubmitTime", "StartTime", "EndTime")]
         rule = re.match(r"rule_([a-z]+)", job["Comment"])[1]
-        rules.setdefault(rule, []).append(((at[1] - at[0]).total_seconds(), (at[2] - at[1]).total_seconds()))
+        rules.setdefault(rule, []).append(
+            ((at[1] - at[0]).total_seconds(), (at[2] - at[1]).total_seconds())
+        )
     lines = []
     for rule, times in rules.items():
         waits, runs = zip(*times, strict=True)
-        medians = f"{statistics.median(waits):.0f} s waiting, {statistics.median(runs):.0f} s running"
+        medians = (
+            f"{statistics.median(waits):.0f} s waiting, {statistics.median(runs):.0f} s running"
+        )
         lines.append(f"{rule}: {len(times)} jobs, {medians}")
     return lines
 
@@ -57,8 +67,29 @@ def command(name: str, root: Path) -> list[str]:
     run, data = root / "results/demo/runs" / RUN, root / "results/demo/data" / RUN.split("/")[0]
     if name == "train":
         place = ["--out", str(root / "out"), "--state", str(root / "state")]
-        return ["train", "--run", RUN, "--scale", "demo", "--data", str(data), "--device", "cpu", *place]
-    return ["evaluate", "--run-dir", str(run), "--data", str(data), "--device", "cpu", "--out", str(root / "scored")]
+        return [
+            "train",
+            "--run",
+            RUN,
+            "--scale",
+            "demo",
+            "--data",
+            str(data),
+            "--device",
+            "cpu",
+            *place,
+        ]
+    return [
+        "evaluate",
+        "--run-dir",
+        str(run),
+        "--data",
+        str(data),
+        "--device",
+        "cpu",
+        "--out",
+        str(root / "scored"),
+    ]
 
 
 def start_up(name: str, root: Path) -> tuple[float, float]:
@@ -82,7 +113,9 @@ def main() -> None:
         project = copied(folder / "project")
         contenders = {
             "here": lambda: reproduce(project, dict(os.environ), f"--cores={CORES}"),
-            "SLURM": lambda: reproduce(project, cluster.environment, "--workflow-profile=profiles/slurm"),
+            "SLURM": lambda: reproduce(
+                project, cluster.environment, "--workflow-profile=profiles/slurm"
+            ),
         }
         seconds = take_turns(contenders, ROUNDS, warm_up=0)
         show(f"5 jobs of the demo on {CORES} cores", seconds, "here")
@@ -90,7 +123,9 @@ def main() -> None:
         print(*of_jobs(cluster), sep="\n")
         for name in ("train", "evaluate"):
             whole, imports = start_up(name, project.root)
-            print(f"{name}: {whole:.1f} s, of them {imports:.1f} s of imports ({imports / whole:.0%})")
+            print(
+                f"{name}: {whole:.1f} s, of them {imports:.1f} s of imports ({imports / whole:.0%})"
+            )
         work = read_json(project.root / "out/record.json")["seconds"]
         print(f"train: {work:.1f} s from its first step to its last")
     finally:

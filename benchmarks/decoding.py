@@ -39,7 +39,9 @@ def main() -> None:
     batches = make_bucketed_batches(read_pairs(args.data, "test"), 4096)
     batch = batches[len(batches) // 2]
     length = batch.target_out.size(1)
-    print(f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words")
+    print(
+        f"{batch.source.size(0)} sentences of {batch.source.size(1)} words, outputs of {length} words"
+    )
     contenders = {
         "cached": lambda: decode_greedily(model, batch.source, length),
         "uncached": lambda: decode_uncached(model, batch.source, length),

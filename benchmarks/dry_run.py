@@ -83,12 +83,18 @@ def draw(jobs: list[int], seconds: dict[str, list[float]]) -> None:
         figure = make_figure(3.3, 2.2)  # inches
         axes = figure.subplots()
         for (name, values), look in zip(seconds.items(), LOOKS, strict=False):
-            axes.plot(jobs, values, color=look.colour, marker=look.marker, linestyle=look.line, label=name)
+            axes.plot(
+                jobs, values, color=look.colour, marker=look.marker, linestyle=look.line, label=name
+            )
         axes.axhline(10, color=GREY, linewidth=0.6)
-        axes.set(xlim=0, ylim=0, xlabel="jobs", ylabel="CPU seconds", xticks=range(0, 20_001, 5_000))
+        axes.set(
+            xlim=0, ylim=0, xlabel="jobs", ylabel="CPU seconds", xticks=range(0, 20_001, 5_000)
+        )
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.legend()
-        figure.savefig(PLOT, metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.03)
+        figure.savefig(
+            PLOT, metadata={"Date": None, "Creator": None}, bbox_inches="tight", pad_inches=0.03
+        )
 
 
 def main() -> None:
@@ -105,7 +111,10 @@ def main() -> None:
         for values, measured in zip(seconds.values(), (times, bare), strict=True):
             values.append(min(measured))
         ratio = statistics.median(ours / theirs for ours, theirs in zip(times, bare, strict=True))
-        print(f"{jobs[-1]} jobs: {min(times):.1f} s, plain {min(bare):.1f} s, ratio {ratio:.2f}", flush=True)
+        print(
+            f"{jobs[-1]} jobs: {min(times):.1f} s, plain {min(bare):.1f} s, ratio {ratio:.2f}",
+            flush=True,
+        )
     draw(jobs, seconds)
 
 

@@ -39,16 +39,22 @@ def random_sentences(vocabulary: int, count: int, longest: int) -> Sentences:
 
     def side() -> RaggedSequences:
         length = rng.integers(longest // 3, longest + 1, count)
-        return RaggedSequences(rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length)
+        return RaggedSequences(
+            rng.integers(5, vocabulary, length.sum()), np.cumsum(length) - length, length
+        )
 
     return Sentences(side(), side(), rng.integers(0, CLASSES, count), False, 128, 2, 3)
 
 
-def theirs(model: BertForSequenceClassification, batch: SentenceBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def theirs(
+    model: BertForSequenceClassification, batch: SentenceBatch
+) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of Hugging Face's model, on the one text of each item."""
     ids, real, types = (tensor[:, 0] for tensor in (batch.ids, batch.real, batch.types))
     labels = batch.label.long()
-    loss = model(input_ids=ids, attention_mask=real.long(), token_type_ids=types, labels=labels).loss
+    loss = model(
+        input_ids=ids, attention_mask=real.long(), token_type_ids=types, labels=labels
+    ).loss
     return loss, {"sentence": loss.detach()}
 
 
@@ -71,7 +77,10 @@ def main() -> None:
         width, vocabulary = SIZES[name][0], SIZES[name][5]
         sentences = random_sentences(vocabulary, 32 * 12, 40)
         began = time.perf_counter()
-        batches = [sentences.make_batch(np.arange(first, first + 32)) for first in range(0, len(sentences), 32)]
+        batches = [
+            sentences.make_batch(np.arange(first, first + 32))
+            for first in range(0, len(sentences), 32)
+        ]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
         head, problems = {"head_layers": 2, "head_width": width}, {}
@@ -81,7 +90,9 @@ def main() -> None:
             inner = module.build(encoder_settings, vocabulary)
             model = SentenceModel(inner, encoder_settings, Settings(**head), CLASSES)
             problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
-        config = encoder.build_encoder_config(EncoderSettings(**settings(name, "encoder")), vocabulary)
+        config = encoder.build_encoder_config(
+            EncoderSettings(**settings(name, "encoder")), vocabulary
+        )
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()
         problems["BertForSequenceClassification"] = Problem(hugging, theirs, batches, lambda _: {})

@@ -23,7 +23,14 @@ TARGET = 1.5
 
 def settings(name: str, **more: object) -> dict:
     width, feed_forward, heads, layers = SIZES[name]
-    return {"width": width, "feed_forward": feed_forward, "heads": heads, "layers": layers, "dropout": 0.3, **more}
+    return {
+        "width": width,
+        "feed_forward": feed_forward,
+        "heads": heads,
+        "layers": layers,
+        "dropout": 0.3,
+        **more,
+    }
 
 
 def both_ways(layer: nn.Module, forward: Callable[[], Tensor]) -> Callable[[], None]:
@@ -52,11 +59,15 @@ def saved_bytes(forward: Callable[[], Tensor]) -> int:
     return sum(kept.values())
 
 
-def layers(name: str, sentences: int, length: int) -> dict[str, tuple[nn.Module, Callable[[], Tensor]]]:
+def layers(
+    name: str, sentences: int, length: int
+) -> dict[str, tuple[nn.Module, Callable[[], Tensor]]]:
     """A plain encoder layer, one as many parameters wide, and LRF's layers 1, 2 and last, on the same states."""
     width, _, _, count = SIZES[name]
     plain, wider, fused = (
-        fused_transformer.build(fused_transformer.Settings(**settings(name, **more)), SOURCE_WORDS, TARGET_WORDS)
+        fused_transformer.build(
+            fused_transformer.Settings(**settings(name, **more)), SOURCE_WORDS, TARGET_WORDS
+        )
         for more in ({"fuse_in": "decoder"}, {"fuse_in": "wider"}, {})
     )
     states = [torch.randn(length, sentences, width, requires_grad=True) for _ in range(count)]
@@ -66,11 +77,16 @@ def layers(name: str, sentences: int, length: int) -> dict[str, tuple[nn.Module,
         found[title] = layer, lambda layer=layer, given=given: layer(given, None)
     for number in sorted({1, 2, count}):
         layer = fused.encoder[number - 1]
-        found[f"LRF, layer {number}"] = layer, lambda layer=layer, given=states[:number]: layer(given, None)
+        found[f"LRF, layer {number}"] = (
+            layer,
+            lambda layer=layer, given=states[:number]: layer(given, None),
+        )
     return found
 
 
-def steps(name: str, sentences: int, source_length: int, target_length: int) -> dict[str, Callable[[], None]]:
+def steps(
+    name: str, sentences: int, source_length: int, target_length: int
+) -> dict[str, Callable[[], None]]:
     """One training step of the Transformer with as many parameters, and of LRF: default, one key, shared modules."""
     batch = random_batch(sentences, source_length, target_length)
     kinds = {"as many parameters": {"fuse_in": "wider"}, "LRF": {}}
@@ -98,15 +114,23 @@ def main() -> None:
         size = f"{name}, {args.sentences} sentences, {args.threads} threads"
         contenders = layers(name, args.sentences, length=12)
         calls = {title: both_ways(*pair) for title, pair in contenders.items()}
-        show(f"One encoder layer, both ways: {size}", take_turns(calls, args.rounds, args.warm_up), "plain")
+        show(
+            f"One encoder layer, both ways: {size}",
+            take_turns(calls, args.rounds, args.warm_up),
+            "plain",
+        )
         memory = {title: saved_bytes(forward) for title, (_, forward) in contenders.items()}
         for title, kept in memory.items():
-            Console().print(f"{title}: {kept / 1e6:.1f} MB kept for the backward pass, {kept / memory['plain']:.2f}")
+            Console().print(
+                f"{title}: {kept / 1e6:.1f} MB kept for the backward pass, {kept / memory['plain']:.2f}"
+            )
         seconds = take_turns(steps(name, args.sentences, 11, 12), args.rounds, args.warm_up)
         show(f"One training step: {size}", seconds, "as many parameters")
         found = ratio(seconds, "LRF", "as many parameters")
         words = args.sentences * 13 / statistics.median(seconds["LRF"])
-        Console().print(f"LRF: {found:.2f} times the step (target: at most {TARGET}), {words:.0f} target words/s")
+        Console().print(
+            f"LRF: {found:.2f} times the step (target: at most {TARGET}), {words:.0f} target words/s"
+        )
 
 
 if __name__ == "__main__":

@@ -88,7 +88,9 @@ class ByteCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)]
+        tensors = [
+            leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)
+        ]
         if not func.is_view:
             self.bytes += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         return result
@@ -100,8 +102,12 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
     sentences, source_length, target_length = contender.shape
     batches = []
     for more in range(shapes):
-        source = torch.randint(4, contender.source_words, (sentences, source_length + more), generator=generator)
-        target = torch.randint(4, contender.target_words, (sentences, target_length + more), generator=generator)
+        source = torch.randint(
+            4, contender.source_words, (sentences, source_length + more), generator=generator
+        )
+        target = torch.randint(
+            4, contender.target_words, (sentences, target_length + more), generator=generator
+        )
         source[::20, -1] = 0
         target[::20, -1] = 0
         batches.append(Batch(source, target, target).to(GPU))
@@ -111,12 +117,19 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
 def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return a function that makes the next update, and one that makes it without graphs."""
     spec = resolve_training(load_catalogue(), f"{contender.run}/seed-1", "full")
-    settings = spec.training.model_copy(update={"precision": mode.precision, "compiled": mode.compiled})
+    settings = spec.training.model_copy(
+        update={"precision": mode.precision, "compiled": mode.compiled}
+    )
     set_precision(mode.precision, GPU)
     torch.manual_seed(0)
-    vocabulary = {"source": ["w"] * contender.source_words, "target": ["w"] * contender.target_words}
+    vocabulary = {
+        "source": ["w"] * contender.source_words,
+        "target": ["w"] * contender.target_words,
+    }
     model = build_model(spec.model, vocabulary).to(GPU).train()
-    problem = Problem(model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model))
+    problem = Problem(
+        model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model)
+    )
     problem = add_objective(problem, spec.objective)
     if mode.compiled:
         compile_layers(problem, GPU)
@@ -169,7 +182,11 @@ def measure(name: str, mode: Mode, seconds: float) -> dict[str, Any]:
 def measure_rates() -> dict[str, float]:
     """Return TFLOP/s of matrix products of a layer's size in each precision, and TB/s of a copy (read and written)."""
     rates = {}
-    for precision, dtype in (("fp32", torch.float32), ("tf32", torch.float32), ("bf16", torch.bfloat16)):
+    for precision, dtype in (
+        ("fp32", torch.float32),
+        ("tf32", torch.float32),
+        ("bf16", torch.bfloat16),
+    ):
         set_precision(precision, GPU)
         a, b = (torch.randn(8192, 8192, device=GPU, dtype=dtype) for _ in range(2))
         rates[precision] = 2 * 8192**3 / time_call(lambda a=a, b=b: a @ b) / 1e12
@@ -193,7 +210,16 @@ def time_call(call: Callable[[], object], times: int = 10) -> float:
 
 
 def start_process(names: list[str], mode: Mode, seconds: float) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "benchmarks.gpu_step", "--seconds", str(seconds), "--one", mode.name, *names]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.gpu_step",
+        "--seconds",
+        str(seconds),
+        "--one",
+        mode.name,
+        *names,
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -205,16 +231,36 @@ def read_rows(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
 def show_times(rows: list[dict[str, Any]], rates: dict[str, float]) -> None:
     """Print the time of each mode with its bound, and how much faster than eager it is."""
     work = {row["name"]: row for row in rows if row["mode"] == "graphs, fp32"}
-    table = Table("", "", "ms", "slowest", "eager / it", "bound ms", "GFLOP", "GB moved", "GB memory", "prepared in s")
+    table = Table(
+        "",
+        "",
+        "ms",
+        "slowest",
+        "eager / it",
+        "bound ms",
+        "GFLOP",
+        "GB moved",
+        "GB memory",
+        "prepared in s",
+    )
     precisions = {mode.name: mode.precision for mode in MODES}
     for row in rows:
-        done = next((r for r in rows if (r["name"], r["mode"]) == (row["name"], row["mode"]) and "gflop" in r), None)
+        done = next(
+            (
+                r
+                for r in rows
+                if (r["name"], r["mode"]) == (row["name"], row["mode"]) and "gflop" in r
+            ),
+            None,
+        )
         done = done or work.get(row["name"])
         bound = ""
         if done:
             arithmetic = done["gflop"] / rates[precisions[row["mode"]]]
             bound = f"{max(arithmetic, done['gbyte'] / rates['bandwidth']):.2f}"
-        eager = next((r["ms"] for r in rows if (r["name"], r["mode"]) == (row["name"], "eager, fp32")), None)
+        eager = next(
+            (r["ms"] for r in rows if (r["name"], r["mode"]) == (row["name"], "eager, fp32")), None
+        )
         table.add_row(
             row["name"],
             row["mode"],
@@ -231,9 +277,13 @@ def show_times(rows: list[dict[str, Any]], rates: dict[str, float]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=3, help="that each time is measured")
-    parser.add_argument("--one", choices=[mode.name for mode in MODES], help="one mode in this process, as JSON")
+    parser.add_argument(
+        "--one", choices=[mode.name for mode in MODES], help="one mode in this process, as JSON"
+    )
     parser.add_argument("names", nargs="*", help=f"some of: {'; '.join(CONTENDERS)}")
     args = parser.parse_args()
     names = args.names or list(CONTENDERS)
@@ -247,7 +297,11 @@ def main() -> None:
         return
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     rates = measure_rates()
-    print(", ".join(f"{name} {rate:.3g}" for name, rate in rates.items()), "TFLOP/s and TB/s", flush=True)
+    print(
+        ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items()),
+        "TFLOP/s and TB/s",
+        flush=True,
+    )
     rows = []
     for mode in MODES:  # a process each: what fails costs its own rows
         found = read_rows(start_process(names, mode, args.seconds))
@@ -260,7 +314,10 @@ def main() -> None:
             found = [row for process in processes for row in read_rows(process)]
             if found:
                 rate = sum(1000 / row["ms"] for row in found)
-                print(f"{names[0]}, {mode.name}, {len(found)} processes: {rate:.0f} updates a second", flush=True)
+                print(
+                    f"{names[0]}, {mode.name}, {len(found)} processes: {rate:.0f} updates a second",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ class TorchTransformer(nn.Module):
         self.source = nn.Embedding(SOURCE_WORDS, WIDTH, padding_idx=0)
         self.target = nn.Embedding(TARGET_WORDS, WIDTH, padding_idx=0)
         self.positions = nn.Embedding(64, WIDTH)
-        self.body = nn.Transformer(WIDTH, HEADS, LAYERS, LAYERS, FEED_FORWARD, DROPOUT, batch_first=True)
+        self.body = nn.Transformer(
+            WIDTH, HEADS, LAYERS, LAYERS, FEED_FORWARD, DROPOUT, batch_first=True
+        )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         def embed(table: nn.Embedding, words: Tensor) -> Tensor:
@@ -56,7 +58,11 @@ def marian() -> MarianMTModel:
     same = {
         f"{side}_{name}": value
         for side in ("encoder", "decoder")
-        for name, value in (("layers", LAYERS), ("attention_heads", HEADS), ("ffn_dim", FEED_FORWARD))
+        for name, value in (
+            ("layers", LAYERS),
+            ("attention_heads", HEADS),
+            ("ffn_dim", FEED_FORWARD),
+        )
     }
     return MarianMTModel(
         MarianConfig(
@@ -79,7 +85,9 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
     source = torch.randint(4, SOURCE_WORDS, (sentences, source_length))
     target = torch.randint(4, TARGET_WORDS, (sentences, target_length))
     end = torch.full((sentences, 1), 2)
-    return Batch(torch.cat([source, end], 1), torch.cat([end, target], 1), torch.cat([target, end], 1))
+    return Batch(
+        torch.cat([source, end], 1), torch.cat([end, target], 1), torch.cat([target, end], 1)
+    )
 
 
 def objective_of(spec: RunSpec, model: nn.Module) -> Loss:
@@ -139,15 +147,26 @@ def main() -> None:
     # What a batch of 4,096 tokens of SCAN looks like.
     batch = random_batch(sentences=250, source_length=8, target_length=15)
 
-    settings = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "feed_forward": FEED_FORWARD, "dropout": DROPOUT}
+    settings = {
+        "layers": LAYERS,
+        "heads": HEADS,
+        "width": WIDTH,
+        "feed_forward": FEED_FORWARD,
+        "dropout": DROPOUT,
+    }
     plain = seq2seq.build(
-        seq2seq.Settings(**(settings | {"positions": "sinusoidal", "gated": False})), SOURCE_WORDS, TARGET_WORDS
+        seq2seq.Settings(**(settings | {"positions": "sinusoidal", "gated": False})),
+        SOURCE_WORDS,
+        TARGET_WORDS,
     )
     torchs, hugging = TorchTransformer(), marian().train()
     entropy = nn.functional.cross_entropy
     target = batch.target_out.flatten()
     peers = {
-        "ours, plain": step(plain, lambda: entropy(plain(batch.source, batch.target_in).logits.flatten(0, 1), target)),
+        "ours, plain": step(
+            plain,
+            lambda: entropy(plain(batch.source, batch.target_in).logits.flatten(0, 1), target),
+        ),
         "torch.nn.Transformer": step(
             torchs, lambda: entropy(torchs(batch.source, batch.target_in).flatten(0, 1), target)
         ),
@@ -164,11 +183,17 @@ def main() -> None:
             ),
         ),
     }
-    show(f"One training step, {args.threads} threads", take_turns(peers, args.rounds), "ours, plain")
+    show(
+        f"One training step, {args.threads} threads", take_turns(peers, args.rounds), "ours, plain"
+    )
 
     catalogue, ours = load_catalogue(), {}
     vocabulary = {"source": [""] * SOURCE_WORDS, "target": [""] * TARGET_WORDS}
-    for method, variant in (("transformer", "default"), ("sq-transformer", "sal"), ("sq-transformer", "srl")):
+    for method, variant in (
+        ("transformer", "default"),
+        ("sq-transformer", "sal"),
+        ("sq-transformer", "srl"),
+    ):
         spec = resolve_training(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
         model = build_model(spec.model, vocabulary).train()
         objective = objective_of(spec, model)

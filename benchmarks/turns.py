@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 
-def take_turns(contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2) -> dict[str, list[float]]:
+def take_turns(
+    contenders: dict[str, Callable[[], object]], rounds: int, warm_up: int = 2
+) -> dict[str, list[float]]:
     """Seconds of each call, round by round; `warm_up` rounds are not counted."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(warm_up + rounds):
@@ -29,5 +31,7 @@ def show(title: str, seconds: dict[str, list[float]], reference: str) -> None:
     """Print median milliseconds and the ratio to the reference."""
     table = Table("", "median ms", f"time / {reference}", title=title, title_justify="left")
     for name, times in seconds.items():
-        table.add_row(name, f"{1000 * statistics.median(times):.1f}", f"{ratio(seconds, name, reference):.2f}")
+        table.add_row(
+            name, f"{1000 * statistics.median(times):.1f}", f"{ratio(seconds, name, reference):.2f}"
+        )
     Console().print(table)

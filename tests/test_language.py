@@ -31,10 +31,30 @@ NOUNS = {"main"}
 # Classes whose methods are called by what they return, as pandas' are.
 NOUN_METHODS = {"Results"}
 # Names that several modules have, each in its role.
-ENTRY_POINTS = {"add_arguments", "analyse", "build", "draw", "load_model", "main", "make_problem", "predict", "prepare"}
+ENTRY_POINTS = {
+    "add_arguments",
+    "analyse",
+    "build",
+    "draw",
+    "load_model",
+    "main",
+    "make_problem",
+    "predict",
+    "prepare",
+}
 ENTRY_POINTS |= {"score", "score_outputs", "score_split"}
 CLASSES_BY_ROLE = {"Settings", "Options", "Batch"}
-ROLES = {"__init__", "__main__", "settings", "model", "problem", "scoring", "batches", "loss", "decoding"}
+ROLES = {
+    "__init__",
+    "__main__",
+    "settings",
+    "model",
+    "problem",
+    "scoring",
+    "batches",
+    "loss",
+    "decoding",
+}
 ROLES |= {"objective", "vocabulary", "checkpoint"}
 
 
@@ -50,14 +70,34 @@ def public_definitions(module: Path) -> Iterator[tuple[str, ast.AST, ast.ClassDe
 
 
 def is_called_as_a_function(node: ast.FunctionDef) -> bool:
-    decorators = {ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list}
-    return not decorators & {"property", "cached_property", "field_validator", "model_validator", "setter", "overload"}
+    decorators = {
+        ast.unparse(decorator).split("(")[0].split(".")[-1] for decorator in node.decorator_list
+    }
+    return not decorators & {
+        "property",
+        "cached_property",
+        "field_validator",
+        "model_validator",
+        "setter",
+        "overload",
+    }
 
 
 def overrides_a_library(owner: ast.ClassDef | None) -> bool:
     """Methods of these classes have the names that a library calls."""
     bases = {ast.unparse(base).split(".")[-1] for base in owner.bases} if owner else set()
-    return bool(bases & {"LogitsProcessor", "HTMLParser", "Formatter", "Handler", "TaggerI", "Protocol", "RawIOBase"})
+    return bool(
+        bases
+        & {
+            "LogitsProcessor",
+            "HTMLParser",
+            "Formatter",
+            "Handler",
+            "TaggerI",
+            "Protocol",
+            "RawIOBase",
+        }
+    )
 
 
 def test_functions_are_named_by_verbs():
@@ -90,7 +130,11 @@ def test_no_two_modules_have_the_same_name():
     """Except modules of one role, a data set and its stand-in, and an analysis and its figure."""
     places = defaultdict(list)
     for module in MODULES:
-        if module.stem not in ROLES and module.parent.name not in ("commands", "figures", "stand_ins"):
+        if module.stem not in ROLES and module.parent.name not in (
+            "commands",
+            "figures",
+            "stand_ins",
+        ):
             places[module.stem].append(str(module.relative_to(PACKAGE)))
     twice = [", ".join(found) for found in places.values() if len(found) > 1]
     assert not twice, "\n".join(twice)
@@ -126,7 +170,11 @@ def prose_of_python(file: Path) -> Iterator[tuple[int, str]]:
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 1:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.count(" ") > 1
+        ):
             yield node.lineno, node.value
 
 
@@ -143,9 +191,18 @@ def tracked(*patterns: str) -> list[Path]:
     return sorted({path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()})
 
 
-PYTHON = tracked("workflow_scripts/**/*.py", "profiles/**/*.py", "tests/**/*.py", "envs/*.py", "benchmarks/*.py")
+PYTHON = tracked(
+    "workflow_scripts/**/*.py", "profiles/**/*.py", "tests/**/*.py", "envs/*.py", "benchmarks/*.py"
+)
 TEXT = tracked(
-    *("*.md", "docs/**/*.md", "papers/*/NOTES.md", "benchmarks/*.md", "papers/*/[cde]*.yaml", "catalogue/**/*.yaml"),
+    *(
+        "*.md",
+        "docs/**/*.md",
+        "papers/*/NOTES.md",
+        "benchmarks/*.md",
+        "papers/*/[cde]*.yaml",
+        "catalogue/**/*.yaml",
+    ),
     *(
         "rules/*.smk",
         "Snakefile",
@@ -159,7 +216,9 @@ TEXT = tracked(
 )
 
 
-@pytest.mark.parametrize(("files", "prose"), [(PYTHON, prose_of_python), (TEXT, prose_of_text)], ids=["python", "text"])
+@pytest.mark.parametrize(
+    ("files", "prose"), [(PYTHON, prose_of_python), (TEXT, prose_of_text)], ids=["python", "text"]
+)
 def test_no_private_words(files, prose):
     found = [
         f"{file.relative_to(ROOT)}:{line}: {match.group()}"
@@ -172,8 +231,12 @@ def test_no_private_words(files, prose):
 
 
 def test_every_term_of_the_glossary_is_used():
-    terms = re.findall(r"^\| ([a-z][\w -]*) \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    terms = re.findall(
+        r"^\| ([a-z][\w -]*) \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE
+    )
     terms.remove("word")
     assert terms
-    text = "\n".join(file.read_text() for file in [*PYTHON, *TEXT] if file.name != "glossary.md").lower()
+    text = "\n".join(
+        file.read_text() for file in [*PYTHON, *TEXT] if file.name != "glossary.md"
+    ).lower()
     assert [term for term in terms if term not in text] == []

@@ -22,7 +22,10 @@ from urllib.parse import unquote
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("papers/*/NOTES.md"))]
+DOCUMENTS = [
+    "README.md",
+    *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("papers/*/NOTES.md")),
+]
 MOST_VALUES = 1000  # of the rows that a link names
 EXEMPT = ("Decisions", "Rules")
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -30,7 +33,9 @@ SEVERAL = r"\d+(?:[.,]\d+)*(?:(?:,? and|,? or|,| to) \d+(?:[.,]\d+)*)*"
 NOT_MEASURED = [
     re.compile(r"`[^`]*`"),
     re.compile(
-        r"\b(?:seed|update|table|figure|section|equation|decision|row|block|layer|commit|python)s? " + SEVERAL, re.I
+        r"\b(?:seed|update|table|figure|section|equation|decision|row|block|layer|commit|python)s? "
+        + SEVERAL,
+        re.I,
     ),
     re.compile(r"\bappendix \w\.?\d*", re.I),
     re.compile(r"\d[\d.]*% intervals?"),
@@ -57,7 +62,11 @@ def blocks(text: str) -> list[str]:
                 exempt, depth = heading[2].startswith(EXEMPT), level
             # A table may follow right below its heading.
             part = part.strip().partition("\n")[2]
-        if exempt or not part.strip() or all(line.startswith("    ") for line in part.splitlines() if line.strip()):
+        if (
+            exempt
+            or not part.strip()
+            or all(line.startswith("    ") for line in part.splitlines() if line.strip())
+        ):
             joins = False
         elif part.lstrip().startswith("|") and joins:
             found[-1] += "\n" + part.strip()
@@ -77,7 +86,12 @@ def measured(block: str) -> list[str]:
         for match in NUMBER.finditer(line):
             sign, whole, decimals = match.groups()
             unit = UNIT.match(line[match.end() :]) or re.search(r"± ?$", line[: match.start()])
-            if line.lstrip().startswith("|") or decimals or unit or int(whole.replace(",", "")) >= 10:
+            if (
+                line.lstrip().startswith("|")
+                or decimals
+                or unit
+                or int(whole.replace(",", "")) >= 10
+            ):
                 found.append(sign + whole + (decimals or ""))
     return found
 
@@ -100,9 +114,13 @@ def values_of(rows: list[dict[str, str]]) -> list[float]:
     for row in rows:
         for text in row.values():
             words = (word.strip(",;:()%") for word in (text or "").split())
-            found += [float(word) for word in words if re.fullmatch(r"[-+]?\d+(\.\d+)?(e-?\d+)?", word)]
+            found += [
+                float(word) for word in words if re.fullmatch(r"[-+]?\d+(\.\d+)?(e-?\d+)?", word)
+            ]
         if row.get("seed") and row.get("value"):
-            cells[tuple(value for key, value in row.items() if key not in ("seed", "value", "n"))].append(row["value"])
+            cells[
+                tuple(value for key, value in row.items() if key not in ("seed", "value", "n"))
+            ].append(row["value"])
     for texts in cells.values():
         over_seeds = [float(text) for text in texts]
         if len(over_seeds) > 1:
@@ -133,9 +151,13 @@ def problems(text: str, document: Path) -> list[str]:
         for link in links:
             of_link = values_of(rows_of(link, document))
             if len(of_link) > MOST_VALUES:
-                found.append(f"{start}: {link} has {len(of_link)} values; name some of its rows (#cell+cell)")
+                found.append(
+                    f"{start}: {link} has {len(of_link)} values; name some of its rows (#cell+cell)"
+                )
             values += of_link
-        wrong = [printed for printed in numbers if not any(rounds_to(value, printed) for value in values)]
+        wrong = [
+            printed for printed in numbers if not any(rounds_to(value, printed) for value in values)
+        ]
         if wrong:
             found.append(f"{start}: {', '.join(wrong)} in none of {', '.join(links)}")
     return found
@@ -185,7 +207,10 @@ def test_numbers_of_a_linked_file_and_numbers_that_are_no_measurement_pass(docum
         ("CAT is at −74.9 ([table](table.csv)).", "−74.9"),
         ("The perplexity is 67 ([table](table.csv)).", "67"),
         ("There are 17,824 pairs ([table](table.csv)).", "17,824"),
-        ("Percent ([table](table.csv)):\n\n| | PAWS |\n|---|---|\n| CAT | 74.9 |\n| BERT | 3 |", "3 in none"),
+        (
+            "Percent ([table](table.csv)):\n\n| | PAWS |\n|---|---|\n| CAT | 74.9 |\n| BERT | 3 |",
+            "3 in none",
+        ),
         ("CAT has 81.5 ([scores](scores.csv#paws+bert)).", "81.5"),
         ("BERT has 72 ([scores](scores.csv)).", "name some of its rows"),
         ("## Decisions\n\n0.37\n\n## Findings\n\nIt has 0.37.", "no link"),
@@ -207,7 +232,9 @@ def test_the_last_and_best_accuracies_of_pilots_are_those_of_their_curves():
     for row in rows:
         curve = [float(text) for text in row["curve"].split()]
         expected = (curve[-1], max(curve)) if curve else ()
-        assert tuple(float(row[key]) for key in ("last", "best") if row[key]) == expected, row["pilot"]
+        assert tuple(float(row[key]) for key in ("last", "best") if row[key]) == expected, row[
+            "pilot"
+        ]
     assert len({row["pilot"] for row in rows}) == len(rows) > 10
 
 

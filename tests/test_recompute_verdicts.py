@@ -37,7 +37,11 @@ def edit(file: Path, where: dict[str, str], changes: list[dict]) -> None:
     rows = json.loads(file.read_text()) if as_json else recompute_verdicts.read(file)
     found = [all(row[key] == value for key, value in where.items()) for row in rows]
     assert any(found), where
-    new = [row | each for row, here in zip(rows, found, strict=True) for each in (changes if here else [{}])]
+    new = [
+        row | each
+        for row, here in zip(rows, found, strict=True)
+        for each in (changes if here else [{}])
+    ]
     if as_json:
         file.write_text(json.dumps(new))
         return
@@ -57,31 +61,52 @@ def list_lines(folder: Path, capsys: pytest.CaptureFixture) -> tuple[bool, dict[
 def add_later_seeds(folder: Path, seeds: range) -> None:
     """Scores and runs of SCAN after 40,000 updates: SAL ends at 90% and more, the Transformer below 50%."""
     scores, runs = [{}], [{}]
-    for method, variant, lowest in (("sq-transformer", "sal-entropy-3-long", 90), ("transformer", "long", 30)):
+    for method, variant, lowest in (
+        ("sq-transformer", "sal-entropy-3-long", 90),
+        ("transformer", "long", 30),
+    ):
         for seed in seeds:
             row = {"method": method, "variant": variant, "seed": str(seed)}
             scores.append(row | {"split": "test", "value": str(lowest + (seed - 201) / 2)})
             scores.append(row | {"split": "in_distribution", "value": "99"})
             run = f"scan-jump-x2/{method}/{variant}/seed-{seed}"
             runs.append({"run": run, "started": "2027-01-01T00:00:00+00:00"})
-    like = {"task": "scan-jump-x2", "method": "transformer", "variant": "default", "seed": "102", "split": "test"}
+    like = {
+        "task": "scan-jump-x2",
+        "method": "transformer",
+        "variant": "default",
+        "seed": "102",
+        "split": "test",
+    }
     edit(folder / "scores.csv", like | {"metric": "exact_match", "readout": "last"}, scores)
     edit(folder / "provenance.json", {"run": "scan-jump-x2/transformer/default/seed-102"}, runs)
 
 
 def test_the_committed_results_are_what_the_script_finds():
     done = subprocess.run(
-        [sys.executable, "tests/recompute_verdicts.py"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "tests/recompute_verdicts.py"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, done.stdout + done.stderr
     plans = [*ROOT.glob("papers/*/analysis_plan.yaml"), *ROOT.glob("papers/*/plans/*.yaml")]
-    contents = [(file.relative_to(ROOT).parts[1], yaml.safe_load(file.read_text())) for file in plans]
+    contents = [
+        (file.relative_to(ROOT).parts[1], yaml.safe_load(file.read_text())) for file in plans
+    ]
     wanted = {f"{paper} {each['claim']}:" for paper, plan in contents for each in plan["primary"]}
-    assert len(lines) == len(wanted) >= 14 and {" ".join(line.split(" ")[:2]) for line in lines} == wanted
+    assert (
+        len(lines) == len(wanted) >= 14
+        and {" ".join(line.split(" ")[:2]) for line in lines} == wanted
+    )
     assert all(", equal" in line and "DIFFERENT" not in line for line in lines)
     exceptions = [line for line in lines if "exception: " in line]
-    assert ["2 runs on a CPU" in line or "5 runs on a CPU" in line for line in exceptions] == [True, True]
+    assert ["2 runs on a CPU" in line or "5 runs on a CPU" in line for line in exceptions] == [
+        True,
+        True,
+    ]
 
 
 def test_the_script_imports_nothing_of_the_project():
@@ -89,7 +114,11 @@ def test_the_script_imports_nothing_of_the_project():
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     names = {name.name for node in imports if isinstance(node, ast.Import) for name in node.names}
     names |= {node.module for node in imports if isinstance(node, ast.ImportFrom)}
-    assert {name for name in names if name.split(".")[0] not in sys.stdlib_module_names} == {"numpy", "scipy", "yaml"}
+    assert {name for name in names if name.split(".")[0] not in sys.stdlib_module_names} == {
+        "numpy",
+        "scipy",
+        "yaml",
+    }
 
 
 # A fault, file, rows, what is there in place of each, and what the lines of claims then say.
@@ -167,11 +196,15 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_noticed_where_it_is_and_nowhere_else(fault: str, folder: Path, capsys: pytest.CaptureFixture):
+def test_a_fault_is_noticed_where_it_is_and_nowhere_else(
+    fault: str, folder: Path, capsys: pytest.CaptureFixture
+):
     file, where, changes, wanted = FAULTS[fault]
     edit(folder / file, dict(word.split("=") for word in where.split()), changes)
     different, lines = list_lines(folder, capsys)
-    assert different and {name for name, line in lines.items() if "DIFFERENT" in line} == set(wanted)
+    assert different and {name for name, line in lines.items() if "DIFFERENT" in line} == set(
+        wanted
+    )
     for name, text in wanted.items():
         assert text in lines[name]
 
@@ -189,21 +222,27 @@ def test_a_run_that_began_before_its_plan_is_noticed(folder: Path, capsys: pytes
     assert different and text in lines["lrf-over-transformer-cter-instance"]
 
 
-def test_a_later_plan_is_judged_when_its_last_seed_is_there(folder: Path, capsys: pytest.CaptureFixture):
+def test_a_later_plan_is_judged_when_its_last_seed_is_there(
+    folder: Path, capsys: pytest.CaptureFixture
+):
     add_later_seeds(folder, LATER_SEEDS[:-1])
     different, lines = list_lines(folder, capsys)
     assert not different and ": no verdict, equal" in lines[LATER]
     add_later_seeds(folder, LATER_SEEDS[-1:])
     different, lines = list_lines(folder, capsys)
     assert (
-        different and "1 (0.813767 to 1), reproduced, DIFFERENT; verdict is no verdict, here reproduced" in lines[LATER]
+        different
+        and "1 (0.813767 to 1), reproduced, DIFFERENT; verdict is no verdict, here reproduced"
+        in lines[LATER]
     )
     assert "began" not in lines[LATER] and "not recorded" not in lines[LATER]
     edit(folder / "scores.csv", {"variant": "long", "split": "in_distribution"}, [{"value": "90"}])
     assert "0.813767 to 1), no verdict" in list_lines(folder, capsys)[1][LATER]
 
 
-def test_a_plan_needs_its_lines_in_the_script(folder: Path, capsys: pytest.CaptureFixture, monkeypatch):
+def test_a_plan_needs_its_lines_in_the_script(
+    folder: Path, capsys: pytest.CaptureFixture, monkeypatch
+):
     monkeypatch.delitem(recompute_verdicts.CLAIMS, "cv-six")
     different, lines = list_lines(folder, capsys)
     assert different and "it has no line in CLAIMS" in lines["cv-six"]
@@ -212,7 +251,9 @@ def test_a_plan_needs_its_lines_in_the_script(folder: Path, capsys: pytest.Captu
 @pytest.mark.parametrize("seed", range(4))
 def test_the_interval_of_ranks_is_that_of_the_package(seed: int):
     generator = np.random.default_rng(seed)
-    high, low = (np.round(100 * generator.beta(*shape, 12), seed % 2) for shape in ((0.4, 0.3), (0.3, 0.5)))
+    high, low = (
+        np.round(100 * generator.beta(*shape, 12), seed % 2) for shape in ((0.4, 0.3), (0.3, 0.5))
+    )
     chance = measure_superiority(list(high), list(low))
     found = recompute_verdicts.invert_rank_test(high, low, 0.975)
     np.testing.assert_allclose(found, (chance.value, *chance.compute_interval()), atol=1e-6)

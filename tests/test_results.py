@@ -32,8 +32,13 @@ def committed() -> Results:
 def own(tmp_path: Path) -> Results:
     """results/<scale> of one trained and scored run."""
     folder = add_run(tmp_path / "demo", RUN).folder
-    pd.DataFrame({"row": [0], "prediction": ["I_WALK"]}).to_parquet(folder / "eval/predictions.parquet")
-    write_json(folder / "eval/evaluation.json", {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}})
+    pd.DataFrame({"row": [0], "prediction": ["I_WALK"]}).to_parquet(
+        folder / "eval/predictions.parquet"
+    )
+    write_json(
+        folder / "eval/evaluation.json",
+        {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}},
+    )
     write_json(folder / "record.json", {"commit": "abc", "seconds": 1.5, "host": "here"})
     return Results(tmp_path / "demo")
 
@@ -64,7 +69,11 @@ def test_every_table_is_that_of_its_file(committed: Results):
 
 def test_wide_has_the_rows_and_columns_of_the_paper(committed: Results):
     table, wide = committed.table("cat/table2"), committed.wide("cat/table2", "published")
-    assert wide.loc["CAT_mix", ("BiRD", "pearson")] == table.loc[("CAT_mix", "BiRD", "pearson"), "published"] == 27.72
+    assert (
+        wide.loc["CAT_mix", ("BiRD", "pearson")]
+        == table.loc[("CAT_mix", "BiRD", "pearson"), "published"]
+        == 27.72
+    )
     assert list(wide.index) == list(dict.fromkeys(table.index.get_level_values("row")))
     assert list(wide) == list(dict.fromkeys(table.droplevel("row").index))
     assert committed.wide("cat/table2", ["published", "reproduced"])["published"].equals(wide)
@@ -74,14 +83,17 @@ def test_rows_are_selected_by_value_by_several_and_by_none(committed: Results):
     rows = rows_of("scores.csv")
     chosen = committed.scores(task="idm", seed=[21, 23], intervention=None)
     assert len(chosen) == sum(
-        row["task"] == "idm" and row["seed"] in ("21", "23") and not row["intervention"] for row in rows
+        row["task"] == "idm" and row["seed"] in ("21", "23") and not row["intervention"]
+        for row in rows
     )
     assert set(chosen["seed"]) == {21, 23} and chosen["layer"].isna().all()
     assert len(committed.claims(paper=("cat", "lrf"))) == sum(
         row["paper"] in ("cat", "lrf") for row in rows_of("claims.csv")
     )
     assert committed.scores(task="idm", seed=7).empty
-    assert list(committed.sides(claim="comp-over-mix-bird", side="left")["seed"]) == list(range(101, 110))
+    assert list(committed.sides(claim="comp-over-mix-bird", side="left")["seed"]) == list(
+        range(101, 110)
+    )
 
 
 def test_provenance_curves_and_predictions_of_committed_runs(committed: Results):
@@ -94,7 +106,8 @@ def test_provenance_curves_and_predictions_of_committed_runs(committed: Results)
     wanted = [
         row
         for row in rows_of("curves.csv")
-        if (row["method"], row["variant"], row["seed"]) == tuple(run.replace("seed-", "").split("/")[1:])
+        if (row["method"], row["variant"], row["seed"])
+        == tuple(run.replace("seed-", "").split("/")[1:])
     ]
     assert int(curve.notna().sum().sum()) == len(wanted) > 20
     assert all(curve.loc[int(row["step"]), row["name"]] == float(row["value"]) for row in wanted)
@@ -103,16 +116,30 @@ def test_provenance_curves_and_predictions_of_committed_runs(committed: Results)
         committed.scores(task="cognition", method="lrf", variant="default"),
     )
     assert list(predictions) == ["split", "readout", "row", "subset", "prediction"]
-    examples = scores[(scores["metric"] == "exact_match") & (scores["subset"] == "all") & (scores["seed"] == 101)]
-    assert predictions["split"].value_counts().to_dict() == dict(zip(examples["split"], examples["n"], strict=True))
+    examples = scores[
+        (scores["metric"] == "exact_match") & (scores["subset"] == "all") & (scores["seed"] == 101)
+    ]
+    assert predictions["split"].value_counts().to_dict() == dict(
+        zip(examples["split"], examples["n"], strict=True)
+    )
 
 
 def test_own_runs_have_scores_provenance_curves_and_predictions(own: Results):
     (score,) = own.scores().to_dict("records")
-    assert (score["task"], score["seed"], score["value"]) == ("scan-jump-x2", 1, 12.5) and math.isnan(score["rate"])
+    assert (score["task"], score["seed"], score["value"]) == (
+        "scan-jump-x2",
+        1,
+        12.5,
+    ) and math.isnan(score["rate"])
     made = own.runs()
     assert list(made.index) == [RUN] and made.loc[RUN, "seconds"] == 1.5 and "host" not in made
-    assert own.curves(RUN)["valid_exact_match"].to_dict() == {20: 2.5, 40: 5, 60: 7.5, 80: 10, 100: 12.5}
+    assert own.curves(RUN)["valid_exact_match"].to_dict() == {
+        20: 2.5,
+        40: 5,
+        60: 7.5,
+        80: 10,
+        100: 12.5,
+    }
     assert own.predictions(RUN).to_dict("records") == [{"row": 0, "prediction": "I_WALK"}]
     assert own.tables() == []
 
@@ -144,13 +171,20 @@ def test_given_weights_have_no_curve(own: Results):
     for name in ("run.json", "training.csv"):
         (own.folder / "runs/bird/bert/ft@paws/seed-1" / name).unlink()
     for name in ("evaluation.json", "record.json"):
-        write_json(own.folder / "runs/bird/bert/ft@paws/seed-1/eval" / name, {"run": "bird/bert/ft@paws/seed-1"})
-    with pytest.raises(UserError, match=r"training\.csv: this run scores given weights and trains nothing"):
+        write_json(
+            own.folder / "runs/bird/bert/ft@paws/seed-1/eval" / name,
+            {"run": "bird/bert/ft@paws/seed-1"},
+        )
+    with pytest.raises(
+        UserError, match=r"training\.csv: this run scores given weights and trains nothing"
+    ):
         own.curves("bird/bert/ft@paws/seed-1")
 
 
 def test_another_folder_and_broken_files_are_one_line(own: Results, tmp_path: Path):
-    with pytest.raises(UserError, match=r"holds no results of a scale; give results/<scale>, .* crate; here: none"):
+    with pytest.raises(
+        UserError, match=r"holds no results of a scale; give results/<scale>, .* crate; here: none"
+    ):
         Results(tmp_path)
     with pytest.raises(UserError, match=r"smal does not exist; give .*; here: .*/reference/small"):
         Results(REFERENCE.parent / "smal")
@@ -170,8 +204,13 @@ def test_another_folder_and_broken_files_are_one_line(own: Results, tmp_path: Pa
 def test_a_model_has_the_weights_of_its_file_and_predicts_from_texts(own: Results):
     checkpoint, model = own.checkpoint(RUN), own.load_model(RUN)
     weights = load_file(own.folder / f"runs/{RUN}/checkpoint/model.safetensors")
-    assert not model.training and all(torch.equal(model.state_dict()[name], weights[name]) for name in weights)
-    once, twice = checkpoint.predict(model, ["jump left"]), checkpoint.predict(model, ["walk", "jump left", "unknown"])
+    assert not model.training and all(
+        torch.equal(model.state_dict()[name], weights[name]) for name in weights
+    )
+    once, twice = (
+        checkpoint.predict(model, ["jump left"]),
+        checkpoint.predict(model, ["walk", "jump left", "unknown"]),
+    )
     assert once == twice[1:2] and len(twice) == 3 and checkpoint.predict(model, []) == []
     assert set(once[0].split(" ")) <= {"", "I_WALK"}
     with pytest.raises(UserError, match="the inputs are a text, 'jump left'; give a list of texts"):
@@ -215,13 +254,25 @@ def name_code(run: dict, key: str, value: object) -> None:
 def test_the_distribution_is_installed_with_its_data_and_imports_no_torch(tmp_path: Path):
     """Takes five seconds: pip builds the wheel and installs it."""
     shutil.copytree(
-        ROOT / "workflow_scripts", tmp_path / "source/workflow_scripts", ignore=shutil.ignore_patterns("__pycache__")
+        ROOT / "workflow_scripts",
+        tmp_path / "source/workflow_scripts",
+        ignore=shutil.ignore_patterns("__pycache__"),
     )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / "source")
-    install = ["install", "-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", tmp_path / "site"]
+    install = [
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--target",
+        tmp_path / "site",
+    ]
     subprocess.run([sys.executable, "-m", "pip", *install, tmp_path / "source"], check=True)
-    assert [file.name.split("-")[0] for file in (tmp_path / "site").glob("*.dist-info")] == ["recompose"]
+    assert [file.name.split("-")[0] for file in (tmp_path / "site").glob("*.dist-info")] == [
+        "recompose"
+    ]
     program = f"""
 import sys
 from workflow_scripts.results import Results
@@ -229,10 +280,18 @@ print(len(Results({str(REFERENCE)!r}).tables()), "torch" in sys.modules, sys.mod
 from workflow_scripts.data.sources.declared import load_sources
 print(load_sources()["scan/LICENSE"].licence)
 """
-    where = {"cwd": tmp_path, "env": {"PYTHONPATH": str(tmp_path / "site")}, "capture_output": True, "text": True}
+    where = {
+        "cwd": tmp_path,
+        "env": {"PYTHONPATH": str(tmp_path / "site")},
+        "capture_output": True,
+        "text": True,
+    }
     done = subprocess.run([sys.executable, "-c", program], **where)
     assert done.returncode == 0, done.stderr
     tables = len(Results(REFERENCE).tables())
     assert done.stdout == f"{tables} False {tmp_path / 'site/workflow_scripts'}\nBSD\n"
     plan = subprocess.run([sys.executable, "-m", "workflow_scripts", "plan"], **where)
-    assert plan.returncode == 1 and "does not exist; run this in the root of the repository" in plan.stderr
+    assert (
+        plan.returncode == 1
+        and "does not exist; run this in the root of the repository" in plan.stderr
+    )

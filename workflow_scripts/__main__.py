@@ -11,7 +11,9 @@ from workflow_scripts.commands import COMMANDS, build_parser
 from workflow_scripts.common.environment import clean_environment
 from workflow_scripts.common.errors import UserError
 
-OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|cannot allocate memory", re.IGNORECASE)
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|can't allocate memory|cannot allocate memory", re.IGNORECASE
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

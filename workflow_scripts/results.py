@@ -16,7 +16,13 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_csv, read_json, read_mapping, verify_checksum
+from workflow_scripts.common.files import (
+    hash_file,
+    read_csv,
+    read_json,
+    read_mapping,
+    verify_checksum,
+)
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
@@ -29,8 +35,26 @@ if TYPE_CHECKING:
     import torch
 
 # Columns of tables, claims and curves that hold numbers; all others hold text.
-FLOATS = {"published", "published_std", "reproduced", "std", "ci_low", "ci_high", "difference", "published_effect"}
-FLOATS |= {"effect", "at_least", "smallest_effect", "quantile", "degrees_of_freedom", "p_value", "q_value", "value"}
+FLOATS = {
+    "published",
+    "published_std",
+    "reproduced",
+    "std",
+    "ci_low",
+    "ci_high",
+    "difference",
+    "published_effect",
+}
+FLOATS |= {
+    "effect",
+    "at_least",
+    "smallest_effect",
+    "quantile",
+    "degrees_of_freedom",
+    "p_value",
+    "q_value",
+    "value",
+}
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
 # Columns of names: to select by one that no row has is a mistake.
 NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
@@ -48,8 +72,13 @@ class Results:
         """Raise UserError if the folder holds no results."""
         self.folder = Path(folder)
         if (self.folder / "ro-crate-metadata.json").exists():
-            self.folder = next((file.parent for file in self.folder.glob("results/*/config.json")), self.folder)
-        if not any((self.folder / name).exists() for name in ("claims.csv", "provenance.json", "runs", "tables")):
+            self.folder = next(
+                (file.parent for file in self.folder.glob("results/*/config.json")), self.folder
+            )
+        if not any(
+            (self.folder / name).exists()
+            for name in ("claims.csv", "provenance.json", "runs", "tables")
+        ):
             parent, fault = self.folder, "holds no results of a scale"
             if not self.folder.is_dir():
                 parent, fault = self.folder.parent, "does not exist"
@@ -68,7 +97,9 @@ class Results:
         if not files:
             raise UserError(f"{self.folder} has no scores; make some with ./reproduce")
         frame = pd.DataFrame([row for file in files for row in read_scores(file)])
-        return frame.astype({name: "Int64" if kind is int else float for name, kind in NUMBERS.items()})
+        return frame.astype(
+            {name: "Int64" if kind is int else float for name, kind in NUMBERS.items()}
+        )
 
     def scores(self, **chosen: Any) -> pd.DataFrame:
         """Return the scores of all runs, one per row, with the columns of scores.csv.
@@ -85,11 +116,16 @@ class Results:
 
     def sides(self, **chosen: Any) -> pd.DataFrame:
         """Return what claims compare: a row per claim, side, cell and seed, selected as in `scores`."""
-        return _select(self._read_table("claim_sides.csv", "paper", "claim", "side", "cell", "seed", "value"), chosen)
+        return _select(
+            self._read_table("claim_sides.csv", "paper", "claim", "side", "cell", "seed", "value"),
+            chosen,
+        )
 
     def tables(self) -> list[str]:
         """Return the names of all tables, `<paper>/<table>`."""
-        return [f"{file.parent.name}/{file.stem}" for file in sorted(self.folder.glob("tables/*/*.csv"))]
+        return [
+            f"{file.parent.name}/{file.stem}" for file in sorted(self.folder.glob("tables/*/*.csv"))
+        ]
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table with one cell per row, indexed by row, column and metric.
@@ -98,8 +134,12 @@ class Results:
         status and note. Raises UserError for an unknown name.
         """
         if name not in self.tables():
-            raise UserError(f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}")
-        return self._read_table(f"tables/{name}.csv", "row", "column", "metric").set_index(["row", "column", "metric"])
+            raise UserError(
+                f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}"
+            )
+        return self._read_table(f"tables/{name}.csv", "row", "column", "metric").set_index(
+            ["row", "column", "metric"]
+        )
 
     def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
         """Return one or several columns of a table as the paper prints it: rows by columns and metrics."""
@@ -112,8 +152,13 @@ class Results:
         if (exported := self.folder / "provenance.json").exists():
             found = read_json(exported)
         else:
-            found = [select_provenance(read_run_files(folder)) for folder in list_scored_runs(self.folder)]
-        if not isinstance(found, list) or not all(isinstance(run, dict) and "run" in run for run in found):
+            found = [
+                select_provenance(read_run_files(folder))
+                for folder in list_scored_runs(self.folder)
+            ]
+        if not isinstance(found, list) or not all(
+            isinstance(run, dict) and "run" in run for run in found
+        ):
             raise UserError(f"{exported} is not what export writes; restore it")
         return pd.DataFrame(found, columns=None if found else ["run"]).set_index("run")
 
@@ -131,14 +176,23 @@ class Results:
 
         Committed results have those of primary claims only, and crates have none. Raises UserError for other runs.
         """
-        own, (variant, _, seed) = f"{evaluation_folder(run)}/predictions.parquet", run.rpartition("/seed-")
+        own, (variant, _, seed) = (
+            f"{evaluation_folder(run)}/predictions.parquet",
+            run.rpartition("/seed-"),
+        )
         exported = self.folder / f"predictions/{variant}.parquet"
-        file = exported if exported.exists() and run in self._runs.index else self._find_file(run, own)
+        file = (
+            exported if exported.exists() and run in self._runs.index else self._find_file(run, own)
+        )
         verify_checksum(file)
         try:
-            frame = pq.read_table(file, filters=[("seed", "==", int(seed))] if file == exported else None).to_pandas()
+            frame = pq.read_table(
+                file, filters=[("seed", "==", int(seed))] if file == exported else None
+            ).to_pandas()
         except (pyarrow.ArrowException, ValueError) as error:
-            raise UserError(f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again") from error
+            raise UserError(
+                f"{file} is no Parquet file ({error}); restore it, or run ./reproduce again"
+            ) from error
         if frame.empty:  # a pilot: its variant has predictions of other seeds
             self._find_file(run, own)
         return frame.drop(columns="seed", errors="ignore")
@@ -163,7 +217,9 @@ class Results:
 
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were changed.
         """
-        return read_checkpoint(self._find_file(run, f"{run_folder(run)}/checkpoint/model.safetensors").parents[1])
+        return read_checkpoint(
+            self._find_file(run, f"{run_folder(run)}/checkpoint/model.safetensors").parents[1]
+        )
 
     def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
         """Load the model of a run with the weights of its best validation, in eval mode, like `checkpoint`."""
@@ -178,7 +234,9 @@ class Results:
             frame = frame.astype({column: float for column in frame if column in FLOATS | INTEGERS})
             return frame.astype({column: "Int64" for column in frame if column in INTEGERS})
         except (TypeError, ValueError) as error:
-            raise UserError(f"{self.folder / name}: {error}; restore it, or run ./reproduce again") from error
+            raise UserError(
+                f"{self.folder / name}: {error}; restore it, or run ./reproduce again"
+            ) from error
 
     def _find_file(self, run: str, name: str) -> Path:
         """Return a file of a run. Raises UserError if it does not exist, or if there is no such run."""
@@ -187,9 +245,13 @@ class Results:
         if run not in self._runs.index:
             of_task = [one for one in self._runs.index if one.split("/")[0] == run.split("/")[0]]
             known = f"it has runs of the tasks {', '.join(sorted({one.split('/')[0] for one in self._runs.index}))}"
-            raise UserError(f"{self.folder} has no run {run}; {suggest_name(run, of_task) if of_task else known}")
+            raise UserError(
+                f"{self.folder} has no run {run}; {suggest_name(run, of_task) if of_task else known}"
+            )
         target = f"results/{self.folder.name}/{evaluation_folder(run)}/evaluation.json"
-        why = f"only the results/<scale> in which it ran has this file; ./reproduce {target} runs it"
+        why = (
+            f"only the results/<scale> in which it ran has this file; ./reproduce {target} runs it"
+        )
         if "@" in run and not name.startswith(evaluation_folder(run)):
             why = "this run scores given weights and trains nothing"
         raise UserError(f"{self.folder} has no {name}: {why}")
@@ -202,9 +264,13 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     """
     folder = Path(folder)
     where, run = folder / "run.json", read_run(folder)
-    recorded = {name.removeprefix("checkpoint/"): sha for name, sha in run.files.items() if "/" in name}
+    recorded = {
+        name.removeprefix("checkpoint/"): sha for name, sha in run.files.items() if "/" in name
+    }
     if "model.safetensors" not in recorded:
-        raise UserError(f"{where} was changed after training; get the folder again, or train the run again")
+        raise UserError(
+            f"{where} was changed after training; get the folder again, or train the run again"
+        )
     own = (folder / "checkpoint").is_dir()
     weights, evaluation = (folder / "checkpoint", folder / "eval") if own else (folder, folder)
     for name, sha in recorded.items():
@@ -215,7 +281,9 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
     settings = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
     settings = parse_as(Evaluation, settings, evaluation / "evaluation.json", "spec")
     data = folder.absolute().parents[4] / data_folder(run.spec.task) if own else folder
-    return Checkpoint(run.name, weights, run.spec, settings, read_mapping(data / "dataset.json").get("labels"))
+    return Checkpoint(
+        run.name, weights, run.spec, settings, read_mapping(data / "dataset.json").get("labels")
+    )
 
 
 def list_scored_runs(folder: Path) -> list[Path]:

@@ -40,16 +40,30 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
         if spec["options"]["from"] == "stand_in":
             prepared = prepare_data(importlib.import_module(spec["prepare"]), spec["options"], {})
         else:
-            train = scan_sentences(VERBS) + scan_sentences(("jump", "jump1", "after", "turn left"), ("",))
-            splits = {"train": train, "valid": train[:9], "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:])}
-            splits["test"] += scan_sentences(("jump9",), ("left", "right"))  # a word that training never showed
+            train = scan_sentences(VERBS) + scan_sentences(
+                ("jump", "jump1", "after", "turn left"), ("",)
+            )
+            splits = {
+                "train": train,
+                "valid": train[:9],
+                "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:]),
+            }
+            splits["test"] += scan_sentences(
+                ("jump9",), ("left", "right")
+            )  # a word that training never showed
             prepared = Seq2SeqDataset(splits, [], protocol="reduced")
         write_data(prepared, spec | {"protocol": prepared.protocol}, folder)
     return folder
 
 
 def name_run(
-    folder: Path, task: str, method: str, variant: str = "default", seed: int = 1, protocol: str = "reduced", **more
+    folder: Path,
+    task: str,
+    method: str,
+    variant: str = "default",
+    seed: int = 1,
+    protocol: str = "reduced",
+    **more,
 ) -> TrainedRun:
     """A run in a new folder, without files."""
     own = folder / f"{task}-{method}-{variant}-{seed}"
@@ -65,12 +79,19 @@ def add_scores(run: TrainedRun, rows: list[dict], file: str = "eval/scores.csv")
 
 
 def add_answers(
-    folder: Path, rows: list[dict], task: str = "idm", method: str = "gpt2-small", variant: str = "ft", seed: int = 1
+    folder: Path,
+    rows: list[dict],
+    task: str = "idm",
+    method: str = "gpt2-small",
+    variant: str = "ft",
+    seed: int = 1,
 ) -> TrainedRun:
     """Write rows of answers under interventions; the run has no other files."""
     run = name_run(folder, task, method, variant, seed)
     (run.folder / "interventions").mkdir(parents=True)
-    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(run.folder / "interventions/answers.parquet")
+    pandas.DataFrame(rows).astype({"layer": "Int32"}).to_parquet(
+        run.folder / "interventions/answers.parquet"
+    )
     return run
 
 
@@ -87,12 +108,28 @@ def add_run(results: Path, run_id: str, accuracy: float = 12.5) -> TrainedRun:
     (folder / "eval").mkdir()
     save_file(list_weights(model), folder / "checkpoint/model.safetensors")
     write_config(folder / "checkpoint", parse_model(spec["model"]), vocabulary)
-    facts = {"run": run_id, "scale": "demo", "spec": spec, "spec_digest": digest(spec), "protocol": spec["protocol"]}
-    write_json(folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)})
+    facts = {
+        "run": run_id,
+        "scale": "demo",
+        "spec": spec,
+        "spec_digest": digest(spec),
+        "protocol": spec["protocol"],
+    }
+    write_json(
+        folder / "run.json", facts | {"data_digest": digest_data(data), "files": hash_files(folder)}
+    )
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
-    score = {"split": "test", "subset": "all", "metric": "exact_match", "value": accuracy, "unit": "percent", "n": 100}
+    score = {
+        "split": "test",
+        "subset": "all",
+        "metric": "exact_match",
+        "value": accuracy,
+        "unit": "percent",
+        "n": 100,
+    }
     write_scores(folder / "eval/scores.csv", [names | score | {"protocol": spec["protocol"]}])
     write_history(
-        folder / "training.csv", [(s, "valid_exact_match", accuracy * s / 100) for s in (20, 40, 60, 80, 100)]
+        folder / "training.csv",
+        [(s, "valid_exact_match", accuracy * s / 100) for s in (20, 40, 60, 80, 100)],
     )
     return TrainedRun(**names, protocol=spec["protocol"], folder=folder, data=data)

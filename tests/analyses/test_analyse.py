@@ -34,13 +34,22 @@ def results(tmp_path: Path) -> Path:
 
 def test_the_command_writes_scores_tables_and_facts(results: Path) -> None:
     # Runs of other tasks are asked for too; the analysis takes its own.
-    assert call(results, "embeddings-addjump", "--runs", *RUNS, "cogs/transformer/default/seed-1") == 0
+    assert (
+        call(results, "embeddings-addjump", "--runs", *RUNS, "cogs/transformer/default/seed-1") == 0
+    )
     out = results / "analyses/sq_transformer/embeddings-addjump"
-    assert sorted(path.name for path in out.iterdir()) == ["analysis.json", "record.json", "scores.csv", "words.csv"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "analysis.json",
+        "record.json",
+        "scores.csv",
+        "words.csv",
+    ]
     scores = read_scores(out / "scores.csv")
     expected = {("transformer", 1, "reduced"), ("sq-transformer", 1, "reduced")}
     assert {(row["method"], row["seed"], row["protocol"]) for row in scores} == expected
-    content, record = (json.loads((out / name).read_text()) for name in ("analysis.json", "record.json"))
+    content, record = (
+        json.loads((out / name).read_text()) for name in ("analysis.json", "record.json")
+    )
     assert record.keys() == set(FIELDS) and record["threads"] >= 1
     assert (content["runs"], content["protocol"], content["scale"]) == (RUNS, "reduced", "demo")
     with open(out / "words.csv") as stream:
@@ -51,13 +60,20 @@ def test_the_same_runs_give_the_same_bytes(results: Path) -> None:
     contents = []
     for _ in range(2):
         assert call(results, "embeddings-addjump", "--runs", *RUNS) == 0
-        contents.append({path.name: path.read_bytes() for path in results.glob("analyses/*/embeddings-addjump/*")})
+        contents.append(
+            {
+                path.name: path.read_bytes()
+                for path in results.glob("analyses/*/embeddings-addjump/*")
+            }
+        )
         del contents[-1]["record.json"]
     assert contents[0] == contents[1] and len(contents[0]) == 3
 
 
 @pytest.mark.parametrize("analysis", load_catalogue(ROOT).papers["sq_transformer"].analyses)
-def test_an_analysis_whose_runs_the_scale_does_not_have_is_empty(tmp_path: Path, analysis: str) -> None:
+def test_an_analysis_whose_runs_the_scale_does_not_have_is_empty(
+    tmp_path: Path, analysis: str
+) -> None:
     assert call(tmp_path, analysis, "--runs") == 0
     out = tmp_path / "analyses/sq_transformer" / analysis
     assert read_scores(out / "scores.csv") == []
@@ -67,7 +83,11 @@ def test_an_analysis_whose_runs_the_scale_does_not_have_is_empty(tmp_path: Path,
 @pytest.mark.parametrize(
     ("analysis", "runs", "message"),
     [
-        ("embedings-addjump", RUNS, "no analysis 'embedings-addjump'; did you mean 'embeddings-addjump'?"),
+        (
+            "embedings-addjump",
+            RUNS,
+            "no analysis 'embedings-addjump'; did you mean 'embeddings-addjump'?",
+        ),
         ("embeddings-addjump", ["scan-jump-x2/sq-transformer/sall/seed-1"], "did you mean 'sal'?"),
         ("embeddings-addjump", RUNS, "run.json does not exist"),
     ],
@@ -81,12 +101,16 @@ def test_errors_are_one_line_and_leave_nothing(
     assert not list(tmp_path.glob("analyses/*/*"))
 
 
-def test_a_failed_analysis_keeps_the_earlier_one(results: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_failed_analysis_keeps_the_earlier_one(
+    results: Path, capsys: pytest.CaptureFixture
+) -> None:
     assert call(results, "embeddings-addjump", "--runs", *RUNS) == 0
     scores = results / "analyses/sq_transformer/embeddings-addjump/scores.csv"
     before = scores.read_bytes()
     flip_bit(results / "runs" / RUNS[1] / "checkpoint/model.safetensors")
     assert call(results, "embeddings-addjump", "--runs", *RUNS) == 1
-    assert_one_error(capsys.readouterr().err, f"{RUNS[1]}/checkpoint/model.safetensors: expected sha256 ")
+    assert_one_error(
+        capsys.readouterr().err, f"{RUNS[1]}/checkpoint/model.safetensors: expected sha256 "
+    )
     assert scores.read_bytes() == before
     assert [path.name for path in scores.parent.parent.iterdir()] == ["embeddings-addjump"]

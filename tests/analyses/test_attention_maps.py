@@ -7,7 +7,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import entropy
 
 from workflow_scripts.analyses import attention_maps
-from workflow_scripts.analyses.attention_maps import compute_encoder_attention, compute_kl_divergence
+from workflow_scripts.analyses.attention_maps import (
+    compute_encoder_attention,
+    compute_kl_divergence,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 
@@ -27,19 +30,32 @@ def test_divergence_agrees_with_scipy(p: np.ndarray, q: np.ndarray) -> None:
 
 
 def test_a_zero_costs_no_more_than_the_floor() -> None:
-    assert compute_kl_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(-np.log(1e-12), rel=1e-9)
+    assert compute_kl_divergence(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(
+        -np.log(1e-12), rel=1e-9
+    )
 
 
 def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     torch.manual_seed(3)
-    settings = {"layers": 2, "heads": 2, "width": 16, "feed_forward": 24, "attention": "sal", "source_codes": 4}
+    settings = {
+        "layers": 2,
+        "heads": 2,
+        "width": 16,
+        "feed_forward": 24,
+        "attention": "sal",
+        "source_codes": 4,
+    }
     model = sq_transformer.build(sq_transformer.Settings(**settings), 40, 12).eval()
     codes = model.assign_codes("source", torch.arange(40)).tolist()
     shared = max(set(codes[4:]), key=codes[4:].count)
     first, second, third = [word for word in range(4, 40) if codes[word] == shared][:3]
     other = next(word for word in range(4, 40) if codes[word] != shared)
-    same, twin, unlike = compute_encoder_attention(model, [[first, third, 2], [second, third, 2], [other, third, 2]])
-    np.testing.assert_allclose(same, twin, atol=1e-6)  # kernels may add up the rows of a batch in other orders
+    same, twin, unlike = compute_encoder_attention(
+        model, [[first, third, 2], [second, third, 2], [other, third, 2]]
+    )
+    np.testing.assert_allclose(
+        same, twin, atol=1e-6
+    )  # kernels may add up the rows of a batch in other orders
     assert compute_kl_divergence(same, twin).max() < 1e-6
     assert compute_kl_divergence(same, unlike).max() > 1e-3
 
@@ -47,13 +63,17 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
 def test_maps_come_in_the_order_of_the_sentences() -> None:
     torch.manual_seed(0)
     model = sq_transformer.build(
-        sq_transformer.Settings(**{"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}), 20, 12
+        sq_transformer.Settings(**{"layers": 2, "heads": 2, "width": 16, "feed_forward": 24}),
+        20,
+        12,
     ).eval()
     sentences = [[5, 6, 2], [7, 2], [8, 9, 10, 2], [11, 2]]
     maps = compute_encoder_attention(model, sentences)
     assert [m.shape for m in maps] == [(2, 2, len(s), len(s)) for s in sentences]
     for sentence, found in zip(sentences, maps, strict=True):
-        np.testing.assert_allclose(found, compute_encoder_attention(model, [sentence])[0], atol=1e-6)
+        np.testing.assert_allclose(
+            found, compute_encoder_attention(model, [sentence])[0], atol=1e-6
+        )
         np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
@@ -61,11 +81,15 @@ def test_analysis_of_two_runs(trained) -> None:
     runs = [trained(f"scan-complexity-{size}/transformer/default") for size in ("1x", "20x")]
     found = attention_maps.analyse(runs, {"sentences": ["look around left", *PAIR]})
     scores = {(row["task"], row["metric"]): row for row in found.scores}
-    assert len(scores) == 2 and all(row["value"] > 0 and row["unit"] == "nats" for row in scores.values())
+    assert len(scores) == 2 and all(
+        row["value"] > 0 and row["unit"] == "nats" for row in scores.values()
+    )
     # The mean over heads of kl_by_head.csv, from the first sentence to the last, is the score.
     heads = found.files["kl_by_head"]
     mine = heads[(heads["task"] == "scan-complexity-20x") & (heads["sentence"] == PAIR[1])]
-    assert mine["attention_kl"].mean() == pytest.approx(scores["scan-complexity-20x", "attention_kl"]["value"])
+    assert mine["attention_kl"].mean() == pytest.approx(
+        scores["scan-complexity-20x", "attention_kl"]["value"]
+    )
     assert not heads.loc[heads["sentence"] == "look around left", "attention_kl"].any()
     # The score from the maps, by scipy.
     weights = found.files["attention"]
@@ -74,7 +98,10 @@ def test_analysis_of_two_runs(trained) -> None:
     by_query = [list(side.groupby(["layer", "head", "query"])["weight"]) for side in sides]
     divergences = [entropy(p, q) for (_, p), (_, q) in zip(*by_query, strict=True)]
     score = scores["scan-complexity-20x", "attention_kl"]
-    assert (score["value"], score["n"]) == (pytest.approx(np.mean(divergences), rel=1e-5), len(divergences))
+    assert (score["value"], score["n"]) == (
+        pytest.approx(np.mean(divergences), rel=1e-5),
+        len(divergences),
+    )
     rows = weights.groupby(["task", "sentence", "layer", "head", "query"])["weight"].sum()
     np.testing.assert_allclose(rows, 1, atol=1e-5)
 

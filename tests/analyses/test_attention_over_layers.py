@@ -11,7 +11,9 @@ from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 def test_entropy_agrees_with_scipy_and_takes_zeros() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(4), (3, 2))
-    np.testing.assert_allclose(compute_entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12)
+    np.testing.assert_allclose(
+        compute_entropy(weights), scipy_entropy(weights, axis=-1), atol=1e-12
+    )
     assert compute_entropy(np.array([1.0, 0.0])) == 0
 
 
@@ -34,7 +36,9 @@ def test_no_padding_is_counted_and_each_pair_weighs_by_itself(trained) -> None:
 def test_a_part_of_a_split_is_drawn_with_the_seed(trained) -> None:
     run = trained("scan-jump-x2/lrf/default")
     model, _ = run.load()
-    first, again, other = (collect_fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2))
+    first, again, other = (
+        collect_fusion_weights(model, run, "test", 5, seed)["encoder", 2] for seed in (1, 1, 2)
+    )
     assert np.array_equal(first, again)
     assert first.shape != other.shape or not np.array_equal(first, other)
 
@@ -42,7 +46,9 @@ def test_a_part_of_a_split_is_drawn_with_the_seed(trained) -> None:
 def test_references_that_are_no_tokens_are_refused(trained) -> None:
     run = trained("cognition/lrf/default")
     model, _ = run.load()
-    with pytest.raises(UserError, match="the references of cg_test of cognition are not tokens; name another split"):
+    with pytest.raises(
+        UserError, match="the references of cg_test of cognition are not tokens; name another split"
+    ):
         collect_fusion_weights(model, run, "cg_test", 5, 0)
     assert collect_fusion_weights(model, run, "test", 5, 0)["decoder", 2].shape[0] > 5
 

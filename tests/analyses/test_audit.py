@@ -15,7 +15,9 @@ from workflow_scripts.evaluation.scores import read_scores
 
 
 def number(printed: str, value: float | None = None) -> Published:
-    return Published(printed, float(printed) if value is None else value, None, None, "percent", "T", "")
+    return Published(
+        printed, float(printed) if value is None else value, None, None, "percent", "T", ""
+    )
 
 
 # 7.146 and 9.605: upper 2.5% points of F with (5, 5) and (4, 4) degrees of freedom, from the usual tables.
@@ -55,9 +57,13 @@ def test_means_over_cells() -> None:
 
 
 def test_a_misprinted_cv_leaves_its_score() -> None:
-    more = audit.analyse(PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]})
+    more = audit.analyse(
+        PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]}
+    )
     found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
-    assert found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
+    assert (
+        found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1
+    )
 
 
 def test_an_audit_of_nothing_is_an_error() -> None:
@@ -74,7 +80,10 @@ def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:
     scores = read_scores(out / "scores.csv")
     found = {(s["metric"], s["task"], s["subset"]): s["value"] for s in scores}
     means = {(s["task"], s["rate"]): s["value"] for s in scores if s["metric"] == "cv_ratio_mean"}
-    assert (found["cv_ratio_inside", "all", "all"], found["cv_ratio_count", "all", "all"]) == (26, 27)
+    assert (found["cv_ratio_inside", "all", "all"], found["cv_ratio_count", "all", "all"]) == (
+        26,
+        27,
+    )
     ends = [found[f"cv_ratio_null_{end}", "all", None] for end in ("low", "high")]
     assert ends == pytest.approx([0.374, 2.673], abs=1e-3)
     # By hand, without the module: the geometric mean, and the t of its logarithm.
@@ -83,8 +92,13 @@ def test_what_the_notes_say_of_the_paper(tmp_path, monkeypatch) -> None:
     for (display, row, column, metric), cv in published.items():
         if display in ("table4", "table5") and metric == "cv" and row.endswith("CARMA"):
             other = published[display, row.replace("CARMA", "FT"), column, metric]
-            place = {"table4": "idm", "table5": "sst"}[display], {"25% CV": 0.25, "40% CV": 0.4}[column]
-            by_rate.setdefault(place, []).extend([math.log(cv.value / other.value)] if cv.value < 0.5 else [])
+            place = (
+                {"table4": "idm", "table5": "sst"}[display],
+                {"25% CV": 0.25, "40% CV": 0.4}[column],
+            )
+            by_rate.setdefault(place, []).extend(
+                [math.log(cv.value / other.value)] if cv.value < 0.5 else []
+            )
     for (task, rate), some in by_rate.items():
         assert means[task, rate] == pytest.approx(math.exp(np.mean(some)))
     logs = [log for some in by_rate.values() for log in some]

@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflow_scripts.analyses import code_probe
-from workflow_scripts.analyses.code_probe import TAGGER, compute_probe_accuracy, find_most_frequent_tags
+from workflow_scripts.analyses.code_probe import (
+    TAGGER,
+    compute_probe_accuracy,
+    find_most_frequent_tags,
+)
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.compounds import PART_OF
@@ -18,7 +22,9 @@ def test_no_other_table_is_more_often_right(tokens: list[tuple[int, str]]) -> No
     codes, tags = zip(*tokens, strict=True)
     best = compute_probe_accuracy(codes, tags, find_most_frequent_tags(codes, tags))
     assert best == pytest.approx(
-        100 * sum(max(sum(t == (c, tag) for t in tokens) for tag in "NVD") for c in set(codes)) / len(tokens)
+        100
+        * sum(max(sum(t == (c, tag) for t in tokens) for tag in "NVD") for c in set(codes))
+        / len(tokens)
     )
 
 
@@ -35,7 +41,11 @@ def test_scores_of_a_made_up_run(trained) -> None:
 
     def tokens(split: str) -> list[tuple[int, str]]:
         sentences = dict.fromkeys(run.read_pairs(split)["source"])
-        return [(code[word], PART_OF.get(word, "other")) for sentence in sentences for word in sentence.split(" ")]
+        return [
+            (code[word], PART_OF.get(word, "other"))
+            for sentence in sentences
+            for word in sentence.split(" ")
+        ]
 
     probe = find_most_frequent_tags(*zip(*tokens("train"), strict=True))
     expected = compute_probe_accuracy(*zip(*tokens("cg_test"), strict=True), probe)
@@ -57,7 +67,9 @@ def test_real_data_need_the_tagger(sal) -> None:
 
 
 def test_tags_are_those_of_the_tagger_in_context(mirror: Path, sal) -> None:
-    found = code_probe.analyse([sal], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER})
+    found = code_probe.analyse(
+        [sal], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER}
+    )
     scores = {score["metric"]: score["value"] for score in found.scores}
     assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100
     # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly alike everywhere.

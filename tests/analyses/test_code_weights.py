@@ -20,7 +20,15 @@ from workflow_scripts.data.datasets import pretraining_pairs
 from workflow_scripts.models.cat import model as cat
 from workflow_scripts.models.hugging_face import load_tokenizer
 
-SETTINGS = {"family": "cat", "layers": 2, "heads": 2, "width": 16, "feed_forward": 32, "positions": 64, "codes": 8}
+SETTINGS = {
+    "family": "cat",
+    "layers": 2,
+    "heads": 2,
+    "width": 16,
+    "feed_forward": 32,
+    "positions": 64,
+    "codes": 8,
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +36,10 @@ def data(tmp_path_factory):
     out = tmp_path_factory.mktemp("pairs") / "data"
     options = {"from": "stand_in", "vocabulary_size": 400, "valid_fraction": 0.1}
     made = prepare_data(pretraining_pairs, options, {})
-    spec = {"task": "pairs-wordpiece", "prepare": "workflow_scripts.data.datasets.pretraining_pairs"}
+    spec = {
+        "task": "pairs-wordpiece",
+        "prepare": "workflow_scripts.data.datasets.pretraining_pairs",
+    }
     write_data(made, spec | {"options": options, "sources": [], "protocol": "stand_in"}, out)
     return out
 
@@ -101,7 +112,9 @@ def known_words(data):
 
 
 def test_a_real_model(run):
-    analysis = code_weights.analyse([run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40})
+    analysis = code_weights.analyse(
+        [run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40}
+    )
     scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
     # Random weights know nothing of sememes.
@@ -120,18 +133,28 @@ def read_gold_scores(run, **options):
 
 
 def test_a_model_whose_attention_is_known(make_by_hand, known_words, count):
-    usual = [number for number, _ in Counter(chain(*(own for _, own in known_words))).most_common(2)]
+    usual = [
+        number for number, _ in Counter(chain(*(own for _, own in known_words))).most_common(2)
+    ]
     found = read_gold_scores(make_by_hand(*usual))
     even = [sum(piece % 2 == 0 for piece in pieces) / len(pieces) for pieces, _ in known_words]
     has = [[code in own for _, own in known_words] for code in usual]
-    value = [share * one + (1 - share) * other for share, one, other in zip(even, *has, strict=True)]
+    value = [
+        share * one + (1 - share) * other for share, one, other in zip(even, *has, strict=True)
+    ]
     assert found["gold_weight"] == pytest.approx(100 * mean(value), abs=1e-3)
     shared = mean(even) * mean(has[0]) + (1 - mean(even)) * mean(has[1])
     assert found["gold_weight_mean_word"] == pytest.approx(100 * shared, abs=1e-3)
     assert found["gold_weight_one_sememe"] == pytest.approx(100 * mean(has[0]))
-    assert found["gold_weight_uniform"] == pytest.approx(100 * mean(len(own) / count for _, own in known_words))
-    assert found["gold_first"] == pytest.approx(found["gold_weight"])  # no known word has pieces of both kinds
-    assert {0, 1} == set(even) and len({round(value, 2) for value in found.values()}) == len(found) - 1
+    assert found["gold_weight_uniform"] == pytest.approx(
+        100 * mean(len(own) / count for _, own in known_words)
+    )
+    assert found["gold_first"] == pytest.approx(
+        found["gold_weight"]
+    )  # no known word has pieces of both kinds
+    assert {0, 1} == set(even) and len({round(value, 2) for value in found.values()}) == len(
+        found
+    ) - 1
 
 
 def test_words_with_a_sememe_can_be_left_out(make_by_hand, known_words, data):
@@ -203,14 +226,28 @@ def test_gold_scores_by_hand():
 
 def test_words_that_attend_to_their_own_sememes_alone():
     gold = np.array([[True, False, False], [False, True, True]])
-    found = {metric: value for metric, (value, _, _) in code_weights.compute_gold_scores(gold / 2, gold).items()}
+    found = {
+        metric: value
+        for metric, (value, _, _) in code_weights.compute_gold_scores(gold / 2, gold).items()
+    }
     assert (found["gold_weight"], found["gold_first"], found["zero_words"]) == (100, 100, 0)
-    assert found["gold_weight_mean_word"] == found["gold_weight_uniform"] == found["gold_weight_one_sememe"] == 50
+    assert (
+        found["gold_weight_mean_word"]
+        == found["gold_weight_uniform"]
+        == found["gold_weight_one_sememe"]
+        == 50
+    )
 
 
-@given(st.lists(st.integers(0, 1000).map(lambda n: n / 100), min_size=3, max_size=3), st.integers(1, 3))
+@given(
+    st.lists(st.integers(0, 1000).map(lambda n: n / 100), min_size=3, max_size=3), st.integers(1, 3)
+)
 def test_the_largest_weights_come_first(weights, top):
-    table = code_weights.make_word_tables("w", np.array(weights), np.array([1]), ["a", "b", "c"], top)["words"]
+    table = code_weights.make_word_tables(
+        "w", np.array(weights), np.array([1]), ["a", "b", "c"], top
+    )["words"]
     expected = sorted((weight for weight in weights if weight > 0), reverse=True)[:top]
-    assert table["share"].tolist() == pytest.approx([100 * weight / sum(weights) for weight in expected])
+    assert table["share"].tolist() == pytest.approx(
+        [100 * weight / sum(weights) for weight in expected]
+    )
     assert table["gold"].tolist() == [name == "b" for name in table["sememe"]]

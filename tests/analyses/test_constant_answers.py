@@ -23,14 +23,21 @@ def run(tmp_path: Path) -> TrainedRun:
         table = {"item": [f"{split}-{i}" for i in range(len(labels))], "label": labels}
         pq.write_table(pa.table(table), data / f"{split}.parquet")
     items = [f"test-{i}" for i in range(9)]
-    predictions = {"split": ["test"] * 18 + ["valid"], "item": [*items, *items, "valid-0"], "prediction": ["x"] * 19}
+    predictions = {
+        "split": ["test"] * 18 + ["valid"],
+        "item": [*items, *items, "valid-0"],
+        "prediction": ["x"] * 19,
+    }
     pq.write_table(pa.table(predictions), folder / "eval/predictions.parquet")
     return TrainedRun("idm", "gpt2-small", "ft", 1, "reduced", folder, data)
 
 
 def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered(run: TrainedRun):
     analysis = analyse([run, run], {})
-    found = {row["readout"]: (row["value"], row["n"], row["metric"], row["task"]) for row in analysis.scores}
+    found = {
+        row["readout"]: (row["value"], row["n"], row["metric"], row["task"])
+        for row in analysis.scores
+    }
     assert found == {
         "constant": (pytest.approx(200 / 9), 9, "exact_match", "idm"),
         "best_constant": (pytest.approx(300 / 9), 9, "exact_match", "idm"),
@@ -42,7 +49,8 @@ def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered
 def test_without_predictions_it_is_one_line(run: TrainedRun):
     (run.folder / "eval/predictions.parquet").unlink()
     with pytest.raises(
-        UserError, match=r"predictions\.parquet does not exist; evaluate idm/gpt2-small/ft/seed-1 first"
+        UserError,
+        match=r"predictions\.parquet does not exist; evaluate idm/gpt2-small/ft/seed-1 first",
     ):
         analyse([run], {})
 
@@ -54,12 +62,15 @@ def test_the_floor_of_the_plan_is_below_the_best_constant_answer_on_idm():
         for row in rows_of("analyses.csv")
         if row["analysis"] == "constant-answers"
     }
-    assert found["idm", "best_constant"] == pytest.approx(0.9) and found["idm", "constant"] == pytest.approx(0.5)
+    assert found["idm", "best_constant"] == pytest.approx(0.9) and found[
+        "idm", "constant"
+    ] == pytest.approx(0.5)
     # Every fine-tuned model is above it, on each seed.
     scores = [
         float(row["value"])
         for row in rows_of("scores.csv")
-        if (row["task"], row["metric"], row["intervention"], row["split"]) == ("idm", "exact_match", "", "test")
+        if (row["task"], row["metric"], row["intervention"], row["split"])
+        == ("idm", "exact_match", "", "test")
         and row["variant"] in ("ft", "carma")
         and int(row["seed"]) > 100
         and row["subset"] == "all"

@@ -4,7 +4,12 @@ import numpy as np
 import pandas
 import pytest
 import torch
-from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score, v_measure_score
+from sklearn.metrics import (
+    adjusted_rand_score,
+    silhouette_samples,
+    silhouette_score,
+    v_measure_score,
+)
 
 from tests.data.preparing import prepare_data
 from workflow_scripts.analyses import embedding_space
@@ -24,7 +29,9 @@ def clusters(size: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("size", [5, 20])
 def test_clusters_stay_apart_in_the_map(size: int) -> None:
     points = embedding_space.project_tsne(clusters(size), 0)
-    assert np.array_equal(points, embedding_space.project_tsne(clusters(size), 0)) and points.shape == (3 * size, 2)
+    assert np.array_equal(
+        points, embedding_space.project_tsne(clusters(size), 0)
+    ) and points.shape == (3 * size, 2)
     labels = np.repeat([0, 1, 2], size)
     distance = np.linalg.norm(points[:, None] - points[None], axis=-1)
     np.fill_diagonal(distance, np.inf)
@@ -44,22 +51,36 @@ def test_a_map_of_three_words_is_refused() -> None:
         ({"jump": 1, "walk": 2, "look": 2, "run": 2, "left": 1}, False, False),
         ({"jump": 1, "walk": 2, "look": 2, "run": 2, "left": 3}, False, True),
         ({"jump": 1, "jump1": 1, "jump2": 1, "walk": 2, "look": 2, "run": 2}, False, True),
-        ({"jump": 1, "jump1": 2, "jump2": 3, "walk": 2, "look": 2, "run": 2, "walk1": 1}, False, False),
+        (
+            {"jump": 1, "jump1": 2, "jump2": 3, "walk": 2, "look": 2, "run": 2, "walk1": 1},
+            False,
+            False,
+        ),
     ],
 )
 def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
-    assert embedding_space.score_focus_code(codes, **FOCUS) == {"jump_with_verbs": with_verbs, "jump_alone": alone}
+    assert embedding_space.score_focus_code(codes, **FOCUS) == {
+        "jump_with_verbs": with_verbs,
+        "jump_alone": alone,
+    }
 
 
 @pytest.mark.parametrize("jump", [1, 2, 3])
-def test_an_output_word_has_the_code_of_a_peer(sal, monkeypatch: pytest.MonkeyPatch, jump: int) -> None:
+def test_an_output_word_has_the_code_of_a_peer(
+    sal, monkeypatch: pytest.MonkeyPatch, jump: int
+) -> None:
     words = ["I_JUMP", "I_WALK", "I_LOOK", "I_TURN_LEFT"]
     monkeypatch.setattr(embedding_space, "read_vocabularies", lambda data: {"target": words})
     monkeypatch.setattr(
-        embedding_space, "assign_codes", lambda model, side, ids: {"target": [jump, 1, 2, 3], "source": list(ids)}[side]
+        embedding_space,
+        "assign_codes",
+        lambda model, side, ids: {"target": [jump, 1, 2, 3], "source": list(ids)}[side],
     )
     output = {"word": "I_JUMP", "peers": ["I_WALK", "I_LOOK"], "name": "verb"}
-    scores = {row["metric"]: row["value"] for row in embedding_space.analyse([sal], {"output": output}).scores}
+    scores = {
+        row["metric"]: row["value"]
+        for row in embedding_space.analyse([sal], {"output": output}).scores
+    }
     assert scores["I_JUMP_with_any_verb"] == (jump < 3)
 
 
@@ -67,7 +88,11 @@ def test_a_table_has_every_word_but_those_that_no_sentence_holds(sal) -> None:
     words, vectors = embedding_space.make_word_table(sal, "scan")
     in_data = {word for sentence in sal.read_pairs("train")["source"] for word in sentence.split()}
     assert set(words["word"]) == in_data | {"</s>"} and len(words) == len(vectors)
-    assert words.set_index("word").loc[["jump", "left", "</s>"], "class"].tolist() == ["verb", "direction", "</s>"]
+    assert words.set_index("word").loc[["jump", "left", "</s>"], "class"].tolist() == [
+        "verb",
+        "direction",
+        "</s>",
+    ]
     model, vocabulary = sal.load()
     row = words.index[words["word"] == "jump"][0]
     weight = model.source_embedding.weight[vocabulary.index("jump")].detach().numpy()
@@ -80,7 +105,10 @@ def test_a_table_has_every_word_but_those_that_no_sentence_holds(sal) -> None:
 
 def test_target_codes_are_the_nearest_of_the_embeddings(sal) -> None:
     model, _ = sal.load()
-    vectors, codebook = model.target_embedding.weight.detach(), model.target_quantiser.codebook.detach()
+    vectors, codebook = (
+        model.target_embedding.weight.detach(),
+        model.target_quantiser.codebook.detach(),
+    )
     nearest = torch.cdist(vectors * vectors.size(1) ** 0.5, codebook).argmin(-1).tolist()
     codes = embedding_space.assign_codes(model, "target", range(len(vectors)))
     assert codes[1:] == nearest[1:] and len(set(codes)) > 1  # padding is never embedded
@@ -88,12 +116,21 @@ def test_target_codes_are_the_nearest_of_the_embeddings(sal) -> None:
 
 def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:
     output = {"word": "I_WALK", "peers": ["</s>"], "name": "end"}
-    found = embedding_space.analyse([plain, sal], {"classes": "scan", "focus": FOCUS, "output": output})
+    found = embedding_space.analyse(
+        [plain, sal], {"classes": "scan", "focus": FOCUS, "output": output}
+    )
     unstructured, structured = (
-        {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method} for run in (plain, sal)
+        {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method}
+        for run in (plain, sal)
     )
     assert unstructured.keys() == {"silhouette", "jump_silhouette"}
-    of_codes = {"v_measure", "adjusted_rand", "jump_with_verbs", "jump_alone", "I_WALK_with_any_end"}
+    of_codes = {
+        "v_measure",
+        "adjusted_rand",
+        "jump_with_verbs",
+        "jump_alone",
+        "I_WALK_with_any_end",
+    }
     assert structured.keys() - unstructured.keys() == of_codes
     words, vectors = embedding_space.make_word_table(plain, "scan")
     real = (words["word"] != "</s>").to_numpy()
@@ -112,8 +149,12 @@ def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:
 
 def test_a_focus_that_the_data_lack_is_noted(sal) -> None:
     output = {"word": "I_HOP", "peers": ["</s>"], "name": "end"}
-    found = embedding_space.analyse([sal], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}, "output": output})
-    assert found.notes == [f"{sal}: not in the training data: {name}" for name in ("jump9", "I_HOP")]
+    found = embedding_space.analyse(
+        [sal], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}, "output": output}
+    )
+    assert found.notes == [
+        f"{sal}: not in the training data: {name}" for name in ("jump9", "I_HOP")
+    ]
     assert "v_measure" in {row["metric"] for row in found.scores}
 
 
@@ -124,9 +165,15 @@ def test_unknown_classes_are_refused(plain) -> None:
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:
     expected = dict.fromkeys(["walk", "look", "run", "jump", "turn", "walk17", "jump200"], "verb")
-    expected |= dict.fromkeys(["left", "right"], "direction") | dict.fromkeys(["around", "opposite"], "preposition")
-    expected |= dict.fromkeys(["twice", "thrice"], "adverb") | dict.fromkeys(["and", "after"], "conjunction")
-    assert embedding_space.find_scan_classes([*expected, "<pad>", "<s>", "</s>", "<unk>"]) == expected
+    expected |= dict.fromkeys(["left", "right"], "direction") | dict.fromkeys(
+        ["around", "opposite"], "preposition"
+    )
+    expected |= dict.fromkeys(["twice", "thrice"], "adverb") | dict.fromkeys(
+        ["and", "after"], "conjunction"
+    )
+    assert (
+        embedding_space.find_scan_classes([*expected, "<pad>", "<s>", "</s>", "<unk>"]) == expected
+    )
 
 
 def test_a_word_outside_the_grammar_is_an_error() -> None:
@@ -139,13 +186,19 @@ SENTENCES = [
         "A rose was helped by a dog .",
         "rose ( x _ 1 ) AND help . theme ( x _ 3 , x _ 1 ) AND help . agent ( x _ 3 , x _ 6 ) AND dog ( x _ 6 )",
     ),
-    ("Emma helped the dog .", "* dog ( x _ 3 ) ; help . agent ( x _ 1 , Emma ) AND help . theme ( x _ 1 , x _ 3 )"),
+    (
+        "Emma helped the dog .",
+        "* dog ( x _ 3 ) ; help . agent ( x _ 1 , Emma ) AND help . theme ( x _ 1 , x _ 3 )",
+    ),
     (
         "Liam ate a cake on a table .",
         "eat . agent ( x _ 1 , Liam ) AND eat . theme ( x _ 1 , x _ 3 ) AND cake ( x _ 3 ) "
         "AND cake . nmod . on ( x _ 3 , x _ 6 ) AND table ( x _ 6 )",
     ),
-    ("A cake was eaten by Emma .", "cake ( x _ 1 ) AND eat . theme ( x _ 3 , x _ 1 ) AND eat . agent ( x _ 3 , Emma )"),
+    (
+        "A cake was eaten by Emma .",
+        "cake ( x _ 1 ) AND eat . theme ( x _ 3 , x _ 1 ) AND eat . agent ( x _ 3 , Emma )",
+    ),
     (
         "Emma hoped that Liam wanted to run .",
         "hope . agent ( x _ 1 , Emma ) AND hope . ccomp ( x _ 1 , x _ 4 ) AND want . agent ( x _ 4 , Liam ) "
@@ -172,7 +225,10 @@ def test_cogs_classes_come_from_the_logical_forms() -> None:
 
 
 def test_a_word_has_the_class_that_it_shows_most_often() -> None:
-    noun, verb = ("saw", "LAMBDA a . saw ( a )"), ("saw", "LAMBDA a . LAMBDA e . saw . agent ( e , a )")
+    noun, verb = (
+        ("saw", "LAMBDA a . saw ( a )"),
+        ("saw", "LAMBDA a . LAMBDA e . saw . agent ( e , a )"),
+    )
     assert embedding_space.find_cogs_classes([noun, verb, verb]) == {"saw": "verb, infinitive"}
     assert embedding_space.find_cogs_classes([noun, noun, verb]) == {"saw": "common noun"}
 
@@ -182,8 +238,16 @@ def test_the_stand_in_for_cogs_is_classified_whole() -> None:
     pairs = [(example.source, example.target) for example in prepared.splits["train"]]
     classes = embedding_space.find_cogs_classes(pairs)
     assert classes.keys() == {word for sentence, _ in pairs for word in sentence.split()}
-    assert {"common noun", "proper name", "verb, past", "preposition", "determiner"} <= set(classes.values())
-    assert {word for word, name in classes.items() if name == "function word"} <= {"was", "by", "to", "that", "."}
+    assert {"common noun", "proper name", "verb, past", "preposition", "determiner"} <= set(
+        classes.values()
+    )
+    assert {word for word, name in classes.items() if name == "function word"} <= {
+        "was",
+        "by",
+        "to",
+        "that",
+        ".",
+    }
 
 
 def test_the_words_of_cogs(mirror: Path) -> None:
@@ -194,4 +258,8 @@ def test_the_words_of_cogs(mirror: Path) -> None:
     names = ["proper name", "common noun", "preposition", "determiner"]
     assert counts[names].tolist() == [103, 406, 3, 4]
     # The paper's appendix C.2: in COGS "can" is a noun only.
-    assert (classes["can"], classes["gave"], classes["given"]) == ("common noun", "verb, past", "verb, participle")
+    assert (classes["can"], classes["gave"], classes["given"]) == (
+        "common noun",
+        "verb, past",
+        "verb, participle",
+    )

@@ -10,16 +10,28 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
 
-ITEMS = {"Safety officer": ["Safety officer", "Security guard"], "Water body": ["Water body", "Body water"]}
+ITEMS = {
+    "Safety officer": ["Safety officer", "Security guard"],
+    "Water body": ["Water body", "Body water"],
+}
 ITEMS["Elsewhere"] = ["No such", "pair"]
 
 
 @pytest.fixture
 def run(tmp_path, mirror):
     made = prepare_data(bird, {"set": "all"}, {"bird/BiRD.txt": mirror / "bird/BiRD.txt"})
-    spec = {"task": "bird", "prepare": bird.__name__, "options": {}, "sources": [], "protocol": "paper"}
+    spec = {
+        "task": "bird",
+        "prepare": bird.__name__,
+        "options": {},
+        "sources": [],
+        "protocol": "paper",
+    }
     write_data(made, spec, tmp_path / "data")
-    table = {"item": ["safety officer/security guard", "water body/body water", "other"], "split": ["test"] * 3}
+    table = {
+        "item": ["safety officer/security guard", "water body/body water", "other"],
+        "split": ["test"] * 3,
+    }
     table |= {"readout": ["mix"] * 3, "prediction": [0.25, 0.5, 0.75]}
     (tmp_path / "run/eval").mkdir(parents=True)
     pq.write_table(pa.table(table), tmp_path / "run/eval/predictions.parquet")
@@ -30,7 +42,10 @@ def test_pairs_of_table_1(run):
     analysis = analyse([run], {"items": ITEMS})
     said = {(row["metric"], row["subset"]): row for row in analysis.scores}
     # The human scores that the paper prints.
-    assert said["label", "Safety officer"]["value"] == 0.881 and said["label", "Water body"]["value"] == 0.381
+    assert (
+        said["label", "Safety officer"]["value"] == 0.881
+        and said["label", "Water body"]["value"] == 0.381
+    )
     assert said["prediction", "Safety officer"]["value"] == 0.25
     expected = {"value": 0.5, "seed": 3, "readout": "mix", "unit": "score"}
     assert expected.items() <= said["prediction", "Water body"].items()
@@ -40,5 +55,7 @@ def test_pairs_of_table_1(run):
 
 def test_a_run_that_is_not_evaluated_is_named(run):
     (run.folder / "eval/predictions.parquet").unlink()
-    with pytest.raises(UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/mix@paws/seed-3"):
+    with pytest.raises(
+        UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/mix@paws/seed-3"
+    ):
         analyse([run], {"items": ITEMS})

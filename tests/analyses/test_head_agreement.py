@@ -32,7 +32,10 @@ def test_pairs_that_are_given_by_their_rows(trained) -> None:
     rows = [[0, same], [0, other], [0, 0], [3, len(sources)]]
     found = head_agreement.analyse([run], {"rows": rows, "split": "cg_test"})
     pairs = found.files["pairs"]
-    assert pairs[["first", "second"]].to_numpy().tolist() == [[sources[0], sources[same]], [sources[0]] * 2]
+    assert pairs[["first", "second"]].to_numpy().tolist() == [
+        [sources[0], sources[same]],
+        [sources[0]] * 2,
+    ]
     assert pairs["agreement"].tolist()[1] == 100
     (scored,) = found.scores
     assert (scored["metric"], scored["n"]) == ("head_agreement_printed", 2)
@@ -50,7 +53,10 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
     rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
     coder = {"method": "sq-transformer", "variant": "srl"}
     found = head_agreement.analyse(runs, {"rows": rows, "codes_from": coder, "split": "cg_test"})
-    expected = [[code[w] for w in sources[0].split()] == [code[w] for w in sources[row].split()] for _, row in rows]
+    expected = [
+        [code[w] for w in sources[0].split()] == [code[w] for w in sources[row].split()]
+        for _, row in rows
+    ]
     assert len(rows) > 2 and expected[0] and not all(expected)
     pairs = found.files["pairs"]
     for run in runs:
@@ -61,15 +67,25 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
 
 
 def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
-    lines = [" ".join(line.split()) for line in read_text_lines(mirror / "cognition/cg-test_cg-test.en")]
-    options = load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"].options
+    lines = [
+        " ".join(line.split()) for line in read_text_lines(mirror / "cognition/cg-test_cg-test.en")
+    ]
+    options = (
+        load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"].options
+    )
     rows = options["rows"]
     assert len(rows) == 48
     first, second = (lines[row] for row in rows[0])
-    assert (first, second) == ("she chose another child he liked .", "she chose another clown he liked .")
+    assert (first, second) == (
+        "she chose another child he liked .",
+        "she chose another clown he liked .",
+    )
     published = read_published(ROOT / "papers/sq_transformer/published.csv")
     for number, pair in enumerate(rows, start=1):
         for side, row in enumerate(pair, start=1):
-            assert published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower() == lines[row]
+            assert (
+                published["table6", str(number), f"Sentence {side}", "sentence"].printed.lower()
+                == lines[row]
+            )
     words = {word for line in lines for word in line.split()}
     assert len(head_agreement.select_pairs(lines, rows, words)) == 46

@@ -13,7 +13,13 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 
 SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}
-CAP = {"intervention": "cap", "layer": 1, "pooling": "mean", "rate": None, "intervention_seed": None}
+CAP = {
+    "intervention": "cap",
+    "layer": 1,
+    "pooling": "mean",
+    "rate": None,
+    "intervention_seed": None,
+}
 #                       before, draw 1, draw 2, pooled
 ANSWERS = {
     "ft": {"a": (1, 1, 0, 1), "b": (1, 0, 0, 0), "c": (1, 1, 1, 1), "d": (0, 1, 1, 1)},
@@ -21,13 +27,18 @@ ANSWERS = {
 }
 
 
-def trained(folder: Path, variant: str, answers: dict[str, tuple[int, ...]], readout: str = "vocabulary") -> TrainedRun:
+def trained(
+    folder: Path, variant: str, answers: dict[str, tuple[int, ...]], readout: str = "vocabulary"
+) -> TrainedRun:
     """A run whose answers.parquet has two draws of synonyms and one pooling."""
     rows = []
     for item, (before, *after) in answers.items():
         wheres = [SYNONYMS | {"intervention_seed": 42}, SYNONYMS | {"intervention_seed": 7}, CAP]
         known = {"item": item, "readout": readout, "correct_before": bool(before)}
-        rows += [known | where | {"correct": bool(right)} for where, right in zip(wheres, after, strict=True)]
+        rows += [
+            known | where | {"correct": bool(right)}
+            for where, right in zip(wheres, after, strict=True)
+        ]
     return add_answers(folder, rows, variant=variant)
 
 
@@ -39,7 +50,8 @@ def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tup
 
 
 @pytest.mark.parametrize(
-    ("readout", "accuracy", "prefix"), [("vocabulary", "exact_match", ""), ("labels", "constrained", "constrained_")]
+    ("readout", "accuracy", "prefix"),
+    [("vocabulary", "exact_match", ""), ("labels", "constrained", "constrained_")],
 )
 def test_both_are_measured_on_the_items_that_both_had_right(tmp_path, readout, accuracy, prefix):
     runs = [trained(tmp_path, variant, answers, readout) for variant, answers in ANSWERS.items()]
@@ -66,9 +78,14 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
                 before[seed, variant, readout] = {item for item in right if right[item]}
                 for rate, draw in ((0.25, 7), (0.25, 42), (0.4, 7), (0.4, 42)):
                     kept = {item: rng.random() < 0.6 for item in right}
-                    after[seed, variant, readout, rate, draw] = {item for item in kept if kept[item]}
+                    after[seed, variant, readout, rate, draw] = {
+                        item for item in kept if kept[item]
+                    }
                     where = SYNONYMS | {"readout": readout, "rate": rate, "intervention_seed": draw}
-                    pairs = {item: {"correct_before": right[item], "correct": kept[item]} for item in right}
+                    pairs = {
+                        item: {"correct_before": right[item], "correct": kept[item]}
+                        for item in right
+                    }
                     rows += [where | pair | {"item": item} for item, pair in pairs.items()]
             runs.append(add_answers(tmp_path, rows, "sst", variant=variant, seed=seed))
     expected = {}
@@ -81,10 +98,14 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             for draw, value in zip((7, 42), values, strict=True):
                 expected[*of, prefix + "consistency", rate, draw] = value
             expected[*of, prefix + "cv", rate, None] = np.std(values, ddof=1) / np.mean(values)
-            kept = stats.binom(len(common), np.mean(values) / 100)  # where each item is kept independently
+            kept = stats.binom(
+                len(common), np.mean(values) / 100
+            )  # where each item is kept independently
             expected[*of, prefix + "cv_noise", rate, None] = kept.std() / kept.mean()
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
-    found = {tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores}
+    found = {
+        tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores
+    }
     found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}
     assert found == pytest.approx(expected)
 
@@ -104,23 +125,37 @@ CVS, WHERE = {"cv", "cv_low", "cv_high", "cv_noise"}, "over 2 draws at rate 0.25
 
 @pytest.mark.parametrize(
     ("after", "metrics", "note"),
-    [((0, 0, 1), set(), f"no CV {WHERE}, mean 0.0%"), ((1, 1, 1), CVS, f"CV 0, no logarithm {WHERE}")],
+    [
+        ((0, 0, 1), set(), f"no CV {WHERE}, mean 0.0%"),
+        ((1, 1, 1), CVS, f"CV 0, no logarithm {WHERE}"),
+    ],
 )
 def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
     answers = {item: (before, *after) for item, (before, *_) in ANSWERS["ft"].items()}
-    analysis = analyse([trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])], {})
-    assert {row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]} == metrics
-    assert len(analysis.notes) == 1 and analysis.notes[0].startswith(f"idm/gpt2-small/ft/seed-1: {note}")
+    analysis = analyse(
+        [trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])], {}
+    )
+    assert {
+        row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]
+    } == metrics
+    assert len(analysis.notes) == 1 and analysis.notes[0].startswith(
+        f"idm/gpt2-small/ft/seed-1: {note}"
+    )
 
 
 def test_a_variant_alone_is_noted(tmp_path):
     analysis = analyse([trained(tmp_path, "ft", ANSWERS["ft"])], {})
     assert analysis.scores == []
-    assert analysis.notes == ["idm/gpt2-small/ft/seed-1: no other variant of this seed to share items with"]
+    assert analysis.notes == [
+        "idm/gpt2-small/ft/seed-1: no other variant of this seed to share items with"
+    ]
 
 
 def test_a_run_without_answers_is_named(tmp_path):
     runs = [trained(tmp_path, variant, answers) for variant, answers in ANSWERS.items()]
     (runs[0].folder / "interventions/answers.parquet").unlink()
-    with pytest.raises(UserError, match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft"):
+    with pytest.raises(
+        UserError,
+        match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft",
+    ):
         analyse(runs, {})

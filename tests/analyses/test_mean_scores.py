@@ -17,8 +17,14 @@ def run(folder, task, method, variant, seed, protocol="paper", **values):
     for name, value in values.items():
         metric, subset = name.split("_")
         row = {"split": "test", "metric": metric, "subset": subset}
-        rows += [row | {"readout": readout, "value": value}, row | {"readout": "another", "value": -1.0}]
-    return add_scores(name_run(folder, task, method, variant, seed, protocol, series=series, readout=readout), rows)
+        rows += [
+            row | {"readout": readout, "value": value},
+            row | {"readout": "another", "value": -1.0},
+        ]
+    return add_scores(
+        name_run(folder, task, method, variant, seed, protocol, series=series, readout=readout),
+        rows,
+    )
 
 
 @pytest.fixture
@@ -41,17 +47,29 @@ def by_key(found) -> dict[tuple, dict]:
 def test_means_by_seed(runs):
     rows = by_key(analyse(runs, OPTIONS))
     expected = {("both", "bert", 1): 40.0, ("both", "bert", 2): 37.0, ("both", "cat", 1): 50.0}
-    expected |= {("one", "bert", 1): 70.0, ("one", "bert", 2): 71.0, ("one", "cat", 1): 75.0, ("one", "cat", 2): 80.0}
+    expected |= {
+        ("one", "bert", 1): 70.0,
+        ("one", "bert", 2): 71.0,
+        ("one", "cat", 1): 75.0,
+        ("one", "cat", 2): 80.0,
+    }
     assert {key: row["value"] for key, row in rows.items()} == expected
     bert = rows["both", "bert", 1]
     assert (bert["task"], bert["variant"], bert["n"], bert["readout"]) == ("a", "ft", 2, "last")
-    assert [bert[name] for name in ("metric", "unit", "protocol", "subset")] == ["mean", "percent", "reduced", "all"]
+    assert [bert[name] for name in ("metric", "unit", "protocol", "subset")] == [
+        "mean",
+        "percent",
+        "reduced",
+        "all",
+    ]
     assert rows["one", "cat", 1]["protocol"] == "paper"
 
 
 def test_models_of_one_readout_name_none(tmp_path):
     row = {"split": "test", "metric": "exact_match", "value": 5.0}
-    made = add_scores(name_run(tmp_path, "a", "lrf"), [row | {"subset": subset} for subset in ("all", "NP")])
+    made = add_scores(
+        name_run(tmp_path, "a", "lrf"), [row | {"subset": subset} for subset in ("all", "NP")]
+    )
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
     (found,) = analyse([made], {"means": means}).scores
     assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")
@@ -63,13 +81,17 @@ def test_gains_by_seed(runs):
     assert {key: row["value"] for key, row in rows.items()} == expected
     # No better than the worse of its two sides.
     assert rows["both", "cat", 1]["protocol"] == "reduced"
-    assert {(row["metric"], row["unit"], row["subset"]) for row in rows.values()} == {("gain", "points", "over BERT")}
+    assert {(row["metric"], row["unit"], row["subset"]) for row in rows.values()} == {
+        ("gain", "points", "over BERT")
+    }
 
 
 def test_what_lacks_a_score_has_no_mean_and_no_gain(runs):
     some = [made for made in runs if made.task == "a"]
     found = analyse(some, OPTIONS)
     assert {row["item_set"] for row in found.scores} == {"one"}
-    assert found.notes == [f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")]
+    assert found.notes == [
+        f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")
+    ]
     found = analyse(some, OPTIONS | {"over": {"CAT": ["BERT"]}})
     assert found.notes == ["both: not all of its scores are there for CAT and BERT"]

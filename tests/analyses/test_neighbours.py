@@ -9,7 +9,9 @@ from workflow_scripts.analyses.embedding_space import make_word_table, project_t
 from workflow_scripts.analyses.neighbours import find_nearest_rows
 
 
-@given(arrays(np.float64, (9, 3), elements=st.integers(-3, 3)), st.integers(0, 8), st.integers(1, 8))
+@given(
+    arrays(np.float64, (9, 3), elements=st.integers(-3, 3)), st.integers(0, 8), st.integers(1, 8)
+)
 def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: int) -> None:
     others = [other for other in range(len(points)) if other != row]
     expected = sorted(others, key=lambda other: (((points[other] - points[row]) ** 2).sum(), other))
@@ -20,7 +22,10 @@ def test_neighbours_of_a_run(plain) -> None:
     options = {"words": ["jump", "left", "no-such-word"], "k": 3, "classes": "scan", "seed": 1}
     found = neighbours.analyse([plain], options)
     table = found.files["neighbours"]
-    assert table.groupby("word")["rank"].apply(list).to_dict() == {"jump": [1, 2, 3], "left": [1, 2, 3]}
+    assert table.groupby("word")["rank"].apply(list).to_dict() == {
+        "jump": [1, 2, 3],
+        "left": [1, 2, 3],
+    }
     words, vectors = make_word_table(plain, "scan")
     words["x"], words["y"] = project_tsne(vectors, 1).T
     real = words[words["word"] != "</s>"].reset_index(drop=True)
@@ -46,4 +51,7 @@ def test_share_of_neighbours_of_the_same_class(trained) -> None:
     (score,) = found.scores
     assert (score["value"], score["n"]) == (pytest.approx(100 * np.mean(same)), len(points))
     classes = found.files["classes"]
-    assert classes[["word", "class"]].to_numpy().tolist() == words[["word", "class"]].to_numpy().tolist()
+    assert (
+        classes[["word", "class"]].to_numpy().tolist()
+        == words[["word", "class"]].to_numpy().tolist()
+    )

@@ -12,7 +12,11 @@ VALUES = {"a-10pc": 60.0, "a-30pc": 71.0, "a-50pc": 65.0}
 
 
 def run(folder, task, value, split="test"):
-    rows = [("all", "mix", split, value), ("all", "constant", split, 50.0), ("some", "mix", split, 1.0)]
+    rows = [
+        ("all", "mix", split, value),
+        ("all", "constant", split, 50.0),
+        ("some", "mix", split, 1.0),
+    ]
     rows.append(("all", "mix", "other", 2.0))
     names = ("subset", "readout", "split", "value")
     scores = [{"metric": "accuracy", **dict(zip(names, row, strict=True))} for row in rows]
@@ -27,13 +31,17 @@ def test_mean_of_neighbours(tmp_path):
 
 
 def test_another_split_without_the_sizes_between(tmp_path):
-    runs = [run(tmp_path, task, VALUES[task], split="in_distribution") for task in ("a-10pc", "a-50pc")]
+    runs = [
+        run(tmp_path, task, VALUES[task], split="in_distribution") for task in ("a-10pc", "a-50pc")
+    ]
     (row,) = analyse(runs, {"sizes": {"A": TASKS}, "split": {"A": "in_distribution"}}).scores
     assert row["value"] == pytest.approx(2.5)
 
 
 def test_an_end_that_is_missing_is_noted(tmp_path):
-    analysis = analyse([run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-30pc", 61.0)], {"sizes": {"A": TASKS}})
+    analysis = analyse(
+        [run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-30pc", 61.0)], {"sizes": {"A": TASKS}}
+    )
     assert not analysis.scores and analysis.notes == ["a-10pc/cat/mix/seed-1: not run on a-50pc"]
 
 

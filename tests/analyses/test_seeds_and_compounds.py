@@ -10,11 +10,19 @@ import pytest
 from scipy import stats
 
 from tests.analyses.small_runs import name_run
-from workflow_scripts.analyses.seeds_and_compounds import SideErrors, analyse, compare_over_seeds_and_compounds
+from workflow_scripts.analyses.seeds_and_compounds import (
+    SideErrors,
+    analyse,
+    compare_over_seeds_and_compounds,
+)
 from workflow_scripts.common.errors import UserError
 
 COMPOUNDS = ["the red car", "the dirty dog", "the quiet girl"]
-RIGHT = {"the red car": "这个红色的汽车", "the dirty dog": "这个肮脏的狗", "the quiet girl": "这个安静的女孩"}
+RIGHT = {
+    "the red car": "这个红色的汽车",
+    "the dirty dog": "这个肮脏的狗",
+    "the quiet girl": "这个安静的女孩",
+}
 LEXICON = {
     "the": ["这个"],
     "red": ["红色的"],
@@ -32,14 +40,20 @@ def write_run(folder, series, seed, wrong):
     run = name_run(folder, "cognition-compounds", "lrf", series, seed, series=series)
     lines = [(name, number < wrong[name]) for name in COMPOUNDS for number in range(SENTENCES)]
     texts = ["" if is_wrong else RIGHT[name] for name, is_wrong in lines]
-    columns = {"split": ["cg_test"] * len(lines), "row": list(range(len(lines))), "prediction": texts}
+    columns = {
+        "split": ["cg_test"] * len(lines),
+        "row": list(range(len(lines))),
+        "prediction": texts,
+    }
     (run.folder / "eval").mkdir(parents=True)
     # Predictions need not be in the order of the data, and other splits have their own.
     table = pa.table(columns).take(list(reversed(range(len(lines)))))
     other = pa.table({"split": ["test"], "row": [0], "prediction": ["你好"]})
     pq.write_table(pa.concat_tables([table, other]), run.folder / "eval/predictions.parquet")
     compounds = [name for name, _ in lines]
-    pq.write_table(pa.table({"compound": compounds, "source": compounds}), run.data / "cg_test.parquet")
+    pq.write_table(
+        pa.table({"compound": compounds, "source": compounds}), run.data / "cg_test.parquet"
+    )
     (run.data / "lexicon.json").write_text(json.dumps(LEXICON, ensure_ascii=False))
     return run
 
@@ -59,7 +73,10 @@ def test_effect_and_intervals_by_hand(tmp_path):
         for series, seeds in (("plain", WORSE), ("lrf", BETTER))
         for seed, errors in enumerate(seeds)
     ]
-    found = {row["metric"]: row for row in analyse(runs, {"pairs": {"lrf over plain": ["plain", "lrf"]}}).scores}
+    found = {
+        row["metric"]: row
+        for row in analyse(runs, {"pairs": {"lrf over plain": ["plain", "lrf"]}}).scores
+    }
     sides = [[log_odds(errors) for errors in seeds] for seeds in (WORSE, BETTER)]
     assert found["log_odds"]["value"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
     assert (found["log_odds"]["n"], found["log_odds"]["item_set"]) == (3, "lrf over plain")
@@ -77,7 +94,9 @@ def test_effect_and_intervals_by_hand(tmp_path):
         without.append(kept[0] - kept[1])
     over_compounds = 2 / 3 * sum((value - np.mean(without)) ** 2 for value in without)
     over_seeds = sum(np.var(side, ddof=1) / 3 for side in sides)
-    freedom = (over_seeds + over_compounds) ** 2 / (over_seeds**2 / oracle.df + over_compounds**2 / 2)
+    freedom = (over_seeds + over_compounds) ** 2 / (
+        over_seeds**2 / oracle.df + over_compounds**2 / 2
+    )
     half = stats.t.ppf(0.975, freedom) * math.sqrt(over_seeds + over_compounds)
     ends = [found[f"log_odds_{end}_both"]["value"] for end in ("low", "high")]
     middle = found["log_odds"]["value"]
@@ -101,9 +120,16 @@ def test_the_interval_over_seeds_and_compounds_covers_the_true_ratio():
         shared = generator.normal(0, 0.8, compounds)
         sides = []
         for base in (-0.8, -0.8 - truth):
-            logit = base + shared + generator.normal(0, 0.1, (seeds, 1)) + generator.normal(0, 0.3, compounds)
+            logit = (
+                base
+                + shared
+                + generator.normal(0, 0.1, (seeds, 1))
+                + generator.normal(0, 0.3, compounds)
+            )
             errors = generator.binomial(SENTENCES, 1 / (1 + np.exp(-logit))) / SENTENCES
-            sides.append(SideErrors(tuple(map(str, range(compounds))), np.full(compounds, SENTENCES), errors))
+            sides.append(
+                SideErrors(tuple(map(str, range(compounds))), np.full(compounds, SENTENCES), errors)
+            )
         effect = compare_over_seeds_and_compounds(*sides)
         low, high = effect.compute_interval()
         covered += low < TRUE_RATIO < high
@@ -118,4 +144,6 @@ def mean_rate(base: float) -> float:
     return float((1 / (1 + np.exp(-(base + drawn)))).mean())
 
 
-TRUE_RATIO = math.log(mean_rate(-0.8) / (1 - mean_rate(-0.8))) - math.log(mean_rate(-1.1) / (1 - mean_rate(-1.1)))
+TRUE_RATIO = math.log(mean_rate(-0.8) / (1 - mean_rate(-0.8))) - math.log(
+    mean_rate(-1.1) / (1 - mean_rate(-1.1))
+)

@@ -29,9 +29,13 @@ def test_hidden_states_are_those_of_transformers(minilm: Path):
     vocabulary = extract_vocabulary(tokenizer, minilm)
     encoded = [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS]
     ids = [torch.tensor([vocabulary.cls, *each, vocabulary.sep]) for each in encoded]
-    real = torch.nn.utils.rnn.pad_sequence([torch.ones_like(each) for each in ids], batch_first=True)
+    real = torch.nn.utils.rnn.pad_sequence(
+        [torch.ones_like(each) for each in ids], batch_first=True
+    )
     with torch.no_grad():
-        batch = ours(torch.nn.utils.rnn.pad_sequence(ids, batch_first=True), attention_mask=real).last_hidden_state
+        batch = ours(
+            torch.nn.utils.rnn.pad_sequence(ids, batch_first=True), attention_mask=real
+        ).last_hidden_state
         for row, each in zip(batch, ids, strict=True):
             expected = theirs.eval()(each[None]).last_hidden_state[0]
             torch.testing.assert_close(row[: len(each)], expected, rtol=1e-5, atol=1e-5)
@@ -46,7 +50,9 @@ def test_bird(tmp_path, mirror, minilm):
     sources = {f"bird/{name}": mirror / "bird" / name for name in ("BiRD.txt", "BiRD-ABBA.txt")}
     run = prepared(tmp_path, "bird", prepare_data(bird, {"set": "all"}, sources))
     repository = load_repositories()[MODEL]
-    analysis = analyse([run, run], {"model": MODEL}, {repository.wheel: find_wheel(MODEL, tmp_path)})
+    analysis = analyse(
+        [run, run], {"model": MODEL}, {repository.wheel: find_wheel(MODEL, tmp_path)}
+    )
     assert found(analysis, metric="pearson") == [pytest.approx(67.32, abs=0.05)]
     assert found(analysis, metric="spearman") == [pytest.approx(70.99, abs=0.05)]
     assert {row["n"] for row in analysis.scores} == {3345} and np.all(
@@ -56,4 +62,6 @@ def test_bird(tmp_path, mirror, minilm):
 
 def test_at_demo_there_is_no_encoder(tmp_path):
     analysis = analyse([], {"model": MODEL}, {})
-    assert not analysis.scores and analysis.notes == ["no score: the encoder is for upstream's data only"]
+    assert not analysis.scores and analysis.notes == [
+        "no score: the encoder is for upstream's data only"
+    ]

@@ -19,24 +19,37 @@ def run(request, tmp_path_factory) -> TrainedRun:
     write_text(place / "text")
     data = write_prompts(place / "prompts")
     splits = {
-        name: {"rows": pq.read_metadata(data / f"{name}.parquet").num_rows} for name in ("train", "valid", "test")
+        name: {"rows": pq.read_metadata(data / f"{name}.parquet").num_rows}
+        for name in ("train", "valid", "test")
     }
-    (data / "dataset.json").write_text(json.dumps({"task": "toy-text", "protocol": "stand_in", "splits": splits}))
-    (place / "spec.json").write_text(json.dumps(causal_spec("language_modelling", request.param, max_steps=1)))
+    (data / "dataset.json").write_text(
+        json.dumps({"task": "toy-text", "protocol": "stand_in", "splits": splits})
+    )
+    (place / "spec.json").write_text(
+        json.dumps(causal_spec("language_modelling", request.param, max_steps=1))
+    )
     paths = {"spec": "spec.json", "data": "text", "out": "run", "state": "state"}
-    arguments = [str(part) for option, path in paths.items() for part in (f"--{option}", place / path)]
+    arguments = [
+        str(part) for option, path in paths.items() for part in (f"--{option}", place / path)
+    ]
     assert main(["train", *arguments, "--progress", "none"]) == 0
     return TrainedRun("idm", request.param, "ft", 3, "reduced", place / "run", data)
 
 
 def test_sizes_are_those_of_the_data_and_of_the_model(run):
     scores = analyse([run], {}).scores
-    examples = {row["split"]: (row["value"], row["protocol"]) for row in scores if row["metric"] == "examples"}
+    examples = {
+        row["split"]: (row["value"], row["protocol"])
+        for row in scores
+        if row["metric"] == "examples"
+    }
     for split, found in examples.items():
         assert found == (len(pq.read_table(run.data / f"{split}.parquet")), "stand_in")
     assert len(examples) == 3
     model = load_causal_lm(run.folder / "checkpoint", run.method)
     sizes = {row["metric"]: row["value"] for row in scores if row["subset"] == run.method}
-    assert sizes["parameters"] * 1e6 == pytest.approx(sum(weight.numel() for weight in model.parameters()))
+    assert sizes["parameters"] * 1e6 == pytest.approx(
+        sum(weight.numel() for weight in model.parameters())
+    )
     # As causal_spec has them.
     assert [sizes[name] for name in ("layers", "heads", "width", "feed_forward")] == [2, 2, 32, 64]

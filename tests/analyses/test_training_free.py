@@ -15,13 +15,23 @@ from workflow_scripts.data.formats import hownet
 
 def prepared(folder, task, made):
     out = folder / task
-    spec = {"task": task, "prepare": bird.__name__, "options": {}, "sources": [], "protocol": made.protocol}
+    spec = {
+        "task": task,
+        "prepare": bird.__name__,
+        "options": {},
+        "sources": [],
+        "protocol": made.protocol,
+    }
     write_data(made, spec, out)
     return TrainedRun(task, "bert", "ft", 1, made.protocol, folder / "run", out)
 
 
 def found(analysis, **where):
-    return [row["value"] for row in analysis.scores if all(row[name] == value for name, value in where.items())]
+    return [
+        row["value"]
+        for row in analysis.scores
+        if all(row[name] == value for name, value in where.items())
+    ]
 
 
 def test_overlaps_on_bird(tmp_path, mirror):
@@ -36,7 +46,9 @@ def test_overlaps_on_bird(tmp_path, mirror):
     assert (words, parts) == (pytest.approx(33.8, abs=0.05), pytest.approx(41.8, abs=0.1))
     # The two phrases of each pair have the same words: there is nothing to correlate.
     assert not found(analysis, task="bird-abba")
-    assert any(note.startswith("bird-abba, all, sememe_overlap: no pearson") for note in analysis.notes)
+    assert any(
+        note.startswith("bird-abba, all, sememe_overlap: no pearson") for note in analysis.notes
+    )
     assert {row["n"] for row in analysis.scores} == {3345}
     assert all("method" not in row and "seed" not in row for row in analysis.scores)
 
@@ -49,7 +61,9 @@ def test_the_constant_answer_on_paws(tmp_path):
     answer = train["label"].mode()[0]
     for subset, rows in (("all", test), ("swap", test[test["subset"] == "swap"])):
         where = {"readout": "constant", "subset": subset}
-        assert found(analysis, metric="accuracy", **where) == [pytest.approx(100 * (rows["label"] == answer).mean())]
+        assert found(analysis, metric="accuracy", **where) == [
+            pytest.approx(100 * (rows["label"] == answer).mean())
+        ]
         assert found(analysis, metric="accuracy_label_0", **where) == [100.0 * (answer == 0)]
     assert found(analysis, metric="auc", subset="all") == [pytest.approx(50)]
     assert {row["protocol"] for row in analysis.scores} == {"stand_in"}
@@ -64,13 +78,18 @@ def test_the_constant_answer_is_that_of_training(tmp_path, answer):
     assert found(analysis, metric="accuracy", subset="all") == [pytest.approx(right)]
 
 
-PHRASES = st.lists(st.sampled_from(["river", "water", "house", "wall"]), min_size=1, max_size=3).map(" ".join)
+PHRASES = st.lists(
+    st.sampled_from(["river", "water", "house", "wall"]), min_size=1, max_size=3
+).map(" ".join)
 
 
 @given(st.lists(st.tuples(PHRASES, PHRASES), min_size=1, max_size=5), st.booleans())
 def test_an_overlap_is_a_symmetric_share(pairs, by_sememes):
     known = {"river": [0, 1], "water": [1], "house": [2]} if by_sememes else {}
-    forth, back = compute_overlaps(pairs, known), compute_overlaps([pair[::-1] for pair in pairs], known)
+    forth, back = (
+        compute_overlaps(pairs, known),
+        compute_overlaps([pair[::-1] for pair in pairs], known),
+    )
     assert (forth == back).all() and (forth >= 0).all() and (forth <= 1).all()
     same = np.array([set(first.split()) == set(second.split()) for first, second in pairs])
     assert (forth[same] == 1).all()

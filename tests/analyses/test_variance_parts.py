@@ -11,23 +11,33 @@ from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.variance_parts import analyse, split_variance
 
 
-def trained(folder: Path, seed: int, values: dict[tuple[float, int], float], variant: str = "ft") -> TrainedRun:
+def trained(
+    folder: Path, seed: int, values: dict[tuple[float, int], float], variant: str = "ft"
+) -> TrainedRun:
     """values: (rate, draw) -> ConsistSyn."""
     rows = [("consistency", value, *where) for where, value in values.items()]
     rows += [(metric, 1.0, 0.25, 1) for metric in ("exact_match", "constrained_consistency")]
     names = ("metric", "value", "rate", "intervention_seed")
     scores = [{"intervention": "synonyms", **dict(zip(names, row, strict=True))} for row in rows]
-    return add_scores(name_run(folder, "idm", "gpt2-small", variant, seed), scores, "interventions/scores.csv")
+    return add_scores(
+        name_run(folder, "idm", "gpt2-small", variant, seed), scores, "interventions/scores.csv"
+    )
 
 
 def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
-    runs = [trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64}), trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72})]
+    runs = [
+        trained(tmp_path, 1, {(0.25, 1): 60, (0.25, 2): 64}),
+        trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72}),
+    ]
     scores = {row["metric"]: row for row in analyse(runs, {}).scores}
     # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to the draws.
     assert scores["sd_draws"]["value"] == pytest.approx(math.sqrt(5))
     assert scores["sd_training_seeds"]["value"] == pytest.approx(math.sqrt(38))
     assert [scores[name]["n"] for name in ("sd_draws", "sd_training_seeds")] == [2, 2]
-    assert all(row["unit"] == "points" and row["rate"] == 0.25 and "seed" not in row for row in scores.values())
+    assert all(
+        row["unit"] == "points" and row["rate"] == 0.25 and "seed" not in row
+        for row in scores.values()
+    )
 
 
 def test_one_training_seed_says_nothing_of_training_seeds(tmp_path):
@@ -39,19 +49,28 @@ def test_a_seed_without_a_draw_is_left_out(tmp_path):
     whole = {(0.25, 1): 60, (0.25, 2): 64, (0.4, 1): 50}
     runs = [trained(tmp_path, 1, whole), trained(tmp_path, 2, {(0.25, 1): 70})]
     (row,) = analyse(runs, {}).scores
-    assert (row["metric"], row["rate"], row["n"], row["value"]) == ("sd_draws", 0.25, 2, pytest.approx(math.sqrt(8)))
+    assert (row["metric"], row["rate"], row["n"], row["value"]) == (
+        "sd_draws",
+        0.25,
+        2,
+        pytest.approx(math.sqrt(8)),
+    )
 
 
 def test_variants_are_kept_apart(tmp_path):
     draws = {(0.25, 1): 60, (0.25, 2): 64}
     runs = [trained(tmp_path, 1, draws, variant) for variant in ("ft", "carma")]
     values = {row["subset"]: row["value"] for row in analyse(runs, {}).scores}
-    assert values == pytest.approx({"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)})
+    assert values == pytest.approx(
+        {"gpt2-small ft": math.sqrt(8), "gpt2-small carma": math.sqrt(8)}
+    )
 
 
 def test_variances_are_found_again():
     generator = np.random.default_rng(3)
-    values = 60 + generator.normal(0, 3, size=(20_000, 1)) + generator.normal(0, 2, size=(20_000, 6))
+    values = (
+        60 + generator.normal(0, 3, size=(20_000, 1)) + generator.normal(0, 2, size=(20_000, 6))
+    )
     assert split_variance(values) == (pytest.approx(9, rel=0.05), pytest.approx(4, rel=0.05))
     assert split_variance(np.array([[1.0, 3.0], [3.0, 1.0]])) == (0.0, 2.0)
     assert split_variance(np.array([[1.0], [3.0]])) == (None, None)

@@ -27,12 +27,37 @@ CHECKPOINTS = {"paws": TUNED, "start": PRETRAINED}
 def place(tmp_path_factory) -> Path:
     """A copy of the catalogue with short trainings, and BERT pre-trained and tuned on PAWS in its results/demo."""
     place = copy_project(tmp_path_factory.mktemp("weights"))
-    add_rule(place, "methods/encoders.yaml", "bert", scale="demo", training={"max_steps": 2, "validation": "none"})
-    add_rule(place, "methods/causal.yaml", "gpt2-small", scale="demo", training={"max_steps": 2, "validation": "none"})
+    add_rule(
+        place,
+        "methods/encoders.yaml",
+        "bert",
+        scale="demo",
+        training={"max_steps": 2, "validation": "none"},
+    )
+    add_rule(
+        place,
+        "methods/causal.yaml",
+        "gpt2-small",
+        scale="demo",
+        training={"max_steps": 2, "validation": "none"},
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         for task in ("pairs-wordpiece", "paws", "bird", "text-bpe-4k"):
-            assert main(["prepare", "--task", task, "--scale", "demo", "--out", f"results/demo/data/{task}"]) == 0
+            assert (
+                main(
+                    [
+                        "prepare",
+                        "--task",
+                        task,
+                        "--scale",
+                        "demo",
+                        "--out",
+                        f"results/demo/data/{task}",
+                    ]
+                )
+                == 0
+            )
         for run, init in ((PRETRAINED, ()), (TUNED, ("--init", checkpoint(PRETRAINED)))):
             places = {"data": data(run), "out": f"results/demo/runs/{run}"}
             assert run_main("train", *init, run=run, scale="demo", **places) == 0
@@ -68,7 +93,10 @@ def test_the_scores_are_those_of_the_weights(place, weights):
         "record.json",
         "scores.csv",
     }
-    found, trained = read_json(folder / "eval/evaluation.json"), read_json(Path(checkpoint(source)).parent / "run.json")
+    found, trained = (
+        read_json(folder / "eval/evaluation.json"),
+        read_json(Path(checkpoint(source)).parent / "run.json"),
+    )
     assert found["weights"] == {"run": source, "spec": trained["spec_digest"]}
     assert found["checkpoint_sha256"] == trained["files"]["checkpoint/model.safetensors"]
     scores = pd.read_csv(folder / "eval/scores.csv")
@@ -76,7 +104,8 @@ def test_the_scores_are_those_of_the_weights(place, weights):
     # Each phrase alone, through the encoder of the checkpoint.
     spec = resolve_run(load_catalogue(), run, "demo")
     model = load_model(
-        Path(checkpoint(source)), Settings(**{k: v for k, v in spec["model"].items() if k != "name"})
+        Path(checkpoint(source)),
+        Settings(**{k: v for k, v in spec["model"].items() if k != "name"}),
     ).eval()
     tokenizer: Tokenizer = load_tokenizer(Path(checkpoint(source)))
 
@@ -103,11 +132,16 @@ def test_random_weights_are_those_that_a_training_begins_with():
         assert evaluate(run) == 0
         made = read_json(Path("results/demo/runs", run, "eval/evaluation.json"))
         assert (
-            made["weights"] is None and found.setdefault(seed, made["checkpoint_sha256"]) == made["checkpoint_sha256"]
+            made["weights"] is None
+            and found.setdefault(seed, made["checkpoint_sha256"]) == made["checkpoint_sha256"]
         )
         scores = pd.read_csv(Path("results/demo/runs", run, "eval/scores.csv"))
-        words = json.loads(Path("results/demo/data/text-bpe-4k/tokenizer.json").read_text())["model"]["vocab"]
-        assert scores["value"].item() == pytest.approx(len(words), rel=0.2)  # hardly better than chance
+        words = json.loads(Path("results/demo/data/text-bpe-4k/tokenizer.json").read_text())[
+            "model"
+        ]["vocab"]
+        assert scores["value"].item() == pytest.approx(
+            len(words), rel=0.2
+        )  # hardly better than chance
     assert found[1] != found[2]
 
 
@@ -115,7 +149,10 @@ def test_a_wrong_call_is_one_line(capsys):
     run = f"bird/bert/ft@paws/{SEED}"
     for words, told in (
         ((run,), ("starts from {'run': 'paws/bert/ft/seed-1'", "--weights")),
-        ((run, "--weights", checkpoint(PRETRAINED)), (f"holds {PRETRAINED}", f"but the weights are those of {TUNED}")),
+        (
+            (run, "--weights", checkpoint(PRETRAINED)),
+            (f"holds {PRETRAINED}", f"but the weights are those of {TUNED}"),
+        ),
         ((TUNED, "--weights", checkpoint(TUNED)), ("names no weights", "--run-dir")),
         ((f"bird/bert/ft@pawz/{SEED}",), ("no weights 'pawz'", "did you mean 'paws'?")),
     ):

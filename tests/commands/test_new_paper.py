@@ -22,7 +22,9 @@ def here(copy_here: Path) -> Path:
     return copy_here
 
 
-def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: pytest.CaptureFixture[str]):
+def test_it_passes_the_checks_and_has_runs_at_every_scale(
+    here: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main(["new-paper", "mine"]) == 0
     files = {"experiments.yaml", "displays.yaml", "claims.yaml", "published.csv", "NOTES.md"}
     assert {file.name for file in (here / "papers/mine").iterdir()} == files
@@ -31,7 +33,10 @@ def test_it_passes_the_checks_and_has_runs_at_every_scale(here: Path, capsys: py
     assert main(["lint"]) == 0
     catalogue = load_catalogue(here)
     for scale, seeds in (("demo", 1), ("small", 3), ("full", 5)):
-        assert len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]}))) == seeds
+        assert (
+            len(list_requested_runs(catalogue, load_config({"scale": scale, "papers": ["mine"]})))
+            == seeds
+        )
     (claim,) = catalogue.papers["mine"].claims
     assert claim.left == "table1/Transformer/ADDJUMP 2x/exact_match"
 
@@ -43,11 +48,16 @@ def test_each_paper_is_judged_on_its_own_seeds(here: Path):
         file = here / f"papers/{key}/experiments.yaml"
         file.write_text(file.read_text().replace("small: [1, 2, 3]", f"small: {seeds}"))
     for seed in range(1, 6):
-        write_run(here / "results/small", Run("scan-jump-x2", "transformer", "default", seed), 10 * seed)
+        write_run(
+            here / "results/small", Run("scan-jump-x2", "transformer", "default", seed), 10 * seed
+        )
     where = ["--results", "results/small", "--out", "results/small/claims.csv"]
     assert main(["claims", "--papers", "mine", "other", "--scale", "small", *where]) == 0
     sides = read_csv(here / "results/small/claim_sides.csv")
-    found = {key: sorted({row["seed"] for row in sides if row["paper"] == key} - {""}) for key in ("mine", "other")}
+    found = {
+        key: sorted({row["seed"] for row in sides if row["paper"] == key} - {""})
+        for key in ("mine", "other")
+    }
     assert found == {"mine": ["1", "2", "3"], "other": ["3", "4", "5"]}
 
 
@@ -64,7 +74,10 @@ def test_nothing_is_overwritten_and_nothing_is_written_elsewhere(here, capsys, m
     main(["new-paper", "mine"])
     (here / "papers/mine/NOTES.md").write_text("mine")
     assert main(["new-paper", "mine"]) == 1
-    assert capsys.readouterr().err == "error: papers/mine exists; choose another key, or edit its files\n"
+    assert (
+        capsys.readouterr().err
+        == "error: papers/mine exists; choose another key, or edit its files\n"
+    )
     assert (here / "papers/mine/NOTES.md").read_text() == "mine"
     monkeypatch.chdir(here / "catalogue")
     assert main(["new-paper", "other"]) == 1

@@ -21,7 +21,13 @@ def folder(tmp_path, llama) -> Path:
     (tmp_path / "text.txt").write_text(TEXT)
     # A line end is one of the tokens here: \u010a.
     values = VALUES | {
-        "tokenizer.ggml.tokens": [*VALUES["tokenizer.ggml.tokens"][:-4], "\u010a", "\u0120", "he", "the"]
+        "tokenizer.ggml.tokens": [
+            *VALUES["tokenizer.ggml.tokens"][:-4],
+            "\u010a",
+            "\u0120",
+            "he",
+            "the",
+        ]
     }
     values |= {"tokenizer.ggml.merges": ["h e", "t he"]}
     return converted(tmp_path / "model", values, store(llama))
@@ -29,7 +35,16 @@ def folder(tmp_path, llama) -> Path:
 
 def run(folder: Path, *more: str) -> int:
     return main(
-        ["perplexity", str(folder), str(folder.parent / "text.txt"), "--progress", "none", "--device", "cpu", *more]
+        [
+            "perplexity",
+            str(folder),
+            str(folder.parent / "text.txt"),
+            "--progress",
+            "none",
+            "--device",
+            "cpu",
+            *more,
+        ]
     )
 
 
@@ -37,13 +52,23 @@ def test_it_prints_the_perplexity_per_token_and_per_word(folder, llama, capsys):
     assert run(folder) == 0
     ids = torch.tensor(load_tokenizer(folder).encode(PLAIN).ids)
     with torch.no_grad():
-        nats = float(torch.nn.functional.cross_entropy(llama(ids[None]).logits[0, :-1], ids[1:], reduction="sum"))
+        nats = float(
+            torch.nn.functional.cross_entropy(
+                llama(ids[None]).logits[0, :-1], ids[1:], reduction="sum"
+            )
+        )
     words = 3 + 8 + 3  # and the ends of three lines
     said = capsys.readouterr().out
     numbers = [float(number) for number in re.findall(r"^([\d.]+) per", said, re.MULTILINE)]
     count = len(ids) - 1
-    assert numbers == [pytest.approx(math.exp(nats / count), rel=1e-3), pytest.approx(math.exp(nats / words), rel=1e-3)]
-    assert f"{count} tokens of the whole text, windows of 1024 every 1024" in said and f"{words} words" in said
+    assert numbers == [
+        pytest.approx(math.exp(nats / count), rel=1e-3),
+        pytest.approx(math.exp(nats / words), rel=1e-3),
+    ]
+    assert (
+        f"{count} tokens of the whole text, windows of 1024 every 1024" in said
+        and f"{words} words" in said
+    )
 
 
 @pytest.mark.parametrize(

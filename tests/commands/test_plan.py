@@ -24,7 +24,13 @@ from workflow_scripts.workflow.step_times import (
     estimate_steps,
     find_step_time,
 )
-from workflow_scripts.workflow.time_limit import START_SECONDS, TRAINING_SHARE, Job, Machine, estimate_seconds
+from workflow_scripts.workflow.time_limit import (
+    START_SECONDS,
+    TRAINING_SHARE,
+    Job,
+    Machine,
+    estimate_seconds,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +42,9 @@ def project(copy_here: Path) -> Path:
     return copy_here
 
 
-def write_run(project: Path, name: str, device: str, seconds: float, scale: str = "demo", steps: int = 0) -> None:
+def write_run(
+    project: Path, name: str, device: str, seconds: float, scale: str = "demo", steps: int = 0
+) -> None:
     """A finished training of `name`, as far as `plan --record` reads it."""
     folder = project / "results" / scale / "runs" / name
     (folder / "checkpoint").mkdir(parents=True)
@@ -55,7 +63,9 @@ def test_the_plan_counts_the_requested_runs_and_imports_no_torch(project: Path):
         "assert not {'torch', 'pandas', 'numpy', 'transformers'} & set(sys.modules); sys.exit(status)"
     )
     environment = {"PYTHONPATH": str(ROOT), "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     count = len(list_requested_runs(load_catalogue(), load_config({"scale": "full"})))
     assert f"runs       {count}\n" in done.stdout
     assert f"{count} train, {count} evaluate" in done.stdout
@@ -104,7 +114,11 @@ def test_runs_with_and_without_a_count_of_processes_are_recorded_together(projec
 
 def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data(project: Path):
     """At `full` GPT-2 has two epochs in batches of 16, Llama three in batches of 32."""
-    catalogue, short, long = load_catalogue(), Run("idm", "gpt2-small", "ft", 1), Run("idm", "llama-small", "ft", 1)
+    catalogue, short, long = (
+        load_catalogue(),
+        Run("idm", "gpt2-small", "ft", 1),
+        Run("idm", "llama-small", "ft", 1),
+    )
 
     def steps(run: Run) -> int | None:
         times = read_csv(project / "catalogue/step_times.csv")
@@ -132,14 +146,27 @@ def test_the_steps_of_epochs_are_those_of_a_finished_run_or_of_the_prepared_data
     job = Job("train", {"scale": "full", "task": "idm", "method": "gpt2-small", "variant": "ft", "seed": "seed-1"},
               [], [], "")  # fmt: skip
     expected = START_SECONDS + TRAINING_SHARE * 126 * 0.5
-    assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == pytest.approx(expected)
+    assert estimate_seconds(catalogue, config, Machine("cpu", 1, 1.0), job) == pytest.approx(
+        expected
+    )
 
 
 def recorded(name: str, seconds: float, scale: str = "full", checkpoint: int = 0) -> dict[str, str]:
     """A row of step_times.csv, measured on a CPU."""
     names = dict(zip(("task", "method", "variant"), name.split("/"), strict=True))
-    measured = {"seconds_per_step": str(seconds), "checkpoint_bytes": str(checkpoint), "gpu_bytes": ""}
-    return {"scale": scale, **names, "device": "cpu", "precision": "fp32", "processes": "", **measured}
+    measured = {
+        "seconds_per_step": str(seconds),
+        "checkpoint_bytes": str(checkpoint),
+        "gpu_bytes": "",
+    }
+    return {
+        "scale": scale,
+        **names,
+        "device": "cpu",
+        "precision": "fp32",
+        "processes": "",
+        **measured,
+    }
 
 
 def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the_scale():
@@ -161,9 +188,13 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
     assert seconds("scan-jump-x2/sq-transformer/sal", "small") == 0.5
     assert seconds("scan-jump-x2-clean/sq-transformer/sal") == 5
-    assert seconds("scan-jump-x2/sq-transformer/codes-12") == 6  # the median of the three, whose models are as large
+    assert (
+        seconds("scan-jump-x2/sq-transformer/codes-12") == 6
+    )  # the median of the three, whose models are as large
     assert seconds("cogs/sq-transformer/srl") is None  # a model as large as SCAN's, on other data
-    assert seconds("wmt17-en-de/sq-transformer/srl") is None  # as large as CoGnition's, with many more words
+    assert (
+        seconds("wmt17-en-de/sq-transformer/srl") is None
+    )  # as large as CoGnition's, with many more words
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
@@ -176,11 +207,18 @@ def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu():
     run = Run("scan-jump-x2", "sq-transformer", "sal", 1)
     assert find_step_time(times, run, "full", "cuda") == StepTime(0.06, 15)
     assert find_step_time(times, run, "full", "cuda", "tf32") == StepTime(0.01, 1)
-    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(pytest.approx(0.035), 8)  # of all
+    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(
+        pytest.approx(0.035), 8
+    )  # of all
 
 
 def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):
-    row = {**recorded("scan-jump-x2/transformer/default", 0.5), "device": "cuda", "processes": "15", "cpu": "x86"}
+    row = {
+        **recorded("scan-jump-x2/transformer/default", 0.5),
+        "device": "cuda",
+        "processes": "15",
+        "cpu": "x86",
+    }
     with open("catalogue/step_times.csv", "w", newline="") as stream:
         writer = csv.DictWriter(stream, STEP_TIME_COLUMNS)
         writer.writeheader()
@@ -190,13 +228,18 @@ def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):
     assert hours == pytest.approx(0.5 * 100_000 / 15 / 3600)
 
 
-def test_a_model_of_another_size_is_no_record_of_the_scale(project: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_model_of_another_size_is_no_record_of_the_scale(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
     write_run(project, "scan-jump-x2/transformer/default/seed-1", "cpu", 0.5)
     file = project / "results/demo/runs/scan-jump-x2/transformer/default/seed-1/run.json"
     run = json.loads(file.read_text())
     file.write_text(json.dumps(run | {"scale": "full"}))
     assert main(["plan", "--record"]) == 1
-    assert "run.json: its model or batches are not of the size of the scale full; delete it" in capsys.readouterr().err
+    assert (
+        "run.json: its model or batches are not of the size of the scale full; delete it"
+        in capsys.readouterr().err
+    )
     assert not Path("catalogue/step_times.csv").exists()
 
 
@@ -208,8 +251,14 @@ def test_hours_are_those_of_threads_on_a_cpu(project: Path):
         writer.writeheader()
         writer.writerows([row, row | {"device": "cuda", "seconds_per_step": "0.25"}])
     run, steps = Run("scan-jump-x2", "transformer", "default", 1), 100_000
-    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cpu") == (pytest.approx(2 * 0.5 * steps / 3600), 0)
-    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cuda") == (pytest.approx(0.25 * steps / 3600), 0)
+    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cpu") == (
+        pytest.approx(2 * 0.5 * steps / 3600),
+        0,
+    )
+    assert estimate_hours(load_catalogue(), [run], "full", "fp32", "cuda") == (
+        pytest.approx(0.25 * steps / 3600),
+        0,
+    )
 
 
 def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.CaptureFixture[str]):
@@ -227,7 +276,11 @@ def test_downloads_count_the_models_of_the_hub(project: Path, capsys: pytest.Cap
 
 def test_sizes_of_repositories_agree_with_their_parameters():
     """4 or 2 bytes a number, and a tenth more for GPT-2's masks."""
-    models = {name: model for name, model in load_repositories().items() if model.parameters and not model.wheel}
+    models = {
+        name: model
+        for name, model in load_repositories().items()
+        if model.parameters and not model.wheel
+    }
     assert len(models) == 7
     for name, model in models.items():
         stored = 4 if "gpt2" in name else 2
@@ -236,21 +289,40 @@ def test_sizes_of_repositories_agree_with_their_parameters():
 
 
 def test_show_says_where_each_value_comes_from(project: Path, capsys: pytest.CaptureFixture[str]):
-    assert main(["plan", "--scale", "small", "--show", "scan-jump-x2/sq-transformer/codes-12/seed-1"]) == 0
+    assert (
+        main(["plan", "--scale", "small", "--show", "scan-jump-x2/sq-transformer/codes-12/seed-1"])
+        == 0
+    )
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     places = {key: re.sub(r":\d+: ", " ", line.split(maxsplit=2)[2]) for key, line in lines.items()}
-    assert places["model.source_codes"] == "catalogue/methods/seq2seq.yaml sq-transformer.variants.codes-12"
+    assert (
+        places["model.source_codes"]
+        == "catalogue/methods/seq2seq.yaml sq-transformer.variants.codes-12"
+    )
     assert lines["model.source_codes"].split()[1] == "12"
     assert places["model.width"] == "catalogue/methods/seq2seq.yaml backbone.when.3"
-    assert places["model.dropout"].endswith("backbone.when.3") and places["model.attention"] == "default"
+    assert (
+        places["model.dropout"].endswith("backbone.when.3")
+        and places["model.attention"] == "default"
+    )
     assert lines["data.options.atomic_copies"].split()[1] == "1000"
-    line = re.search(r"catalogue/tasks/scan\.yaml:(\d+): scan-jump-x2$", lines["data.options.atomic_copies"])[1]
-    assert "atomic_copies: 1000" in (ROOT / "catalogue/tasks/scan.yaml").read_text().splitlines()[int(line) - 1]
+    line = re.search(
+        r"catalogue/tasks/scan\.yaml:(\d+): scan-jump-x2$", lines["data.options.atomic_copies"]
+    )[1]
+    assert (
+        "atomic_copies: 1000"
+        in (ROOT / "catalogue/tasks/scan.yaml").read_text().splitlines()[int(line) - 1]
+    )
 
 
-def test_nothing_to_record_and_unknown_names_are_one_line(project: Path, capsys: pytest.CaptureFixture[str]):
+def test_nothing_to_record_and_unknown_names_are_one_line(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
     assert main(["plan", "--record"]) == 1
-    assert capsys.readouterr().err == "error: no finished run under results; train some first with ./reproduce\n"
+    assert (
+        capsys.readouterr().err
+        == "error: no finished run under results; train some first with ./reproduce\n"
+    )
     assert main(["plan", "--scale", "smal"]) == 1
     assert "did you mean 'small'?" in capsys.readouterr().err
     assert main(["plan", "--show", "scan-jump-x2/transformer/sinus/seed-1"]) == 1
@@ -261,18 +333,34 @@ def test_models_of_the_hub_are_known_by_their_parameters():
     """3.2 billion float32 parameters, and copies of them in host memory."""
     llama = Run("idm", "llama-large", "carma", seed=42)
     assert estimate_checkpoint_bytes([], llama, "full") == 4 * 3_212_749_824
-    assert estimate_checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
+    assert (
+        estimate_checkpoint_bytes([], Run("idm", "llama-large", "carma", seed=21), "small") is None
+    )
 
 
 @pytest.mark.usefixtures("project")
 def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_twice_as_much():
     asked = load_catalogue().scales["full"].jobs
-    large, small = Run("idm", "llama-large", "carma", seed=0), Run("idm", "gpt2-small", "carma", seed=0)
-    first, third = (resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3))
+    large, small = (
+        Run("idm", "llama-large", "carma", seed=0),
+        Run("idm", "gpt2-small", "carma", seed=0),
+    )
+    first, third = (
+        resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3)
+    )
     assert first["mem_mb"] == asked.memory_of["llama-large"] == third["mem_mb"] / 4
     assert first["runtime"] == third["runtime"] == 24 * 60
-    assert resources.estimate_run_resources(small, "full", "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
-    assert (first["gpu"], resources.estimate_run_resources(large, "full", "cpu")["gpu"], first["threads"]) == (1, 0, 2)
     assert (
-        resources.estimate_run_resources(large, "demo", "cpu")["mem_mb"] == load_catalogue().scales["demo"].jobs.memory
+        resources.estimate_run_resources(small, "full", "cuda")["mem_mb"]
+        == asked.memory
+        < first["mem_mb"]
+    )
+    assert (
+        first["gpu"],
+        resources.estimate_run_resources(large, "full", "cpu")["gpu"],
+        first["threads"],
+    ) == (1, 0, 2)
+    assert (
+        resources.estimate_run_resources(large, "demo", "cpu")["mem_mb"]
+        == load_catalogue().scales["demo"].jobs.memory
     )

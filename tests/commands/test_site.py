@@ -18,14 +18,18 @@ def test_the_pictures_are_those_of_the_committed_results(tmp_path):
     for theme, ground in (("light", "#ffffff"), ("dark", "#0d1117")):
         name = f"overview-{theme}.svg"
         text = (tmp_path / name).read_text()
-        assert (ROOT / "docs/pictures" / name).read_text() == text, "run `site --pictures docs/pictures`"
+        assert (ROOT / "docs/pictures" / name).read_text() == text, (
+            "run `site --pictures docs/pictures`"
+        )
         ElementTree.fromstring(text)
         assert len(text) < 25_000 and ("#0d1117" in text) == (ground == "#0d1117")
         assert "CAT_comp is closer to people on BiRD than BERT" in text
 
 
 def test_without_sphinx_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(site.importlib.util, "find_spec", lambda name: None if name == "sphinx" else find_spec(name))
+    monkeypatch.setattr(
+        site.importlib.util, "find_spec", lambda name: None if name == "sphinx" else find_spec(name)
+    )
     assert main(["site", "--out", str(tmp_path / "site")]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "envs/docs.lock" in said and not (tmp_path / "site").exists()
@@ -35,12 +39,20 @@ def test_without_sphinx_one_line_says_what_to_install(monkeypatch, capsys, tmp_p
 def test_results_of_no_scale_or_without_runs_are_refused(monkeypatch, capsys, tmp_path, option):
     monkeypatch.setattr(site.importlib.util, "find_spec", lambda name: True)
     for folder, said in ((tmp_path, "no scale"), (tmp_path / "full", "no scored run")):
-        assert main(["site", "--results", str(folder), "--out", str(tmp_path / "site"), *option]) == 1
+        assert (
+            main(["site", "--results", str(folder), "--out", str(tmp_path / "site"), *option]) == 1
+        )
         assert said in capsys.readouterr().err
 
 
 def claim_row(**values) -> ClaimRow:
-    names = {"paper": "cat", "claim": "first", "kind": "paper", "role": "exploratory", "verdict": "inconclusive"}
+    names = {
+        "paper": "cat",
+        "claim": "first",
+        "kind": "paper",
+        "role": "exploratory",
+        "verdict": "inconclusive",
+    }
     return ClaimRow(**names, unit="points", quantile=0.975, **values)
 
 
@@ -54,8 +66,17 @@ def claim_row(**values) -> ClaimRow:
         (1.04, 3, -1, None, "1.0 to 3.0"),
     ],
 )
-def test_an_end_of_an_interval_is_not_rounded_into_another_verdict(low, high, margin, smallest, shown):
-    row = claim_row(effect=1, ci_low=low, ci_high=high, at_least=margin, smallest_effect=smallest, relation="greater")
+def test_an_end_of_an_interval_is_not_rounded_into_another_verdict(
+    low, high, margin, smallest, shown
+):
+    row = claim_row(
+        effect=1,
+        ci_low=low,
+        ci_high=high,
+        at_least=margin,
+        smallest_effect=smallest,
+        relation="greater",
+    )
     assert format_effect(row).endswith(f" points (95%: {shown})")
 
 

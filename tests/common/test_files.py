@@ -43,7 +43,9 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
     with pytest.raises(UserError, match=r"run\.json:2: not valid JSON"):
         read_json(file)
     file.write_bytes(b'{"a": "\xe9"}')
-    with pytest.raises(UserError, match=r"run\.json: not UTF-8 text; if ./reproduce made it, .*; if it is yours"):
+    with pytest.raises(
+        UserError, match=r"run\.json: not UTF-8 text; if ./reproduce made it, .*; if it is yours"
+    ):
         read_json(file)
 
 
@@ -51,7 +53,11 @@ def test_json_that_would_exhaust_the_stack_is_refused(tmp_path: Path):
     file = tmp_path / "run.json"
     file.write_text("[" * 50 + "]" * 50)
     assert str(read_json(file)).count("[") == 50
-    for text, problem in (("[" * 51 + "]" * 51, "50 levels deep"), ("[" * 10**5, "50 levels"), ("9" * 5000, "digits")):
+    for text, problem in (
+        ("[" * 51 + "]" * 51, "50 levels deep"),
+        ("[" * 10**5, "50 levels"),
+        ("9" * 5000, "digits"),
+    ):
         file.write_text(text)
         with pytest.raises(UserError, match=problem):
             read_json(file)
@@ -74,7 +80,10 @@ def test_reproduce_is_advised_for_what_it_makes(path: str, advice: str):
 def test_sha256_is_that_of_the_bytes(tmp_path: Path):
     (tmp_path / "f").write_bytes(b"abc")
     # FIPS 180-2, appendix B.1.
-    assert hash_file(tmp_path / "f") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (
+        hash_file(tmp_path / "f")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
 
 
 def test_canonical_json_does_not_depend_on_the_order_of_keys():
@@ -89,7 +98,10 @@ OURS = (("*.csv", "analysis.json"), "scores.csv")
     [
         ((), None),
         (("scores.csv", "analysis.json", "words.csv"), None),
-        (("scores.csv", "words.csv"), None),  # Snakemake removes a rule's outputs before it runs it again
+        (
+            ("scores.csv", "words.csv"),
+            None,
+        ),  # Snakemake removes a rule's outputs before it runs it again
         (("words.csv",), "words.csv"),
         (("analysis.json",), "analysis.json"),
         (("scores.csv", "thesis.tex"), "thesis.tex"),
@@ -101,7 +113,9 @@ def test_out_may_be_a_folder_of_the_command_or_an_empty_one(tmp_path: Path, name
     for name in names:
         (folder / name).write_text("x")
     if foreign:
-        with pytest.raises(UserError, match=f"out contains {foreign}, which this command does not write"):
+        with pytest.raises(
+            UserError, match=f"out contains {foreign}, which this command does not write"
+        ):
             check_replaceable(folder, *OURS)
     else:
         check_replaceable(folder, *OURS)

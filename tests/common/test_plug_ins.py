@@ -16,10 +16,14 @@ from workflow_scripts.reporting.figures.figure import draw_figure
 @pytest.fixture
 def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a copy of the configuration whose displays name a module next to it, which could be imported."""
-    (copy_here / "hostile.py").write_text(f"open({str(copy_here / 'it-ran')!r}, 'w')\nanalyse = draw = print\n")
+    (copy_here / "hostile.py").write_text(
+        f"open({str(copy_here / 'it-ran')!r}, 'w')\nanalyse = draw = print\n"
+    )
 
     def name_module(content: dict) -> None:
-        content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+        content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"][
+            "module"
+        ] = "hostile"
 
     edit(copy_here / "papers/sq_transformer/displays.yaml", name_module)
     monkeypatch.syspath_prepend(copy_here)
@@ -28,7 +32,19 @@ def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_analysis_of_a_hostile_configuration_names_no_code(hostile, capsys):
     where = ["--scale", "demo", "--results", "results", "--out", "results/out", "--runs"]
-    assert main(["analyse", "--paper", "sq_transformer", "--analysis", "head-agreement-cognition", *where]) == 1
+    assert (
+        main(
+            [
+                "analyse",
+                "--paper",
+                "sq_transformer",
+                "--analysis",
+                "head-agreement-cognition",
+                *where,
+            ]
+        )
+        == 1
+    )
     assert_one_error(capsys.readouterr().err, "no module 'hostile' in workflow_scripts.analyses")
     assert not (hostile / "it-ran").exists()
 
@@ -41,7 +57,8 @@ def test_a_figure_of_a_hostile_crate_names_no_code(hostile):
 
 
 @pytest.mark.parametrize(
-    "name", ["os.system", "workflow_scripts.commands.train", "workflow_scripts.evaluation..bleu", ""]
+    "name",
+    ["os.system", "workflow_scripts.commands.train", "workflow_scripts.evaluation..bleu", ""],
 )
 def test_only_modules_of_the_folder_are_imported(name):
     with pytest.raises(UserError, match="no module"):

@@ -24,7 +24,9 @@ def test_a_line_says_position_speed_time_left_and_values(capsys, clock):
 
 
 @pytest.mark.parametrize(("elapsed", "seconds", "lines"), [(0, 15, 15), (1000, 150, 15)])
-def test_lines_come_every_second_at_first_and_every_ten_seconds_in_a_long_job(capsys, clock, elapsed, seconds, lines):
+def test_lines_come_every_second_at_first_and_every_ten_seconds_in_a_long_job(
+    capsys, clock, elapsed, seconds, lines
+):
     with Reporter("run", 10**6, "lines") as reporter:
         clock[0] += elapsed
         reporter.advance()

@@ -29,7 +29,10 @@ def test_aliases_and_merges_are_expanded(tmp_path: Path):
         ("learning_rate: 1e-3", ":1: .*YAML reads 1e-3 as text; write 1.0e-3"),
         ("learning_rate: .nan", ":1: .*.nan is no number"),
         ("limit: -.inf", ":1: .*-.inf is no number"),
-        ("on: [demo]", ":1: .*a key must be a name or a number, and 'on' is neither; put it in quotes"),
+        (
+            "on: [demo]",
+            ":1: .*a key must be a name or a number, and 'on' is neither; put it in quotes",
+        ),
         ("~: 1", ":1: .*a key must be a name or a number"),
         ("a: [1, 2", ":2: not valid YAML"),
         ("{{ scale }}: 1", ":1: .*a key must be a name or a number"),

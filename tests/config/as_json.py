@@ -12,4 +12,6 @@ def resolve_data(catalogue, task, scale):
 
 
 def resolve_evaluation(catalogue, run, scale):
-    return specs.resolve_evaluation(catalogue, run, scale).model_dump(mode="json", exclude_defaults=True)
+    return specs.resolve_evaluation(catalogue, run, scale).model_dump(
+        mode="json", exclude_defaults=True
+    )

@@ -33,4 +33,7 @@ def name_planned_seeds(content: dict, seeds: list[int]) -> None:
 
 def add_rule(copy: Path, file: str, entry: str, **rule: object) -> None:
     """Append a rule to an entry of the catalogue; it wins over all that the entry has."""
-    edit(copy / "catalogue" / file, lambda entries: entries[entry].setdefault("when", []).append(rule))
+    edit(
+        copy / "catalogue" / file,
+        lambda entries: entries[entry].setdefault("when", []).append(rule),
+    )

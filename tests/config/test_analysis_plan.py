@@ -33,7 +33,11 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
     found = plan(
         rates("addjump", [*range(101, 109)], 0.6),
         rates("around-right", [*range(101, 106)], 0.6),
-        {"claim": "errors", "control": {"requires": [{"cell": "table2/SAL/BLEU/bleu", "at_least": 40.0}]}, **MEAN},
+        {
+            "claim": "errors",
+            "control": {"requires": [{"cell": "table2/SAL/BLEU/bleu", "at_least": 40.0}]},
+            **MEAN,
+        },
     )
     assert [len(found.select_seeds(entry)) for entry in found.primary] == [8, 5, 6]
     for entry in found.primary:
@@ -42,11 +46,18 @@ def test_claims_about_rates_and_means_stand_side_by_side_with_seeds_of_their_own
 
 
 @pytest.mark.parametrize(
-    ("n", "smallest", "possible"), [(5, 0.5, False), (5, 0.57, True), (8, 0.5, True), (8, 0.4, False)]
+    ("n", "smallest", "possible"),
+    [(5, 0.5, False), (5, 0.57, True), (8, 0.5, True), (8, 0.4, False)],
 )
 def test_a_rate_must_be_able_to_be_not_reproduced(n: int, smallest: float, possible: bool):
-    claims = [rates("one", [*range(101, 101 + n)], smallest), {"claim": "two", **MEAN}, {"claim": "three", **MEAN}]
-    limit = stats.binomtest(0, n, alternative="less").proportion_ci(1 - 0.05 / 3, method="exact").high
+    claims = [
+        rates("one", [*range(101, 101 + n)], smallest),
+        {"claim": "two", **MEAN},
+        {"claim": "three", **MEAN},
+    ]
+    limit = (
+        stats.binomtest(0, n, alternative="less").proportion_ci(1 - 0.05 / 3, method="exact").high
+    )
     assert (limit < smallest) == possible
     if possible:
         assert plan(*claims)
@@ -59,7 +70,9 @@ def test_a_rate_must_be_able_to_be_reproduced():
     """Four of four against none of four has p = 1/70 by Fisher's exact test: too much for one of four claims."""
     others = [{"claim": name, **MEAN} for name in ("two", "three", "four")]
     assert plan(rates("one", [101, 102, 103, 104], 0.8), *others[:2])
-    with pytest.raises(ValidationError, match="one has 4 seeds; with so few it could never be reproduced"):
+    with pytest.raises(
+        ValidationError, match="one has 4 seeds; with so few it could never be reproduced"
+    ):
         plan(rates("one", [101, 102, 103, 104], 0.8), *others)
 
 
@@ -83,15 +96,27 @@ def test_a_plan_leaves_out_the_quantile_which_follows():
     three = [{"claim": name, **MEAN} for name in ("one", "two", "three")]
     assert plan(*three, quantile=None).limit_quantile == 1 - 0.05 / 3
     assert plan(*three, quantile=0.98333).limit_quantile == 0.98333
-    assert plan(*three, quantile=0.98333, written=datetime.date(2026, 11, 23)).limit_quantile == 0.98333
-    assert plan(*three, quantile=None, written=datetime.date(2026, 11, 24)).limit_quantile == 1 - 0.05 / 3
+    assert (
+        plan(*three, quantile=0.98333, written=datetime.date(2026, 11, 23)).limit_quantile
+        == 0.98333
+    )
+    assert (
+        plan(*three, quantile=None, written=datetime.date(2026, 11, 24)).limit_quantile
+        == 1 - 0.05 / 3
+    )
     with pytest.raises(ValidationError, match=r"quantile is 0\.98333; leave it out, it follows"):
         plan(*three, quantile=0.98333, written=datetime.date(2026, 11, 24))
 
 
 ODDS = {"claim": "one", "measure": "log_odds", "base_rate": 30.0, "published": 0.8, "smallest": 0.4}
 ODDS["spread"] = {"sd": 0.1, "freedom": 6, "paired": False}
-CHANCE = {"claim": "two", "measure": "superiority", "margin": 0.5, "smallest": 0.7, "published": 0.9}
+CHANCE = {
+    "claim": "two",
+    "measure": "superiority",
+    "margin": 0.5,
+    "smallest": 0.7,
+    "published": 0.9,
+}
 
 
 def later(*primary: dict, **given: object) -> LaterPlan:
@@ -124,7 +149,10 @@ def test_the_level_of_a_later_plan_follows_from_its_claims():
         (ODDS | {"spread": None}, "spread is missing"),
         (ODDS | {"smallest": 0.5}, "it must be margin \\+ q x published"),
         (CHANCE | {"margin": 0.0}, "both are chances"),
-        (CHANCE | {"smallest": 0.65}, "it must be margin \\+ q x published"),  # 0.15 of 0.4 above 0.5
+        (
+            CHANCE | {"smallest": 0.65},
+            "it must be margin \\+ q x published",
+        ),  # 0.15 of 0.4 above 0.5
     ],
 )
 def test_a_later_plan_says_its_scale(changed: dict, message: str):

@@ -36,9 +36,25 @@ OBJECTIVE = {
     "temperature": 0.1,
     "negatives": 5,
 }
-OBJECTIVE |= {"similarity": "cosine", "spans": "own", "positives": "pairwise", "padding": False, "bos": False}
-TRAINING = {"learning_rate": 6e-5, "schedule": "linear", "warmup_steps": 500, "clip_norm": 1.0, "weight_decay": 0.01}
-TRAINING |= {"betas": [0.9, 0.999], "adam_epsilon": 1e-8, "validation": {"split": "valid", "metric": "exact_match"}}
+OBJECTIVE |= {
+    "similarity": "cosine",
+    "spans": "own",
+    "positives": "pairwise",
+    "padding": False,
+    "bos": False,
+}
+TRAINING = {
+    "learning_rate": 6e-5,
+    "schedule": "linear",
+    "warmup_steps": 500,
+    "clip_norm": 1.0,
+    "weight_decay": 0.01,
+}
+TRAINING |= {
+    "betas": [0.9, 0.999],
+    "adam_epsilon": 1e-8,
+    "validation": {"split": "valid", "metric": "exact_match"},
+}
 INTERVENTION = {"split": "test", "blocks": 5, "poolings": ["max", "mean", "sum"]}
 INTERVENTION |= {"rates": [0.25, 0.4], "seeds": [42, 123, 19, 7, 14, 23]}
 CANDIDATES = {"top": 5, "similarity_weight": 0.6}
@@ -58,13 +74,18 @@ TEMPLATES = {  # by task and family
     ("idm", "llama"): '{content} is called a "',
     ("idm", "qwen"): '{content} is commonly known as "',
     ("sst", "gpt2"): 'The sentiment of {content} is "',
-    ("sst", "gemma"): f"Determine if {LABEL} is positive, neutral, or negative. Return the label: [{{content}}] =",
+    (
+        "sst",
+        "gemma",
+    ): f"Determine if {LABEL} is positive, neutral, or negative. Return the label: [{{content}}] =",
     ("sst", "llama"): f"Label {LABEL}: positive, neutral, or negative. [{{content}}] =",
     ("sst", "qwen"): 'The sentiment of {content} is "',
 }
 
 
-@pytest.mark.parametrize(("task", "method", "batch", "epochs", "stability", "mi", "weight"), SETTINGS)
+@pytest.mark.parametrize(
+    ("task", "method", "batch", "epochs", "stability", "mi", "weight"), SETTINGS
+)
 def test_the_scale_full_has_the_papers_settings_and_else_those_of_the_official_code(
     task, method, batch, epochs, stability, mi, weight
 ):
@@ -72,7 +93,11 @@ def test_the_scale_full_has_the_papers_settings_and_else_those_of_the_official_c
     spec, run = resolve_run(catalogue, name, "full"), parse_run(catalogue, name)
     training, objective = spec["training"], spec["objective"]
     assert training["batch_sentences"] == batch
-    assert (training["max_steps"], training["epochs"], training["validate_every"]) == (None, epochs, "epoch")
+    assert (training["max_steps"], training["epochs"], training["validate_every"]) == (
+        None,
+        epochs,
+        "epoch",
+    )
     assert (objective["first_block"], objective["weight"]) == (0, weight)
     assert (objective["last_block_stability"], objective["last_block_mi"]) == (stability, mi)
     plain = resolve_run(catalogue, f"{task}/{method}/ft/seed-42", "full")
@@ -83,7 +108,9 @@ def test_the_scale_full_has_the_papers_settings_and_else_those_of_the_official_c
     assert spec["model"]["template"] == TEMPLATES[task, family]
     assert spec["model"]["bos"] == (family in ("gemma", "llama"))
     assert not spec["model"].get("label_space")
-    assert resolve_evaluation(catalogue, run, "full")["match"] == {"idm": "token", "sst": "text"}[task]
+    assert (
+        resolve_evaluation(catalogue, run, "full")["match"] == {"idm": "token", "sst": "text"}[task]
+    )
     intervention = resolve_intervention(catalogue, run, "full")
     assert intervention.items() >= INTERVENTION.items()
     assert Options(**intervention["candidates"]).model_dump().items() >= CANDIDATES.items()

@@ -34,7 +34,9 @@ class Mistake(NamedTuple):
 # Each group is planted at once, and each of its mistakes must be named.
 MISTAKES = {
     group: [Mistake(file, *words) for file, mistakes in files.items() for words in mistakes]
-    for group, files in yaml.safe_load(Path(__file__).with_name("mistakes.yaml").read_text()).items()
+    for group, files in yaml.safe_load(
+        Path(__file__).with_name("mistakes.yaml").read_text()
+    ).items()
 }
 
 
@@ -64,14 +66,24 @@ def test_every_planted_mistake_is_named_at_once_with_its_file_and_line(copy: Pat
         assert found, f"{file}: {wrong!r} is not named in\n" + "\n".join(problems)
         # What axes make is named with the line of the entry that names them.
         wanted = range(lines, lines + wrong.count("\n") + 1)
-        assert file.startswith("papers") or int(re.search(rf"{file}:(\d+)", found[0])[1]) in wanted, found
+        assert (
+            file.startswith("papers") or int(re.search(rf"{file}:(\d+)", found[0])[1]) in wanted
+        ), found
 
 
-PATTERNS = ("config.yaml", "catalogue/*.yaml", "catalogue/*/*.yaml", "papers/*/*.yaml", "papers/*/published.csv")
+PATTERNS = (
+    "config.yaml",
+    "catalogue/*.yaml",
+    "catalogue/*/*.yaml",
+    "papers/*/*.yaml",
+    "papers/*/published.csv",
+)
 FILES = sorted(path.relative_to(ROOT) for pattern in PATTERNS for path in ROOT.glob(pattern))
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObject):
     """A line is cut, doubled or written over; what is found is one line per problem."""
@@ -80,7 +92,10 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObje
     at = data.draw(st.integers(0, len(lines) - 1), label="line")
     change = data.draw(st.sampled_from(["drop", "double", "cut", "value", "bytes"]), label="change")
     text = data.draw(
-        st.sampled_from(["{", "- x", "x: 1", "'", "\t", "é", "null", "{{ }}", "10" * 20, "a" * 300]), label="text"
+        st.sampled_from(
+            ["{", "- x", "x: 1", "'", "\t", "é", "null", "{{ }}", "10" * 20, "a" * 300]
+        ),
+        label="text",
     )
     if change == "cut":
         lines[at] = lines[at][: len(lines[at]) // 2]
@@ -88,7 +103,9 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObje
         lines[at] = lines[at].partition(":")[0] + ": " + text
     else:
         lines[at : at + 1] = {"drop": [], "double": [lines[at]] * 2, "bytes": [text]}[change]
-    (copy / file).write_bytes("\n".join(lines).encode("latin-1" if change == "bytes" else "utf-8", "replace"))
+    (copy / file).write_bytes(
+        "\n".join(lines).encode("latin-1" if change == "bytes" else "utf-8", "replace")
+    )
     read_catalogue.cache_clear()
     problems = find_problems(copy)
     (copy / file).write_bytes((ROOT / file).read_bytes())
@@ -98,13 +115,19 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObje
 def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: Path):
     """In a separate process, so that its imports can be listed."""
     file = copy / SEQ2SEQ
-    file.write_text(file.read_text().replace("width: 128", "widht: 128", 1).replace("name: lrf", "name: lfr", 1))
+    file.write_text(
+        file.read_text().replace("width: 128", "widht: 128", 1).replace("name: lrf", "name: lfr", 1)
+    )
     code = (
         "import sys; from workflow_scripts.__main__ import main; status = main(['lint']); "
         "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules); sys.exit(status)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=copy, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+        [sys.executable, "-c", code],
+        cwd=copy,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 1, done.stderr
     lines = done.stderr.splitlines()
@@ -118,7 +141,9 @@ def test_a_computed_list_of_metrics_is_named(tmp_path: Path, monkeypatch):
     module = package / "evaluation/compound_measure.py"
     text = module.read_text()
     assert "METRICS = (" in text
-    module.write_text(text.replace("METRICS = (", "METRICS = sorted((", 1).replace(")\n", "))\n", 1))
+    module.write_text(
+        text.replace("METRICS = (", "METRICS = sorted((", 1).replace(")\n", "))\n", 1)
+    )
     monkeypatch.setattr(checker, "PACKAGE", package)
     checker._read_metrics.cache_clear()
     problems = find_problems(ROOT)

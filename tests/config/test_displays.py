@@ -30,7 +30,9 @@ def a_table(**fields) -> TableDisplay:
 
 
 def a_figure(**fields) -> FigureDisplay:
-    return FigureDisplay.model_validate({"kind": "figure", "module": "score_bars", **NAMES, **fields})
+    return FigureDisplay.model_validate(
+        {"kind": "figure", "module": "score_bars", **NAMES, **fields}
+    )
 
 
 def a_claim(name: str, left: str, right: object) -> Claim:
@@ -40,9 +42,15 @@ def a_claim(name: str, left: str, right: object) -> Claim:
 
 def test_a_display_reads_the_runs_of_its_cells():
     runs = {Run("scan-jump-x2", "transformer", "default", seed): ["p"] for seed in (1, 2)}
-    runs |= {Run("cogs", "sq-transformer", "srl", 1): ["p"], Run("cogs", "transformer", "default", 1): ["p"]}
+    runs |= {
+        Run("cogs", "sq-transformer", "srl", 1): ["p"],
+        Run("cogs", "transformer", "default", 1): ["p"],
+    }
     display = a_table(
-        rows=[{"row": "SQ", "method": "sq-transformer", "variant": {"cogs": "srl"}}, {"row": "LSTM"}],
+        rows=[
+            {"row": "SQ", "method": "sq-transformer", "variant": {"cogs": "srl"}},
+            {"row": "LSTM"},
+        ],
         columns=[{"column": "COGS", "task": "cogs"}, {"column": "JUMP", "task": "scan-jump-x2"}],
     )
     assert select_display_runs(display, runs) == [Run("cogs", "sq-transformer", "srl", 1)]
@@ -51,10 +59,20 @@ def test_a_display_reads_the_runs_of_its_cells():
 @pytest.mark.parametrize(
     ("paper", "kind", "name", "said"),
     [
-        ("sq_transformr", "table", "table1", "no paper 'sq_transformr' in papers/; .*'sq_transformer'"),
+        (
+            "sq_transformr",
+            "table",
+            "table1",
+            "no paper 'sq_transformr' in papers/; .*'sq_transformer'",
+        ),
         ("sq_transformer", "table", "tabel1", "displays.yaml: no table 'tabel1'; .*'table1'"),
         ("sq_transformer", "figure", "table1", "displays.yaml: no figure 'table1'"),
-        ("sq_transformer", "analysis", "source-code", "displays.yaml: no analysis 'source-code'; .*'source-codes'"),
+        (
+            "sq_transformer",
+            "analysis",
+            "source-code",
+            "displays.yaml: no analysis 'source-code'; .*'source-codes'",
+        ),
     ],
 )
 def test_an_unknown_entry_is_named_with_the_nearest_known(paper, kind, name, said):
@@ -90,9 +108,18 @@ def a_paper(**displays: TableDisplay | FigureDisplay) -> Paper:
 
 
 def test_runs_under_an_intervention_may_be_of_several_tasks():
-    runs = [{"task": ["idm", "sst"], "method": "gpt2-small", "variant": "ft", "intervention": "synonyms"}]
+    runs = [
+        {
+            "task": ["idm", "sst"],
+            "method": "gpt2-small",
+            "variant": "ft",
+            "intervention": "synonyms",
+        }
+    ]
     analysis = Analysis.model_validate({"module": "item_sets", "runs": runs})
-    assert find_intervened_variants([analysis]) == {(task, "gpt2-small", "ft") for task in ("idm", "sst")}
+    assert find_intervened_variants([analysis]) == {
+        (task, "gpt2-small", "ft") for task in ("idm", "sst")
+    }
 
 
 def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_none():
@@ -111,7 +138,10 @@ def test_a_display_is_made_where_it_shows_a_run_or_an_analysis_of_one_or_needs_n
 
 def test_the_displays_of_claims_are_those_whose_cells_a_claim_compares():
     paper = a_paper(
-        scores=a_figure(), drawn=a_figure(analyses=["curves"]), pieces=a_figure(analyses=["audit"]), printed=a_figure()
+        scores=a_figure(),
+        drawn=a_figure(analyses=["curves"]),
+        pieces=a_figure(analyses=["audit"]),
+        printed=a_figure(),
     )
     assert list(paper.select_claimed_displays()) == ["scores", "pieces", "drawn"]
     assert list(paper.select_claimed_displays([])) == ["pieces"]
@@ -124,7 +154,10 @@ def test_what_a_scale_shows_covers_every_run_that_it_asks_for(scale):
     for key, paper in catalogue.papers.items():
         runs = select_paper_runs(catalogue, key, scale, None)
         shown = paper.select_shown_displays(runs)
-        read = [*shown.values(), *(paper.analyses[name] for d in shown.values() for name in d.list_analyses())]
+        read = [
+            *shown.values(),
+            *(paper.analyses[name] for d in shown.values() for name in d.list_analyses()),
+        ]
         unseen = set(runs) - {run for entry in read for run in select_display_runs(entry, runs)}
         assert {run for run in unseen if not run.variant.startswith("pretrain")} == set()
 

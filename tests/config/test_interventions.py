@@ -28,7 +28,11 @@ def set_at_small(copy: Path, section: str, values: dict) -> None:
         ("blocks", [], "a list names one block or more, each 0 or above"),
         ("blocks", [-1], "a list names one block or more, each 0 or above"),
         ("blocks", [1, 1], "1 is listed twice"),
-        ("blocks", "none", "blocks' is 'none'; input should be 'all'; or input should be a valid integer; or "),
+        (
+            "blocks",
+            "none",
+            "blocks' is 'none'; input should be 'all'; or input should be a valid integer; or ",
+        ),
         ("blocks", [1, "x"], "blocks.1' is 'x'; input should be a valid integer"),
         ("blocks", [1, 4], "the model has 4 blocks; name some of 0 to 3"),
         ("poolings", [], "at least 1 item"),
@@ -39,7 +43,9 @@ def set_at_small(copy: Path, section: str, values: dict) -> None:
         ("split", "tset", "no split of the task; did you mean 'test'?"),
     ],
 )
-def test_an_intervention_that_cannot_be_is_one_line(copy: Path, key: str, value: object, message: str):
+def test_an_intervention_that_cannot_be_is_one_line(
+    copy: Path, key: str, value: object, message: str
+):
     set_at_small(copy, "intervention", {key: value})
     catalogue = load_catalogue(copy)
     with pytest.raises(UserError) as caught:
@@ -54,7 +60,10 @@ def test_an_intervention_that_cannot_be_is_one_line(copy: Path, key: str, value:
     [
         ({"last_block_mi": 4}, "last_block_mi 4 reads block 4"),
         ({"last_block_stability": 9}, "last_block_stability 9 reads block 9"),
-        ({"last_block_stability": 3, "stability_pairs": "paper"}, "last_block_stability 3 reads block 4"),
+        (
+            {"last_block_stability": 3, "stability_pairs": "paper"},
+            "last_block_stability 3 reads block 4",
+        ),
     ],
 )
 def test_blocks_that_the_losses_read_are_blocks_of_the_model(copy: Path, values: dict, read: str):

@@ -16,7 +16,10 @@ from workflow_scripts.config.requested import list_requested_runs
     [
         ({"scael": "demo"}, "config.yaml: unknown key 'scael'; did you mean 'scale'?"),
         ({"data": {"miror": "x"}}, "unknown key 'data.miror'; did you mean 'mirror'?"),
-        ({"device": "gpu"}, "key 'device' is 'gpu'; input should be 'auto', 'cpu', 'cuda' or 'mps'"),
+        (
+            {"device": "gpu"},
+            "key 'device' is 'gpu'; input should be 'auto', 'cpu', 'cuda' or 'mps'",
+        ),
         ({"seeds": [-1]}, "key 'seeds.0' is -1; input should be greater than or equal to 0"),
         ({"seeds": ["1"]}, "key 'seeds.0' is '1'"),
         ({"extra": 1}, "key 'extra' is 1; input should be a valid boolean"),
@@ -25,7 +28,10 @@ from workflow_scripts.config.requested import list_requested_runs
         ({"papers": []}, "key 'papers'"),
         ({"papers": "carma"}, "key 'papers' is 'carma'; input should be a valid list, as [carma]"),
         ({"seeds": 1}, "key 'seeds' is 1; input should be a valid list, as [1]"),
-        ({"papers": ["carma", "carma"]}, "key 'papers' is ['carma', 'carma']; carma is listed twice"),
+        (
+            {"papers": ["carma", "carma"]},
+            "key 'papers' is ['carma', 'carma']; carma is listed twice",
+        ),
         ({"seeds": [3, 1, 3]}, "key 'seeds' is [3, 1, 3]; 3 is listed twice"),
     ],
 )
@@ -39,12 +45,29 @@ def test_a_wrong_configuration_is_one_line(content: dict, message: str):
 def test_the_shipped_files_are_valid_and_agree():
     config, catalogue = load_config(root=ROOT), load_catalogue(ROOT)
     for scale in catalogue.scales:
-        for run in list_requested_runs(catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)):
+        for run in list_requested_runs(
+            catalogue, load_config(config.model_dump() | {"scale": scale}, ROOT)
+        ):
             assert resolve_run(catalogue, run, scale)["seed"] == run.seed
             assert resolve_evaluation(catalogue, run, scale)["beam"] >= 1
 
 
-HOSTILE_NAMES = ["../x", "a b", "a;id", "$(id)", "a\nb", "a\n", "-rf", ".x", "x" * 300, "é", "a/b", "`id`", "'", ""]
+HOSTILE_NAMES = [
+    "../x",
+    "a b",
+    "a;id",
+    "$(id)",
+    "a\nb",
+    "a\n",
+    "-rf",
+    ".x",
+    "x" * 300,
+    "é",
+    "a/b",
+    "`id`",
+    "'",
+    "",
+]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +75,9 @@ HOSTILE_NAMES = ["../x", "a b", "a;id", "$(id)", "a\nb", "a\n", "-rf", ".x", "x"
     [*(("display", name) for name in HOSTILE_NAMES), ("variant", "a\nb")]
     + [(kind, "../x") for kind in ("task", "method", "scale", "analysis")],
 )
-def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_one_line(copy: Path, kind: str, name: str):
+def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_one_line(
+    copy: Path, kind: str, name: str
+):
     file, keys = {
         "task": ("catalogue/tasks/cfq.yaml", ["cfq-mcd1"]),
         "method": (f"catalogue/{SEQ2SEQ}", ["transformer"]),
@@ -74,8 +99,13 @@ def test_a_name_that_a_shell_or_a_path_would_read_otherwise_is_one_line(copy: Pa
 
 
 def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
-    edit(copy / "catalogue" / SEQ2SEQ, lambda it: it["transformer"]["variants"]["default"].update(titel="x"))
-    with pytest.raises(UserError, match=r"seq2seq.yaml:\d+: unknown key '.*titel'; did you mean 'title'"):
+    edit(
+        copy / "catalogue" / SEQ2SEQ,
+        lambda it: it["transformer"]["variants"]["default"].update(titel="x"),
+    )
+    with pytest.raises(
+        UserError, match=r"seq2seq.yaml:\d+: unknown key '.*titel'; did you mean 'title'"
+    ):
         load_catalogue(copy)
 
 
@@ -89,7 +119,9 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         ),
         (
             "claims.yaml",
-            lambda it: it["claims"][0].update(relation="falls_with", left="table1/*/JUMPX/exact_match", unit="tau"),
+            lambda it: it["claims"][0].update(
+                relation="falls_with", left="table1/*/JUMPX/exact_match", unit="tau"
+            ),
             "no cell 'table1/*/JUMPX/exact_match' in displays.yaml",
         ),
         (
@@ -104,7 +136,9 @@ def test_an_unknown_key_of_a_variant_is_refused(copy: Path):
         ),
     ],
 )
-def test_a_wrong_display_or_claim_is_refused_before_any_job(copy: Path, file: str, change, message: str):
+def test_a_wrong_display_or_claim_is_refused_before_any_job(
+    copy: Path, file: str, change, message: str
+):
     edit(copy / "papers/sq_transformer" / file, change)
     with pytest.raises(UserError) as error:
         load_catalogue(copy)
@@ -120,7 +154,9 @@ def test_each_display_without_a_metric_is_named(copy: Path):
     with pytest.raises(UserError) as error:
         load_catalogue(copy)
     lacking = re.findall(r"displays\.([\w-]+): row .* name no (\w+)", str(error.value))
-    assert sorted(lacking) == [(name, key) for name in ("table-protocol", "table1") for key in ("metric", "unit")]
+    assert sorted(lacking) == [
+        (name, key) for name in ("table-protocol", "table1") for key in ("metric", "unit")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +166,20 @@ def test_each_display_without_a_metric_is_named(copy: Path):
         ("displays.yaml", "", "must contain"),
         ("displays.yaml", "analyses: {}", "key 'displays' is missing"),
         ("displays.yaml", "display: {}", "unknown key 'display'; did you mean 'displays'?"),
-        ("displays.yaml", "displays: {table1: 3}", "key 'displays.table1' is 3; input should be a valid dictionary"),
+        (
+            "displays.yaml",
+            "displays: {table1: 3}",
+            "key 'displays.table1' is 3; input should be a valid dictionary",
+        ),
         ("claims.yaml", "claim: better", "unknown key 'claim'; did you mean 'claims'?"),
         ("claims.yaml", "- better", "must contain"),
         ("experiments.yaml", "- task: cogs", "must contain"),
         ("experiments.yaml", "title: caf\xe9", "not UTF-8 text"),
     ],
 )
-def test_a_wrong_file_of_a_paper_is_one_line(copy: Path, file: str, content: str | None, message: str):
+def test_a_wrong_file_of_a_paper_is_one_line(
+    copy: Path, file: str, content: str | None, message: str
+):
     path = copy / "papers/lrf" / file
     path.unlink() if content is None else path.write_text(content, encoding="latin-1")
     with pytest.raises(UserError) as error:

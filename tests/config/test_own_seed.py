@@ -29,7 +29,10 @@ def test_the_parent_has_the_own_seed(copy):
     for seed in (3, 9):
         run = parse_run(found, f"sst/gpt2-small/ft/seed-{seed}")
         pretrained = f"text-bpe-4k/gpt2-small/pretrain/seed-{seed}"
-        assert spec(found, seed)["init"] == {"run": pretrained, "spec": digest(resolve_run(found, pretrained, "demo"))}
+        assert spec(found, seed)["init"] == {
+            "run": pretrained,
+            "spec": digest(resolve_run(found, pretrained, "demo")),
+        }
         assert str(find_parent_run(found, run, "demo")) == pretrained
 
 
@@ -46,7 +49,8 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     found = catalogue(copy, search=grid)
     assert spec(found, 9)["search"] == grid
     assert (
-        str(find_search_run(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo")) == "sst/gpt2-small/ft/seed-2"
+        str(find_search_run(found, parse_run(found, "sst/gpt2-small/ft/seed-9"), "demo"))
+        == "sst/gpt2-small/ft/seed-2"
     )
     assert "search" not in spec(found, 9, "ft@start")
 
@@ -55,7 +59,10 @@ def test_a_search_is_in_the_spec_of_what_is_trained_alone(copy):
     ("grid", "message"),
     [
         ({"learning_rate": [0.1]}, "give both, or neither"),
-        ({"learning_rates": [0.1]}, "unknown key 'search.learning_rates'; did you mean 'learning_rate'?"),
+        (
+            {"learning_rates": [0.1]},
+            "unknown key 'search.learning_rates'; did you mean 'learning_rate'?",
+        ),
         ({"learning_rate": [-1.0], "batch_sentences": [8]}, "greater than 0"),
     ],
 )
@@ -68,7 +75,10 @@ def test_a_wrong_search_is_one_line(copy, grid, message):
 @pytest.mark.parametrize("lengths", [{"max_steps": None, "epochs": 2}, {"validate_every": "epoch"}])
 def test_a_search_in_epochs_names_them_itself(copy, lengths):
     grid = {"learning_rate": [0.1], "batch_sentences": [8]}
-    with pytest.raises(UserError, match=r"sst/gpt2-small/ft: .* validate_every in steps, and passes as search.epochs"):
+    with pytest.raises(
+        UserError,
+        match=r"sst/gpt2-small/ft: .* validate_every in steps, and passes as search.epochs",
+    ):
         spec(catalogue(copy, search=grid, training=lengths), 1)
 
 
@@ -94,7 +104,11 @@ def test_epochs_next_to_steps_are_refused(copy):
 def test_what_decides_the_scores_of_given_weights_is_in_their_fingerprint(copy, changes, same):
     settings = Evaluation(splits=["test"], batch_tokens=512)
     before, now = (
-        str(fingerprint_evaluation(settings, specs.resolve_run(found, "sst/gpt2-small/ft@start/seed-0", "demo")))
+        str(
+            fingerprint_evaluation(
+                settings, specs.resolve_run(found, "sst/gpt2-small/ft@start/seed-0", "demo")
+            )
+        )
         for found in (load_catalogue(), catalogue(copy, **changes))
     )
     assert (before == now) == same

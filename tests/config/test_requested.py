@@ -26,7 +26,10 @@ from workflow_scripts.config.specs import find_parent_run, resolve_training
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_training
 
-TRANSFORMER, SAL = ("scan-jump-x2", "transformer", "default"), ("scan-jump-x2", "sq-transformer", "sal")
+TRANSFORMER, SAL = (
+    ("scan-jump-x2", "transformer", "default"),
+    ("scan-jump-x2", "sq-transformer", "sal"),
+)
 
 
 def test_seeds_of_the_configuration_replace_those_of_the_experiments():
@@ -51,17 +54,25 @@ def test_extra_runs_come_only_when_asked_for():
 
 def test_a_run_comes_behind_the_one_that_it_starts_from():
     catalogue = load_catalogue(ROOT)
-    runs = list(list_requested_runs(catalogue, load_config({"scale": "small", "papers": ["carma"]}, ROOT)))
+    runs = list(
+        list_requested_runs(catalogue, load_config({"scale": "small", "papers": ["carma"]}, ROOT))
+    )
     for run in runs:
         before = find_parent_run(catalogue, run, "small")
         assert (before is None) == (run.variant == "pretrain")
         assert before is None or runs.index(before) < runs.index(run)
     spec = resolve_run(catalogue, "idm/gpt2-small/ft/seed-21", "small")
     pretrained = resolve_run(catalogue, "text-bpe-4k/gpt2-small/pretrain/seed-1", "small")
-    assert spec["init"] == {"run": "text-bpe-4k/gpt2-small/pretrain/seed-1", "spec": digest(pretrained)}
+    assert spec["init"] == {
+        "run": "text-bpe-4k/gpt2-small/pretrain/seed-1",
+        "spec": digest(pretrained),
+    }
 
 
-CELLS = {"left": "table1/SQ-Transformer/JUMP/exact_match", "right": "table1/Transformer/JUMP/exact_match"}
+CELLS = {
+    "left": "table1/SQ-Transformer/JUMP/exact_match",
+    "right": "table1/Transformer/JUMP/exact_match",
+}
 SEEDS = [1, 2, 3, 4]
 
 
@@ -79,7 +90,14 @@ def plan(
     """
     folder = copy / "papers/sq_transformer"
     shutil.rmtree(folder / "plans", ignore_errors=True)
-    claim = {"claim": "a-planned-one", "statement": "", "source": "", "relation": "greater", "unit": "points", **CELLS}
+    claim = {
+        "claim": "a-planned-one",
+        "statement": "",
+        "source": "",
+        "relation": "greater",
+        "unit": "points",
+        **CELLS,
+    }
     if names_measure:
         entry["measure"] = measure
     else:
@@ -89,7 +107,12 @@ def plan(
         lambda content: content["claims"].append(claim) if claim not in content["claims"] else None,
     )
     spread = {"sd": 1.0, "freedom": 9, "paired": False}
-    primary = {"claim": "a-planned-one", "published": 8.0, "smallest": 2.0, "spread": spread} | entry
+    primary = {
+        "claim": "a-planned-one",
+        "published": 8.0,
+        "smallest": 2.0,
+        "spread": spread,
+    } | entry
     content = {
         "scale": scale,
         "written": "2026-01-31",
@@ -134,7 +157,10 @@ def test_a_primary_claim_is_decided_by_its_sides_and_its_controls(copy: Path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"threshold": 50.0, "smallest": 0.6}, "threshold goes with measure success_rate, and only with it"),
+        (
+            {"threshold": 50.0, "smallest": 0.6},
+            "threshold goes with measure success_rate, and only with it",
+        ),
         ({"threshold": 50.0, "smallest": 50.0}, "smallest is 50.0; with a threshold it is a share"),
         ({"threshold": 50.0, "smallest": 0.5}, "smallest of a-planned-one is 0.5; where none of 4"),
         ({"smallest": 3.0}, "key 'primary.0': smallest is 3.0; it must be margin + q x published"),
@@ -144,7 +170,9 @@ def test_a_plan_that_does_not_fit_its_claims_is_one_line(copy: Path, entry: dict
     plan(copy, **entry)
     with pytest.raises(UserError) as caught:
         load_catalogue(copy)
-    assert "papers/sq_transformer/analysis_plan.yaml" in str(caught.value) and message in str(caught.value)
+    assert "papers/sq_transformer/analysis_plan.yaml" in str(caught.value) and message in str(
+        caught.value
+    )
     assert "\n" not in str(caught.value)
 
 
@@ -182,12 +210,16 @@ def test_a_primary_claim_leaves_to_its_plan_what_the_plan_says(copy: Path, key: 
     line = len(file.read_text().splitlines())  # the last key of the last claim
     with pytest.raises(UserError) as caught:
         load_catalogue(copy)
-    said = f"claim 'a-planned-one' is primary: leave out {key}, which follows from analysis_plan.yaml"
+    said = (
+        f"claim 'a-planned-one' is primary: leave out {key}, which follows from analysis_plan.yaml"
+    )
     assert str(caught.value) == f"{file}:{line}: {said}"
 
 
 @pytest.mark.parametrize(
-    "file", sorted((ROOT / "papers").glob("*/analysis_plan.yaml")), ids=lambda file: file.parent.name
+    "file",
+    sorted((ROOT / "papers").glob("*/analysis_plan.yaml")),
+    ids=lambda file: file.parent.name,
 )
 def test_claims_of_all_plans_have_the_margins_of_these(file: Path):
     """Read without the package. A plan writes the margin of a claim of no loss with its sign."""
@@ -202,7 +234,8 @@ def test_claims_of_all_plans_have_the_margins_of_these(file: Path):
 
 def seeds_by_variant(paper: str) -> dict[tuple[str, str, str], list[int]]:
     runs = list_requested_runs(
-        load_catalogue(ROOT), load_config({"scale": "small", "papers": [paper], "extra": True}, ROOT)
+        load_catalogue(ROOT),
+        load_config({"scale": "small", "papers": [paper], "extra": True}, ROOT),
     )
     seeds: dict[tuple[str, str, str], list[int]] = {}
     for run in runs:
@@ -214,7 +247,9 @@ def test_planned_seeds_are_those_of_the_claims_that_compare_a_variant():
     """Of two plans, and of a claim with seeds of its own; numbers are copied from the plans by hand."""
     seeds = seeds_by_variant("sq_transformer")
     assert seeds["scan-jump-x2", "transformer", "default"] == [*range(101, 109)]
-    assert seeds["scan-jump-x2", "sq-transformer", "sal"] == [*range(101, 109)]  # of a secondary claim
+    assert seeds["scan-jump-x2", "sq-transformer", "sal"] == [
+        *range(101, 109)
+    ]  # of a secondary claim
     assert seeds["scan-around-right", "sq-transformer", "sal-entropy-3"] == [*range(101, 106)]
     assert seeds["scan-jump-x2", "sq-transformer", "sal-entropy-3-long"] == [*range(201, 213)]
     assert seeds["scan-jump-x2", "sq-transformer", "sal-long"] == [*range(201, 213)]
@@ -223,7 +258,11 @@ def test_planned_seeds_are_those_of_the_claims_that_compare_a_variant():
 
 def test_a_variant_that_no_claim_compares_has_the_seeds_of_the_only_plan():
     carma, cat = seeds_by_variant("carma"), seeds_by_variant("cat")
-    assert carma["idm", "gpt2-small", "lambda-0.1"] == carma["idm", "gpt2-small", "carma"] == [*range(101, 107)]
+    assert (
+        carma["idm", "gpt2-small", "lambda-0.1"]
+        == carma["idm", "gpt2-small", "carma"]
+        == [*range(101, 107)]
+    )
     assert cat["paws", "cat", "cont"] == [*range(101, 110)]
 
 
@@ -246,19 +285,30 @@ def test_a_gain_is_decided_by_both_of_its_variants():
     spread = {"sd": 1.0, "freedom": 9, "paired": True}
     entry = PrimaryClaim(claim="gains", published=8.0, smallest=2.0, spread=spread)
     found = replace(paper, claims=[claim]).list_primary_variants(entry)
-    assert set(found) == {(task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")}
+    assert set(found) == {
+        (task, "gemma", variant) for task in ("idm", "sst") for variant in ("carma", "ft")
+    }
 
 
 @pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 3, 4, 5], [5, 6, 7, 8]])
 def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[int]):
     """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is no error."""
     plan(copy)
-    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", seeds))
+    edit(
+        copy / "papers/sq_transformer/experiments.yaml",
+        lambda content: ask(content, "small", seeds),
+    )
     read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         requested(copy)
-    assert "papers/sq_transformer/experiments.yaml" in str(caught.value) and "a-planned-one" in str(caught.value)
-    assert str(seeds) in str(caught.value) and str(SEEDS) in str(caught.value) and "\n" not in str(caught.value)
+    assert "papers/sq_transformer/experiments.yaml" in str(caught.value) and "a-planned-one" in str(
+        caught.value
+    )
+    assert (
+        str(seeds) in str(caught.value)
+        and str(SEEDS) in str(caught.value)
+        and "\n" not in str(caught.value)
+    )
     assert requested(copy, scale="demo") and requested(copy, seeds=[7])
 
 
@@ -266,15 +316,23 @@ def make_extra(content: dict, methods: set[str]) -> None:
     """Move what these methods train on SCAN ADDJUMP to an experiment of extra runs."""
     for experiment in list(content["experiments"]):
         if "scan-jump-x2" in experiment["task"]:
-            moved = {name: experiment["methods"].pop(name) for name in methods & experiment["methods"].keys()}
+            moved = {
+                name: experiment["methods"].pop(name)
+                for name in methods & experiment["methods"].keys()
+            }
             if moved:
                 content["experiments"].append(experiment | {"methods": moved, "extra": True})
-    content["experiments"] = [experiment for experiment in content["experiments"] if experiment["methods"]]
+    content["experiments"] = [
+        experiment for experiment in content["experiments"] if experiment["methods"]
+    ]
 
 
 def test_a_claim_may_not_be_decided_by_extra_runs_on_one_side_alone(copy: Path):
     plan(copy)
-    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: make_extra(content, {"transformer"}))
+    edit(
+        copy / "papers/sq_transformer/experiments.yaml",
+        lambda content: make_extra(content, {"transformer"}),
+    )
     read_catalogue.cache_clear()
     assert requested(copy)
     with pytest.raises(UserError, match=r"at small has the seeds \[\]"):
@@ -284,12 +342,18 @@ def test_a_claim_may_not_be_decided_by_extra_runs_on_one_side_alone(copy: Path):
 def test_a_claim_may_be_decided_by_extra_runs_which_are_not_asked_for_without_extra(copy: Path):
     plan(copy)
     methods = {"transformer", "sq-transformer"}
-    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: make_extra(content, methods))
+    edit(
+        copy / "papers/sq_transformer/experiments.yaml",
+        lambda content: make_extra(content, methods),
+    )
     read_catalogue.cache_clear()
     assert Run(*TRANSFORMER, SEEDS[0]) in requested(copy)
     assert Run(*TRANSFORMER, SEEDS[0]) not in requested(copy, extra=False)
     plan(copy, seeds=[*SEEDS, 5])
-    edit(copy / "papers/sq_transformer/experiments.yaml", lambda content: ask(content, "small", SEEDS))
+    edit(
+        copy / "papers/sq_transformer/experiments.yaml",
+        lambda content: ask(content, "small", SEEDS),
+    )
     read_catalogue.cache_clear()
     with pytest.raises(UserError, match="write `planned` for them"):
         requested(copy, extra=False)
@@ -313,7 +377,9 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
     before = fingerprint_training(resolve_training(load_catalogue(copy), run, "small"))
     file = plan(copy)
     catalogue = load_catalogue(copy)
-    assert hash_plans(catalogue, run, "small") == {"sq_transformer/analysis_plan.yaml": hash_file(file)}
+    assert hash_plans(catalogue, run, "small") == {
+        "sq_transformer/analysis_plan.yaml": hash_file(file)
+    }
     ((paper, planned),) = list_decided_claims(catalogue, run, "small")
     assert (paper, planned.name) == ("sq_transformer", "a-planned-one")
     assert hash_plans(catalogue, run, "demo") == {}
@@ -325,17 +391,34 @@ def test_a_plan_names_its_runs_and_changes_no_spec(copy: Path):
 def test_a_training_records_the_plan_that_names_it(copy: Path):
     """A comment changes the recorded sum, and nothing by which Snakemake would train again."""
     name, made = "scan-jump-x2/transformer/default/seed-1", {}
-    assert main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", str(copy / "data")]) == 0
+    assert (
+        main(["prepare", "--task", "scan-jump-x2", "--scale", "demo", "--out", str(copy / "data")])
+        == 0
+    )
     add_rule(copy, SEQ2SEQ, "transformer", scale="demo", training=few_steps())
     for out in ("without", "with", "commented"):
         if out == "with":
             file = plan(copy, "demo")
         elif out == "commented":
             file.write_text(file.read_text() + "# a word more\n")
-        line = command("train", "--run", name, "--scale", "demo", "--data", "data", "--out", out, "--device", "cpu")
+        line = command(
+            "train",
+            "--run",
+            name,
+            "--scale",
+            "demo",
+            "--data",
+            "data",
+            "--out",
+            out,
+            "--device",
+            "cpu",
+        )
         subprocess.run([*line, "--progress", "none"], cwd=copy, env=environment(), check=True)
         record = json.loads((copy / out / "record.json").read_text())
-        expected = {} if out == "without" else {"sq_transformer/analysis_plan.yaml": hash_file(file)}
+        expected = (
+            {} if out == "without" else {"sq_transformer/analysis_plan.yaml": hash_file(file)}
+        )
         assert record["analysis_plans"] == expected
         made[out] = (copy / out / "run.json").read_bytes(), record["fingerprint"]
     assert made["without"] == made["with"] == made["commented"]

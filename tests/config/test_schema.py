@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 def test_json_schemas_are_in_step_with_the_models():
     for name, expected in make_schemas(load_catalogue(ROOT)).items():
         written = json.loads((ROOT / "catalogue/schemas" / name).read_text())
-        assert written == json.loads(json.dumps(expected)), f"{name} is old; run `python -m workflow_scripts lint`"
+        assert written == json.loads(json.dumps(expected)), (
+            f"{name} is old; run `python -m workflow_scripts lint`"
+        )
 
 
 def test_the_page_of_the_configuration_is_in_step_with_the_models():
@@ -34,14 +36,18 @@ def test_the_papers_files_agree_with_their_json_schema(kind):
     content = json.loads((ROOT / f"catalogue/schemas/{kind}.json").read_text())
     for file in sorted((ROOT / "papers").glob(f"*/{kind}.yaml")):
         # JSON has no dates: there they are text.
-        jsonschema.validate(json.loads(json.dumps(yaml.safe_load(file.read_text()), default=str)), content)
+        jsonschema.validate(
+            json.loads(json.dumps(yaml.safe_load(file.read_text()), default=str)), content
+        )
         assert f"catalogue/schemas/{kind}.json" in file.read_text().splitlines()[0]
 
 
 @pytest.mark.parametrize("kind", ["methods", "metrics", "scales", "tasks"])
 def test_the_catalogue_agrees_with_its_json_schema(kind):
     content = json.loads((ROOT / f"catalogue/schemas/{kind}.json").read_text())
-    for file in sorted([*(ROOT / "catalogue").glob(f"{kind}.yaml"), *(ROOT / "catalogue" / kind).glob("*.yaml")]):
+    for file in sorted(
+        [*(ROOT / "catalogue").glob(f"{kind}.yaml"), *(ROOT / "catalogue" / kind).glob("*.yaml")]
+    ):
         jsonschema.validate(yaml.safe_load(file.read_text()), content)
         assert f"schemas/{kind}.json" in file.read_text().splitlines()[0]
 

@@ -42,7 +42,12 @@ BOTH = {
     "validate_every": (1000, 1000, 1000, 1000, 10000, 10000),
 }
 BOTH_ALWAYS = {"dropout": 0.3, "positions": "relative", "max_relative_position": 20, "gated": True}
-BOTH_ALWAYS |= {"learning_rate": 0.0005, "warmup_steps": 4000, "betas": [0.9, 0.98], "adam_epsilon": 1e-08}
+BOTH_ALWAYS |= {
+    "learning_rate": 0.0005,
+    "warmup_steps": 4000,
+    "betas": [0.9, 0.98],
+    "adam_epsilon": 1e-08,
+}
 BOTH_ALWAYS |= {"clip_norm": 0.0, "batch_tokens": 4096}
 QUANTISED = {
     "attention": ("sal", "sal", "srl", "srl", "srl", "srl"),
@@ -60,9 +65,22 @@ QUANTISED = {
     "distance_target": (0.001, 0.001, 0.001, 0.01, 0.01, 0.01),
 }
 QUANTISED_ALWAYS = {"cross_query": "code", "clustering": "brown", "similarity": "euclidean"}
-QUANTISED_ALWAYS |= {"codebook_gradient": True, "source_predictor_layers": 3, "target_predictor": "cross"}
-QUANTISED_ALWAYS |= {"cluster_source": 0.1, "cluster_target": 0.1, "entropy_source": 0.1, "entropy_target": 0.1}
-QUANTISED_ALWAYS |= {"commitment_source": 0.1, "next_code_source": 0.5, "output_commitment_source": 0.1}
+QUANTISED_ALWAYS |= {
+    "codebook_gradient": True,
+    "source_predictor_layers": 3,
+    "target_predictor": "cross",
+}
+QUANTISED_ALWAYS |= {
+    "cluster_source": 0.1,
+    "cluster_target": 0.1,
+    "entropy_source": 0.1,
+    "entropy_target": 0.1,
+}
+QUANTISED_ALWAYS |= {
+    "commitment_source": 0.1,
+    "next_code_source": 0.5,
+    "output_commitment_source": 0.1,
+}
 
 
 @pytest.mark.parametrize(("column", "task"), list(enumerate(DATA)))
@@ -70,7 +88,10 @@ def test_sq_transformer_and_its_baseline_have_the_settings_of_the_official_code(
     variant = QUANTISED["attention"][column]
     baseline = BOTH_ALWAYS | {name: values[column] for name, values in BOTH.items()}
     quantised = QUANTISED_ALWAYS | {name: values[column] for name, values in QUANTISED.items()}
-    for model, wanted in (("transformer/default", baseline), (f"sq-transformer/{variant}", baseline | quantised)):
+    for model, wanted in (
+        ("transformer/default", baseline),
+        (f"sq-transformer/{variant}", baseline | quantised),
+    ):
         found = {name: value for (_, name), value in settings(f"{task}/{model}").items()}
         assert {name: found[name] for name in wanted} == wanted
 
@@ -85,14 +106,26 @@ def test_an_ablation_changes_what_table_4_takes_away(task, attention):
         "sal": {"attention": "srl", "next_code_stream": "code"},
         "srl": {"attention": "sal", "next_code_stream": "word"},
     }
-    assert differences(f"{task}/sq-transformer/{'srl' if attention == 'sal' else 'sal'}", base) == other[attention]
+    assert (
+        differences(f"{task}/sq-transformer/{'srl' if attention == 'sal' else 'sal'}", base)
+        == other[attention]
+    )
 
 
 def test_variants_on_addjump_change_what_they_are_called_after():
     base = f"{JUMP}/sq-transformer/sal"
     decoder = {"cross_query": "word", "next_code_stream": "code"}
-    written = decoder | {"similarity": "cosine", "codebook_gradient": False, "target_predictor": "causal"}
-    text = written | {"gated": False, "source_predictor": "causal", "betas": [0.1, 0.98], "next_code_source": 0.0}
+    written = decoder | {
+        "similarity": "cosine",
+        "codebook_gradient": False,
+        "target_predictor": "causal",
+    }
+    text = written | {
+        "gated": False,
+        "source_predictor": "causal",
+        "betas": [0.1, 0.98],
+        "next_code_source": 0.0,
+    }
     changes = {f"codes-{number}": {"source_codes": number} for number in (4, 8, 12)} | {
         "none": {"attention": "none"},
         "sal-entropy-3": {"entropy_min_length_target": 3},
@@ -109,17 +142,52 @@ def test_variants_on_addjump_change_what_they_are_called_after():
 
 def test_lrf_has_the_settings_of_cognitions_authors():
     found = {name: value for (_, name), value in settings("cognition/lrf/default").items()}
-    sizes = {"layers": 6, "heads": 4, "width": 512, "feed_forward": 1024, "positions": "sinusoidal", "gated": False}
-    training = {"batch_tokens": 8192, "max_steps": 100_000, "learning_rate": 5e-4, "warmup_steps": 4000}
-    training |= {"betas": [0.9, 0.98], "weight_decay": 1e-4, "dropout": 0.3, "label_smoothing": 0.1, "clip_norm": 0.0}
+    sizes = {
+        "layers": 6,
+        "heads": 4,
+        "width": 512,
+        "feed_forward": 1024,
+        "positions": "sinusoidal",
+        "gated": False,
+    }
+    training = {
+        "batch_tokens": 8192,
+        "max_steps": 100_000,
+        "learning_rate": 5e-4,
+        "warmup_steps": 4000,
+    }
+    training |= {
+        "betas": [0.9, 0.98],
+        "weight_decay": 1e-4,
+        "dropout": 0.3,
+        "label_smoothing": 0.1,
+        "clip_norm": 0.0,
+    }
     assert found.items() >= (sizes | training).items()
 
 
 def test_roberta_has_the_settings_of_zheng_and_lapata():
     found = {name: value for (_, name), value in settings("cfq-mcd1/roberta/lrf").items()}
-    sizes = {"layers": 2, "heads": 8, "width": 256, "feed_forward": 512, "dropout": 0.1, "label_smoothing": 0.0}
-    sizes |= {"encoder_layers": 12, "encoder_heads": 12, "encoder_width": 768, "encoder_feed_forward": 3072}
-    training = {"batch_tokens": 4096, "max_steps": 45_000, "learning_rate": 1e-4, "warmup_steps": 4000}
+    sizes = {
+        "layers": 2,
+        "heads": 8,
+        "width": 256,
+        "feed_forward": 512,
+        "dropout": 0.1,
+        "label_smoothing": 0.0,
+    }
+    sizes |= {
+        "encoder_layers": 12,
+        "encoder_heads": 12,
+        "encoder_width": 768,
+        "encoder_feed_forward": 3072,
+    }
+    training = {
+        "batch_tokens": 4096,
+        "max_steps": 45_000,
+        "learning_rate": 1e-4,
+        "warmup_steps": 4000,
+    }
     training |= {"betas": [0.9, 0.999], "weight_decay": 1e-3, "clip_norm": 1.0}
     assert found.items() >= (sizes | training).items()
 
@@ -144,7 +212,9 @@ def test_variants_of_lrf_change_what_they_are_called_after():
     for variant, change in changes.items():
         assert differences(f"cognition/lrf/{variant}", "cognition/lrf/default") == change, variant
     for variant in ("plain", "encoder", "decoder", "previous"):
-        assert differences(f"cfq-mcd1/roberta/{variant}", "cfq-mcd1/roberta/lrf") == changes[variant], variant
+        assert (
+            differences(f"cfq-mcd1/roberta/{variant}", "cfq-mcd1/roberta/lrf") == changes[variant]
+        ), variant
     matched = differences(f"{JUMP}/transformer-lrf/matched", f"{JUMP}/transformer-lrf/lrf")
     assert matched == {"fuse_in": "wider"}
 
@@ -159,7 +229,12 @@ def test_outputs_are_searched_and_scored_as_in_the_official_code():
     """SCAN and COGS greedily, to 200 tokens; translations by a beam of 5, to 1.2 n + 10 tokens; CFQ by a beam of 5."""
     for task in (JUMP, "scan-around-right", "cogs"):
         found = evaluation(task)
-        assert (found["beam"], found["max_length"], found["max_length_ratio"], found["joined"]) == (1, 200, 0, "tokens")
+        assert (found["beam"], found["max_length"], found["max_length_ratio"], found["joined"]) == (
+            1,
+            200,
+            0,
+            "tokens",
+        )
     for task in ("cognition", "wmt17-en-de", "wmt17-de-en", "wmt14-en-fr", "wmt14-fr-en"):
         found = evaluation(task)
         assert (found["beam"], found["max_length"], found["max_length_ratio"]) == (5, 10, 1.2)
@@ -174,27 +249,46 @@ def test_outputs_are_searched_and_scored_as_in_the_official_code():
 
 
 def test_a_checkpoint_is_chosen_as_in_the_official_code():
-    for task, metric in ((JUMP, "exact_match"), ("cogs", "exact_match"), ("cognition", "bleu_char")):
+    for task, metric in (
+        (JUMP, "exact_match"),
+        ("cogs", "exact_match"),
+        ("cognition", "bleu_char"),
+    ):
         validation = settings(f"{task}/sq-transformer/srl")["training", "validation"]
         assert (validation["split"], validation["metric"]) == ("valid", metric)
     scored = evaluation("cognition")
     shared = ("beam", "max_length", "max_length_ratio", "joined")
-    assert {name: validation["decoding"][name] for name in shared} == {name: scored[name] for name in shared}
+    assert {name: validation["decoding"][name] for name in shared} == {
+        name: scored[name] for name in shared
+    }
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_the_split_by_compound_differs_from_cognition_in_its_data_alone(scale):
     catalogue = load_catalogue(ROOT)
-    for variant in ("lrf/default", "lrf/matched", "lrf/plain", "sq-transformer/srl", "transformer/default"):
-        runs = [parse_run(catalogue, f"{task}/{variant}/seed-1") for task in ("cognition", "cognition-compounds")]
+    for variant in (
+        "lrf/default",
+        "lrf/matched",
+        "lrf/plain",
+        "sq-transformer/srl",
+        "transformer/default",
+    ):
+        runs = [
+            parse_run(catalogue, f"{task}/{variant}/seed-1")
+            for task in ("cognition", "cognition-compounds")
+        ]
         specs = [resolve_run(catalogue, str(run), scale) for run in runs]
         assert [spec[section] for spec in specs[:1] for section in SECTIONS] == [
             specs[1][section] for section in SECTIONS
         ]
-        assert resolve_evaluation(catalogue, runs[0], scale) == resolve_evaluation(catalogue, runs[1], scale)
+        assert resolve_evaluation(catalogue, runs[0], scale) == resolve_evaluation(
+            catalogue, runs[1], scale
+        )
     data, divided = (resolve_data(catalogue, run.task, scale) for run in runs)
     own = {"trained_share", "salt", "min_atom_count"}
-    assert {key: value for key, value in divided["options"].items() if key not in own} == data["options"]
+    assert {key: value for key, value in divided["options"].items() if key not in own} == data[
+        "options"
+    ]
     assert divided["sources"] == data["sources"] and own <= divided["options"].keys()
     assert divided["protocol"] == ("stand_in" if scale == "demo" else "reduced")
 
@@ -225,5 +319,9 @@ def test_data_are_those_of_the_papers():
         "wmt14-fr-en": ("fr", "en", 1333),
     }.items():
         options = found[name]
-        assert (options["source"], options["target"], options["validation_every"]) == (source, target, every)
+        assert (options["source"], options["target"], options["validation_every"]) == (
+            source,
+            target,
+            every,
+        )
         assert options["merges"] == 40_000

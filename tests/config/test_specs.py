@@ -18,8 +18,12 @@ from workflow_scripts.tasks.settings import Training
 
 def test_the_worst_protocol_of_data_and_scale_is_the_runs():
     catalogue = load_catalogue(ROOT)
-    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "demo")["protocol"] == "stand_in"
-    assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "small")["protocol"] == "reduced"
+    assert (
+        resolve_run(catalogue, "cogs/transformer/default/seed-1", "demo")["protocol"] == "stand_in"
+    )
+    assert (
+        resolve_run(catalogue, "cogs/transformer/default/seed-1", "small")["protocol"] == "reduced"
+    )
     assert resolve_run(catalogue, "cogs/transformer/default/seed-1", "full")["protocol"] == "paper"
 
 
@@ -42,7 +46,10 @@ def test_at_paper_scale_the_models_are_pinned_commits_of_the_hub():
     ],
 )
 def test_a_wrong_origin_is_refused(copy: Path, init: dict, message: str):
-    edit(copy / "catalogue" / CAUSAL, lambda methods: methods["gpt2-small"]["variants"]["ft"].update(init=init))
+    edit(
+        copy / "catalogue" / CAUSAL,
+        lambda methods: methods["gpt2-small"]["variants"]["ft"].update(init=init),
+    )
     with pytest.raises(UserError) as error:
         resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
     assert message in str(error.value)
@@ -58,13 +65,21 @@ def test_runs_that_start_from_each_other_are_refused(copy: Path):
     edit(copy / "catalogue" / CAUSAL, go_in_a_circle)
     with pytest.raises(UserError) as error:
         resolve_run(load_catalogue(copy), "idm/gpt2-small/ft/seed-1", "small")
-    chain = ("idm/gpt2-small/ft", "idm/gpt2-small/carma", "idm/gpt2-small/pretrain", "idm/gpt2-small/carma")
-    assert f"init goes in a circle: {', which starts from '.join(chain)}; name another run" in str(error.value)
+    chain = (
+        "idm/gpt2-small/ft",
+        "idm/gpt2-small/carma",
+        "idm/gpt2-small/pretrain",
+        "idm/gpt2-small/carma",
+    )
+    assert f"init goes in a circle: {', which starts from '.join(chain)}; name another run" in str(
+        error.value
+    )
 
 
 def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
     with pytest.raises(
-        UserError, match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, language_modelling"
+        UserError,
+        match="scan-jump is of the kind seq2seq, and gpt2-small is for prompt, language_modelling",
     ):
         resolve_run(load_catalogue(ROOT), "scan-jump/gpt2-small/ft/seed-1", "small")
 
@@ -72,13 +87,18 @@ def test_a_method_runs_on_the_kinds_of_tasks_that_it_is_for():
 def test_no_encoder_is_fine_tuned_on_the_split_that_scores_it():
     catalogue, found = load_catalogue(ROOT), 0
     names = [
-        name for name, task in catalogue.tasks.items() if task.kind in ("sentence_prediction", "question_answering")
+        name
+        for name, task in catalogue.tasks.items()
+        if task.kind in ("sentence_prediction", "question_answering")
     ]
     for name in names:
         for scale in catalogue.scales:
             training = resolve_run(catalogue, f"{name}/bert/ft/seed-1", scale)["training"]
             splits = resolve_evaluation(catalogue, Run(name, "bert", "ft", 1), scale)["splits"]
-            assert training["validation"]["split"] not in splits or training["max_steps"] == 0, (name, scale)
+            assert training["validation"]["split"] not in splits or training["max_steps"] == 0, (
+                name,
+                scale,
+            )
             found += training["max_steps"] > 0
     assert found > 50
 
@@ -98,18 +118,29 @@ def test_cats_paper_scale_is_searched_on_a_seed_that_no_result_has():
 
 
 @pytest.mark.parametrize(
-    "method", ["gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large"]
+    "method",
+    ["gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large"],
 )
 def test_models_of_the_hub_are_trained_in_bf16_unless_the_config_says_otherwise(method):
     catalogue = load_catalogue(ROOT)
-    for run in (f"{task}/{method}/{variant}/seed-42" for task in ("idm", "sst") for variant in ("ft", "carma")):
+    for run in (
+        f"{task}/{method}/{variant}/seed-42"
+        for task in ("idm", "sst")
+        for variant in ("ft", "carma")
+    ):
         found = {
             (scale, wanted): resolve_run(catalogue, run, scale, wanted)["training"]["precision"]
             for scale in ("demo", "small", "full")
             for wanted in ("auto", "fp32", "bf16")
         }
-        assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == ["fp32", "fp32", "bf16"]
-        assert all(precision == wanted for (_, wanted), precision in found.items() if wanted != "auto")
+        assert [found[scale, "auto"] for scale in ("demo", "small", "full")] == [
+            "fp32",
+            "fp32",
+            "bf16",
+        ]
+        assert all(
+            precision == wanted for (_, wanted), precision in found.items() if wanted != "auto"
+        )
         assert resolve_run(catalogue, run, "small") == resolve_run(catalogue, run, "small", "fp32")
 
 
@@ -119,13 +150,18 @@ def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
     asked = list_requested_runs(
         catalogue, config.model_copy(update={"scale": "full", "papers": ["sq_transformer", "lrf"]})
     )
-    assert {resolve_run(catalogue, run, "full")["training"]["precision"] for run in asked} == {"fp32"}
+    assert {resolve_run(catalogue, run, "full")["training"]["precision"] for run in asked} == {
+        "fp32"
+    }
 
 
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no_digest(scale):
     catalogue = load_catalogue(ROOT)
-    runs = {run.unseeded: run for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))}
+    runs = {
+        run.unseeded: run
+        for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))
+    }
     for run in runs.values():
         spec = specs.resolve_run(catalogue, run, scale).to_json()
         sections = {"training": Training} if run.weights is None else {}
@@ -134,7 +170,11 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
             sections[section] = find_settings_class(group, spec[section].get("name"))
         for section, described in sections.items():
             fields = described.model_fields if described else {}
-            same = [key for key, value in spec[section].items() if key in fields and value == fields[key].default]
+            same = [
+                key
+                for key, value in spec[section].items()
+                if key in fields and value == fields[key].default
+            ]
             assert not same, (run, section)
 
 
@@ -153,7 +193,9 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
         ),
     ],
 )
-def test_wrong_options_of_data_are_refused_before_any_job(copy: Path, scale: str, change, said: str):
+def test_wrong_options_of_data_are_refused_before_any_job(
+    copy: Path, scale: str, change, said: str
+):
     edit(copy / "catalogue/tasks/scan.yaml", change)
     with pytest.raises(UserError, match=rf"^catalogue/tasks/scan.yaml:\d+: {said}"):
         resolve_data(load_catalogue(copy), "scan-jump", scale)
@@ -173,7 +215,10 @@ def test_each_key_of_the_data_has_the_entry_that_sets_it():
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("cosg", "task cogs: `prepare` is .*, but there is no module workflow_scripts.data.datasets.cosg"),
+        (
+            "cosg",
+            "task cogs: `prepare` is .*, but there is no module workflow_scripts.data.datasets.cosg",
+        ),
         ("contamination", "module workflow_scripts.data.datasets.contamination has no `Options`"),
     ],
 )

@@ -26,7 +26,12 @@ def typed(value: Any) -> bytes:
     if isinstance(value, str):
         return struct.pack("<I", 8) + text(value)
     elements = [typed(element) for element in value]
-    return struct.pack("<I", 9) + elements[0][:4] + struct.pack("<Q", len(elements)) + b"".join(e[4:] for e in elements)
+    return (
+        struct.pack("<I", 9)
+        + elements[0][:4]
+        + struct.pack("<Q", len(elements))
+        + b"".join(e[4:] for e in elements)
+    )
 
 
 def make_gguf(
@@ -47,7 +52,11 @@ def make_gguf(
     body = b""
     for name, (shape, kind, content) in tensors.items():
         body += bytes(-len(body) % alignment)
-        head += text(name) + struct.pack("<I", len(shape)) + b"".join(struct.pack("<Q", size) for size in shape[::-1])
+        head += (
+            text(name)
+            + struct.pack("<I", len(shape))
+            + b"".join(struct.pack("<Q", size) for size in shape[::-1])
+        )
         head += struct.pack("<IQ", kind, (offsets or {}).get(name, len(body)))
         body += content
     return head + bytes(-len(head) % alignment) + body

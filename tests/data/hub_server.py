@@ -52,13 +52,21 @@ class HubHandler(FileHandler):
         assert kind == ("revision" if listing else "resolve"), path
         if name not in server.repositories:
             # The hub does not tell strangers what exists.
-            return self.refuse(404 if token else 401, "RepoNotFound" if token else "", "Repository not found")
+            return self.refuse(
+                404 if token else 401, "RepoNotFound" if token else "", "Repository not found"
+            )
         if revision not in server.repositories[name]:
             return self.refuse(404, "RevisionNotFound", "Invalid rev id")
         files = server.repositories[name][revision]
         if listing:
-            content = {"id": name, "sha": revision, "siblings": [sibling(*entry) for entry in files.items()]}
-            return self.answer(200, json.dumps(content).encode(), **{"Content-Type": "application/json"})
+            content = {
+                "id": name,
+                "sha": revision,
+                "siblings": [sibling(*entry) for entry in files.items()],
+            }
+            return self.answer(
+                200, json.dumps(content).encode(), **{"Content-Type": "application/json"}
+            )
         if "/".join(file) not in files:
             return self.refuse(404, "EntryNotFound", "Entry not found")
         if name in server.gated and not token:
@@ -72,7 +80,13 @@ class HubHandler(FileHandler):
         if not file.endswith(".safetensors"):
             return self.answer(200, content, **headers)
         linked = {"X-Linked-Size": str(len(content)), "X-Linked-Etag": f'"{sha256(content)}"'}
-        return self.answer(302, b"", Location=f"{self.server.storage}/storage/{sha256(content)}", **headers, **linked)
+        return self.answer(
+            302,
+            b"",
+            Location=f"{self.server.storage}/storage/{sha256(content)}",
+            **headers,
+            **linked,
+        )
 
     def refuse(self, status: int, code: str, message: str) -> None:
         headers = {"X-Error-Message": message, **({"X-Error-Code": code} if code else {})}

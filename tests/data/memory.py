@@ -34,11 +34,17 @@ if __name__ == "__main__":
 """
 
 
-def measure_peak(folder: Path, name: str, options: dict, sources: dict[str, Path], **constants: int) -> tuple[int, int]:
+def measure_peak(
+    folder: Path, name: str, options: dict, sources: dict[str, Path], **constants: int
+) -> tuple[int, int]:
     """(training rows, KiB at the peak) of a data set whose module has these constants; `folder` gets the files."""
     (folder / "measure.py").write_text(PROGRAM)
     paths = {source: str(path) for source, path in sources.items()}
-    words = [sys.executable, str(folder / "measure.py"), *map(json.dumps, (name, options, paths, constants))]
+    words = [
+        sys.executable,
+        str(folder / "measure.py"),
+        *map(json.dumps, (name, options, paths, constants)),
+    ]
     environment = ENVIRONMENT | {"HOME": str(folder), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(words, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr

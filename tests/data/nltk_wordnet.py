@@ -24,8 +24,12 @@ def unpack_for_nltk(archive: Path, folder: Path, monkeypatch) -> WordNetCorpusRe
     with tarfile.open(archive) as tar:
         for member in tar:
             if member.isfile():
-                (folder / PurePosixPath(member.name).name).write_bytes(tar.extractfile(member).read())
+                (folder / PurePosixPath(member.name).name).write_bytes(
+                    tar.extractfile(member).read()
+                )
     # The names of the 45 lexicographer files: missing in the archive, and of no weight here.
     (folder / "lexnames").write_text("".join(f"{n:02d}\tname{n}\t1\n" for n in range(45)))
-    monkeypatch.setattr(nltk.data, "path", [str(folder)])  # NLTK opens nothing outside its data folders
+    monkeypatch.setattr(
+        nltk.data, "path", [str(folder)]
+    )  # NLTK opens nothing outside its data folders
     return ReaderOfOneVersion(str(folder), None)

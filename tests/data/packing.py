@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def pack(path: Path, members: dict[str, str | bytes] | Iterable[tuple[str | zipfile.ZipInfo, bytes]]) -> Path:
+def pack(
+    path: Path, members: dict[str, str | bytes] | Iterable[tuple[str | zipfile.ZipInfo, bytes]]
+) -> Path:
     """Write a zip or tar archive, after the ending of its path: name -> content."""
     pairs = members.items() if isinstance(members, dict) else members
     if path.suffix == ".zip":

@@ -26,7 +26,9 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         for name, content in contents.items():
             urls = (f"{server.url}/{name}",) if request.param == "server" else ()
             digest = hashlib.sha256(content).hexdigest()
-            sources[name] = Source(name, urls, digest, len(content), "1", "MIT", True, "nobody", "a toy")
+            sources[name] = Source(
+                name, urls, digest, len(content), "1", "MIT", True, "nobody", "a toy"
+            )
             path = tmp_path / "mirror" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
@@ -41,7 +43,11 @@ def origin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file under a folder but locks, halves of downloads and what fills the disk."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    kept = [path for path in files if ".locks" not in path.parts and path.suffix not in (".part", ".filler")]
+    kept = [
+        path
+        for path in files
+        if ".locks" not in path.parts and path.suffix not in (".part", ".filler")
+    ]
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in kept}
 
 
@@ -64,11 +70,15 @@ def test_fetch_on_a_full_disk(origin, small_disk: Path, capsys: pytest.CaptureFi
     assert contents(small_disk) == before
     filler.unlink()
     assert main(["fetch", "toy", "--downloads", str(downloads)]) == 0
-    got = {name: content for name, content in contents(downloads).items() if not name.endswith(".json")}
+    got = {
+        name: content for name, content in contents(downloads).items() if not name.endswith(".json")
+    }
     assert got == {"toy/small.txt": b"small", "toy/large.bin": CONTENT}
 
 
-def test_fetch_to_a_folder_that_cannot_be_written(origin, small_disk: Path, capsys: pytest.CaptureFixture[str]):
+def test_fetch_to_a_folder_that_cannot_be_written(
+    origin, small_disk: Path, capsys: pytest.CaptureFixture[str]
+):
     downloads = small_disk / "downloads"
     assert main(["fetch", "toy/small.txt", "--downloads", str(downloads)]) == 0
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
@@ -82,7 +92,9 @@ def test_fetch_to_a_folder_that_cannot_be_written(origin, small_disk: Path, caps
 
 # Text lines, and records: written by different code.
 @pytest.mark.parametrize("task", ["cogs", "idm"])
-def test_prepare_where_nothing_can_be_written(task, small_disk: Path, capsys: pytest.CaptureFixture[str]):
+def test_prepare_where_nothing_can_be_written(
+    task, small_disk: Path, capsys: pytest.CaptureFixture[str]
+):
     out = small_disk / "data" / task
     command = ["prepare", "--task", task, "--scale", "demo", "--out", str(out)]
     assert main(command) == 0

@@ -52,12 +52,19 @@ def test_made_up_data_load_with_hugging_face_datasets(tmp_path, monkeypatch):
 
     monkeypatch.setattr("socket.create_connection", None)  # nothing may be asked of the hub
     prompt, text = ["item", "content", "label", "subset"], ["source", "ids"]
-    for task, columns in {"idm": prompt, "sst": prompt, "text-bpe-1k": text, "text-unigram-4k": text}.items():
+    for task, columns in {
+        "idm": prompt,
+        "sst": prompt,
+        "text-bpe-1k": text,
+        "text-unigram-4k": text,
+    }.items():
         run("--task", task, "--scale", "demo", "--out", tmp_path / task)
         rows = json.loads((tmp_path / task / "dataset.json").read_text())["splits"]
         files = {split: str(tmp_path / task / f"{split}.parquet") for split in rows}
         loaded = load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))
-        assert {split: table.num_rows for split, table in loaded.items()} == {k: v["rows"] for k, v in rows.items()}
+        assert {split: table.num_rows for split, table in loaded.items()} == {
+            k: v["rows"] for k, v in rows.items()
+        }
         assert loaded["train"].column_names == columns
         assert loaded["train"].to_list() == pyarrow.parquet.read_table(files["train"]).to_pylist()
 
@@ -67,7 +74,11 @@ def test_every_task_of_the_catalogue_has_valid_options():
     for scale in catalogue.scales:
         for task in catalogue.tasks:
             spec = resolve_data(catalogue, task, scale)
-            settings = parse_as(importlib.import_module(spec["prepare"]).Options, spec["options"], f"{task} at {scale}")
+            settings = parse_as(
+                importlib.import_module(spec["prepare"]).Options,
+                spec["options"],
+                f"{task} at {scale}",
+            )
             if spec["prepare"] == "workflow_scripts.data.datasets.scan":
                 scan.resolve_renaming(settings)
             declared = select_sources(spec["sources"], load_sources())
@@ -76,9 +87,14 @@ def test_every_task_of_the_catalogue_has_valid_options():
 
 def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror):
     run("--spec", spec_file(), "--downloads", mirror, "--out", tmp_path / "data")
-    summary, record = (json.loads((tmp_path / "data" / name).read_text()) for name in ("dataset.json", "record.json"))
+    summary, record = (
+        json.loads((tmp_path / "data" / name).read_text())
+        for name in ("dataset.json", "record.json")
+    )
     for name in SPEC["sources"]:
-        assert record["data_digest"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
+        assert (
+            record["data_digest"][name] == hashlib.sha256((mirror / name).read_bytes()).hexdigest()
+        )
     assert record["fingerprint"] == str(fingerprint_data(read_data_spec(SPEC, "spec")))
     assert record["spec"] == summary["spec"] == SPEC
     assert summary["splits"]["train"]["rows"] == 14_670
@@ -87,7 +103,8 @@ def test_from_a_spec_with_the_digests_of_the_sources(tmp_path, spec_file, mirror
 
 def test_a_missing_source_says_how_to_get_it(tmp_path, spec_file):
     with pytest.raises(
-        UserError, match=r"addprim_jump.txt does not exist; .* fetch scan/tasks_train_addprim_jump.txt$"
+        UserError,
+        match=r"addprim_jump.txt does not exist; .* fetch scan/tasks_train_addprim_jump.txt$",
     ):
         run("--spec", spec_file(), "--downloads", tmp_path, "--out", tmp_path / "data")
 
@@ -97,7 +114,9 @@ def test_a_source_that_is_not_the_pinned_one(tmp_path, spec_file):
     for name in SPEC["sources"]:
         (tmp_path / name).write_text("IN: jump OUT: I_JUMP\n")
     digest = hashlib.sha256(b"IN: jump OUT: I_JUMP\n").hexdigest()
-    with pytest.raises(UserError, match=f"wrong sha256: expected e3c78485.*, actual {digest}; get it again"):
+    with pytest.raises(
+        UserError, match=f"wrong sha256: expected e3c78485.*, actual {digest}; get it again"
+    ):
         run("--spec", spec_file(), "--downloads", tmp_path, "--out", tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -117,7 +136,19 @@ def test_wrong_arguments(tmp_path, words, message):
 
 
 @pytest.mark.parametrize(
-    "task", ["bird", "cfq-mcd1", "cogs", "idm", "pairs-wordpiece", "paws", "sst", "stsb", "text-bpe-1k", "wmt14-fr-en"]
+    "task",
+    [
+        "bird",
+        "cfq-mcd1",
+        "cogs",
+        "idm",
+        "pairs-wordpiece",
+        "paws",
+        "sst",
+        "stsb",
+        "text-bpe-1k",
+        "wmt14-fr-en",
+    ],
 )
 def test_made_again_over_itself_and_over_nothing_else(tmp_path, task):
     words = ("--task", task, "--scale", "demo", "--out", tmp_path / "data")
@@ -127,6 +158,8 @@ def test_made_again_over_itself_and_over_nothing_else(tmp_path, task):
     again = hash_files(tmp_path / "data")
     assert made.pop("record.json") != again.pop("record.json") and made == again
     (tmp_path / "data/thesis.tex").write_text("all of it")
-    with pytest.raises(UserError, match=r"data contains thesis\.tex, which this command does not write"):
+    with pytest.raises(
+        UserError, match=r"data contains thesis\.tex, which this command does not write"
+    ):
         run(*words)
     assert (tmp_path / "data/thesis.tex").read_text() == "all of it"

@@ -20,7 +20,13 @@ from tests.data.preparing import write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
-from workflow_scripts.data.prepared import Seq2SeqDataset, TableDataset, build_vocabulary, digest_data, read_table
+from workflow_scripts.data.prepared import (
+    Seq2SeqDataset,
+    TableDataset,
+    build_vocabulary,
+    digest_data,
+    read_table,
+)
 from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -37,7 +43,9 @@ TEST = [Example("a b d", "A D D", "new")]
 
 
 def toy(**changes) -> Seq2SeqDataset:
-    return Seq2SeqDataset(**{"splits": {"train": TRAIN, "test": TEST}, "notes": ["made by hand"]} | changes)
+    return Seq2SeqDataset(
+        **{"splits": {"train": TRAIN, "test": TEST}, "notes": ["made by hand"]} | changes
+    )
 
 
 @given(
@@ -50,12 +58,16 @@ def toy(**changes) -> Seq2SeqDataset:
 )
 def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, seed, limit):
     train, test = ([Example(str(number), "x") for number in numbers] for numbers in (train, test))
-    options = SplitOptions(validation=validation, validation_fraction=fraction, seed=seed, limit={"test": limit})
+    options = SplitOptions(
+        validation=validation, validation_fraction=fraction, seed=seed, limit={"test": limit}
+    )
     splits, _ = make_splits(train, test, {"dev": train}, options)
     assert splits["train"] == splits["dev"] == train
     kept = min(limit, len(test))
     assert len(splits["valid"]) <= fraction * kept + 1e-9
-    whole = Counter(splits["test"]) + (Counter(splits["valid"]) if validation == "clean" else Counter())
+    whole = Counter(splits["test"]) + (
+        Counter(splits["valid"]) if validation == "clean" else Counter()
+    )
     assert whole.total() == kept
     assert whole <= Counter(test)
     assert Counter(splits["valid"]) <= whole
@@ -64,7 +76,9 @@ def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, 
 
 @given(st.integers(0, 100), st.integers(10, 300))
 def test_a_limited_training_set_keeps_every_word(seed, limit):
-    train = [Example("common", "C")] * 500 + [Example(f"rare{i} common", f"R{i} C") for i in range(9)]
+    train = [Example("common", "C")] * 500 + [
+        Example(f"rare{i} common", f"R{i} C") for i in range(9)
+    ]
     splits, notes = make_splits(train, TEST, {}, SplitOptions(seed=seed, limit={"train": limit}))
     assert len(splits["train"]) == limit
     assert Counter(splits["train"]) <= Counter(train)
@@ -92,18 +106,32 @@ def test_equal_keys_are_in_one_split(rows, shared, seed):
     assert splits == split_by_key(rows, 0.1, shared, seed)
 
 
-@pytest.mark.parametrize(("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)])
+@pytest.mark.parametrize(
+    ("size", "drawn"), [(7706, 1541), (4476, 895), (21000, 4200), (10800, 2160)]
+)
 def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
     test = [Example(str(number), "x") for number in range(size)]
     assert len(make_splits([], test, {}, SplitOptions())[0]["valid"]) == drawn
 
 
 def test_vocabulary_by_frequency_then_alphabet():
-    assert build_vocabulary(["b a", "b c", "c b"]) == ["<pad>", "<s>", "</s>", "<unk>", "b", "c", "a"]
+    assert build_vocabulary(["b a", "b c", "c b"]) == [
+        "<pad>",
+        "<s>",
+        "</s>",
+        "<unk>",
+        "b",
+        "c",
+        "a",
+    ]
 
 
 def test_the_files_of_a_data_folder(tmp_path):
-    write_data(toy(subset_groups={"lexical": ["new"]}, described={"words": {"b": 2}}), SPEC, tmp_path / "toy")
+    write_data(
+        toy(subset_groups={"lexical": ["new"]}, described={"words": {"b": 2}}),
+        SPEC,
+        tmp_path / "toy",
+    )
     names = sorted(file.name for file in (tmp_path / "toy").iterdir())
     assert names == ["dataset.json", "test.parquet", "train.parquet", "vocabulary.json"]
     words = json.loads((tmp_path / "toy/vocabulary.json").read_text())
@@ -117,12 +145,21 @@ def test_the_files_of_a_data_folder(tmp_path):
         ("target_ids", "list<element: int32>"),
     ]
     assert table.to_pylist() == [
-        {"source": "a b d", "target": "A D D", "subset": "new", "source_ids": [5, 4, 3], "target_ids": [5, 3, 3]}
+        {
+            "source": "a b d",
+            "target": "A D D",
+            "subset": "new",
+            "source_ids": [5, 4, 3],
+            "target_ids": [5, 3, 3],
+        }
     ]
     summary = json.loads((tmp_path / "toy/dataset.json").read_text())
     files = summary.pop("files")
     assert files.keys() == {"test.parquet", "train.parquet", "vocabulary.json"}
-    assert all(hashlib.sha256((tmp_path / "toy" / name).read_bytes()).hexdigest() == files[name] for name in files)
+    assert all(
+        hashlib.sha256((tmp_path / "toy" / name).read_bytes()).hexdigest() == files[name]
+        for name in files
+    )
     assert summary == {
         "task": "toy",
         "protocol": "paper",
@@ -142,7 +179,9 @@ def test_the_files_of_a_data_folder(tmp_path):
 def test_the_same_input_gives_the_same_bytes_and_replaces_the_folder(tmp_path, kind):
     found = []
     for _ in range(2):
-        made = toy() if kind == "pairs" else TableDataset({"train": ROWS}, [], "paper", {"a.txt": "a"})
+        made = (
+            toy() if kind == "pairs" else TableDataset({"train": ROWS}, [], "paper", {"a.txt": "a"})
+        )
         write_data(made, SPEC, tmp_path / "out")
         found.append((hash_files(tmp_path / "out"), digest_data(tmp_path / "out")))
         (tmp_path / "out/stray").write_text("from elsewhere")
@@ -184,9 +223,21 @@ def test_data_with_memory_mapped_files_can_be_prepared_again(tmp_path):
 
 def test_a_killed_process_leaves_no_half_folder(tmp_path):
     """The folder appears at once: whoever looks meanwhile sees no folder, or all of it."""
-    spec = {"task": "t", "prepare": "workflow_scripts.data.datasets.scan", "sources": [], "protocol": "paper"}
+    spec = {
+        "task": "t",
+        "prepare": "workflow_scripts.data.datasets.scan",
+        "sources": [],
+        "protocol": "paper",
+    }
     (tmp_path / "spec.json").write_text(json.dumps(spec | {"options": {"set": "add_jump_2x"}}))
-    command = [sys.executable, "-m", "workflow_scripts", "prepare", "--spec", tmp_path / "spec.json"]
+    command = [
+        sys.executable,
+        "-m",
+        "workflow_scripts",
+        "prepare",
+        "--spec",
+        tmp_path / "spec.json",
+    ]
     process = subprocess.Popen([*command, "--out", tmp_path / "data"])
     while process.poll() is None and not list(tmp_path.glob(".data.*/data/*.parquet")):
         time.sleep(0.005)
@@ -213,7 +264,10 @@ def test_tables_counts_and_extra_files(tmp_path):
     assert table.to_pydict() == DOCUMENTS
     assert table.schema.field("ids").type == pyarrow.list_(pyarrow.int32())
     summary = json.loads((tmp_path / "out/dataset.json").read_text())
-    assert summary["splits"] == {"train": {"rows": 3, "distinct": 2}, "valid": {"rows": 3, "distinct": 2}}
+    assert summary["splits"] == {
+        "train": {"rows": 3, "distinct": 2},
+        "valid": {"rows": 3, "distinct": 2},
+    }
     assert summary["protocol"] == "paper" and summary["notes"] == ["a note"]
     assert (tmp_path / "out/tokenizer.json").read_text(encoding="utf-8") == '{"é": 1}'
     assert sorted(summary["files"]) == ["tokenizer.json", "train.parquet", "valid.parquet"]
@@ -250,8 +304,16 @@ def test_a_folder_without_data(tmp_path):
 @pytest.mark.parametrize(
     ("side", "ids", "said"),
     [
-        ("source", [[4, 5], [], [4, 7]], "row 2 has the source token 7, but vocabulary.json ends at 5"),
-        ("target", [[4, -1], [6], [4]], "row 0 has the target token -1, but vocabulary.json ends at 6"),
+        (
+            "source",
+            [[4, 5], [], [4, 7]],
+            "row 2 has the source token 7, but vocabulary.json ends at 5",
+        ),
+        (
+            "target",
+            [[4, -1], [6], [4]],
+            "row 0 has the target token -1, but vocabulary.json ends at 6",
+        ),
     ],
 )
 def test_a_token_outside_the_vocabulary_is_named(tmp_path, side, ids, said):
@@ -260,7 +322,9 @@ def test_a_token_outside_the_vocabulary_is_named(tmp_path, side, ids, said):
     good = {"source_ids": [[4, 5], [], [4]], "target_ids": [[4], [6], [4]]}
     pyarrow.parquet.write_table(pyarrow.table(good), tmp_path / "train.parquet")
     assert read_pairs(tmp_path, "train").source.length.tolist() == [2, 0, 1]
-    pyarrow.parquet.write_table(pyarrow.table(good | {f"{side}_ids": ids}), tmp_path / "train.parquet")
+    pyarrow.parquet.write_table(
+        pyarrow.table(good | {f"{side}_ids": ids}), tmp_path / "train.parquet"
+    )
     with pytest.raises(UserError) as caught:
         read_pairs(tmp_path, "train")
     assert f"train.parquet: {said}" in str(caught.value) and "\n" not in str(caught.value)
@@ -270,7 +334,8 @@ def test_whatever_byte_of_a_table_is_wrong_it_is_read_whole_or_refused(tmp_path)
     """Of names that are no UTF-8 and columns shorter than the others, too."""
     draw, file, refused = random.Random(0), "train.parquet", 0
     rows = {
-        f"{side}_ids": [draw.choices(range(50), k=draw.randrange(5)) for _ in range(40)] for side in ("first", "second")
+        f"{side}_ids": [draw.choices(range(50), k=draw.randrange(5)) for _ in range(40)]
+        for side in ("first", "second")
     }
     pyarrow.parquet.write_table(pyarrow.table(rows), tmp_path / file, compression="zstd")
     content = (tmp_path / file).read_bytes()

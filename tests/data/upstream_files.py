@@ -18,7 +18,10 @@ GENRES = ("telephone", "letters", "fiction")
 
 # Options with which tasks can be prepared from them: few rows are there to draw from.
 FEWER = {
-    **{task: {} for task in ("paws", "stsb", "stsb-msrvid", "imdb-sst2", "imdb-sst2-50pc", "glue-mrpc")},
+    **{
+        task: {}
+        for task in ("paws", "stsb", "stsb-msrvid", "imdb-sst2", "imdb-sst2-50pc", "glue-mrpc")
+    },
     **{f"glue-{name}": {"validation": 6} for name in ("cola", "mnli", "qnli", "qqp", "rte")},
     "sst2": {"test": 8},
     "sst2-10pc": {"test": 4},
@@ -60,19 +63,30 @@ def mnli() -> Files:
 
 def mrpc(seed: int) -> bytes:
     header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String"
-    return tsv(header, lambda i, one, two, y: f"{y}\t{100 + i}\t{200 + i}\t{one}\t{two}", seed).encode()
+    return tsv(
+        header, lambda i, one, two, y: f"{y}\t{100 + i}\t{200 + i}\t{one}\t{two}", seed
+    ).encode()
 
 
 def imdb() -> Files:
     files = {"aclImdb/README": "read me", "aclImdb/train/unsup/0_0.txt": "no label"}
     for seed, part in enumerate(("train", "test")):
-        files |= {f"aclImdb/{part}/{('neg', 'pos')[y]}/{i}_{1 + 8 * y}.txt": one for i, one, _, y in texts(seed)}
+        files |= {
+            f"aclImdb/{part}/{('neg', 'pos')[y]}/{i}_{1 + 8 * y}.txt": one
+            for i, one, _, y in texts(seed)
+        }
     return files
 
 
 def amazon(seed: int) -> bytes:
     reviews = (
-        {"reviewerID": "A", "asin": str(i), "reviewText": one, "overall": 1.0 + i % 5, "unixReviewTime": 0}
+        {
+            "reviewerID": "A",
+            "asin": str(i),
+            "reviewText": one,
+            "overall": 1.0 + i % 5,
+            "unixReviewTime": 0,
+        }
         for i, one, _, _ in texts(seed)
     )
     return gzip.compress("".join(json.dumps(review) + "\n" for review in reviews).encode())
@@ -100,7 +114,9 @@ def squad_files(folder: Path) -> dict[str, bytes]:
 def write(folder: Path) -> dict[str, Path]:
     """All files under their names in sources.yaml."""
     made = {
-        "glue/CoLA.zip": glue("CoLA", "", lambda i, one, _, y: f"gj04\t{y}\t{'*' * (1 - y)}\t{one}"),
+        "glue/CoLA.zip": glue(
+            "CoLA", "", lambda i, one, _, y: f"gj04\t{y}\t{'*' * (1 - y)}\t{one}"
+        ),
         "glue/MNLI.zip": mnli(),
         "glue/msr_paraphrase_train.txt": mrpc(0),
         "glue/msr_paraphrase_test.txt": mrpc(1),

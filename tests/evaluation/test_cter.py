@@ -38,7 +38,10 @@ LEXICON = {
 @pytest.fixture(scope="session")
 def upstream(mirror):
     folder = mirror / "cognition"
-    lines = {name: read_text_lines(folder / f"cg-test_cg-test.{name}") for name in ("en", "zh", "compound")}
+    lines = {
+        name: read_text_lines(folder / f"cg-test_cg-test.{name}")
+        for name in ("en", "zh", "compound")
+    }
     return lines | {"lexicon": read_cognition_lexicon(folder / "eval_lexicon")}
 
 
@@ -98,13 +101,21 @@ def described(compound: str, translation: str) -> bool:
 
 
 @given(
-    st.lists(st.sampled_from(["every", "liked", "took", "small", "red", "dog", "car", "under", "on"]), min_size=1),
+    st.lists(
+        st.sampled_from(["every", "liked", "took", "small", "red", "dog", "car", "under", "on"]),
+        min_size=1,
+    ),
     st.sampled_from(["", " he liked", " on the floor"]),
-    st.lists(st.sampled_from([*"每所有喜欢带拿小红狗犬车下地上的他", "他喜欢的", "地板上", "@@ ", " "]), max_size=16),
+    st.lists(
+        st.sampled_from([*"每所有喜欢带拿小红狗犬车下地上的他", "他喜欢的", "地板上", "@@ ", " "]),
+        max_size=16,
+    ),
 )
 def test_as_described(words, modifier, signs):
     compound, translation = " ".join(words) + modifier, "".join(signs)
-    assert make_checker(compound, LEXICON)(remove_spaces(translation)) == described(compound, translation)
+    assert make_checker(compound, LEXICON)(remove_spaces(translation)) == described(
+        compound, translation
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,11 @@ def test_as_described(words, modifier, signs):
         ("every small dog", "每只狗很小，犬", False),  # any translation of the noun will do
         ("the dog on the floor", "地板上的狗", False),
         ("the dog on the floor", "狗在地板上", True),
-        ("took the dog on the floor", "把狗带到地上", False),  # with a verb the modifier's place is free
+        (
+            "took the dog on the floor",
+            "把狗带到地上",
+            False,
+        ),  # with a verb the modifier's place is free
         ("liked the dog", "狗", False),  # the empty translation of `liked` is everywhere
         ("the small dog", "小狗和红狗", False),
         ("the dog", "车", True),
@@ -134,6 +149,14 @@ def test_a_compound_is_wrong_if_one_of_its_five_sentences_is():
 
 
 def test_words_and_phrases():
-    assert split_compound("took every small car at the store") == ["took", "every", "small", "car", "mod1"]
-    found = [find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")]
+    assert split_compound("took every small car at the store") == [
+        "took",
+        "every",
+        "small",
+        "car",
+        "mod1",
+    ]
+    found = [
+        find_phrase_type(text) for text in ("the dog he liked", "took the dog", "under the car")
+    ]
     assert found == ["NP", "VP", "PP"]

@@ -16,7 +16,9 @@ TEXTS = ["The well-known member can't vote.", 'He said: "yes".']
 
 @pytest.fixture
 def data(tmp_path):
-    pq.write_table(pa.table({"target_words": TOKENS, "target_text": TEXTS}), tmp_path / "test.parquet")
+    pq.write_table(
+        pa.table({"target_words": TOKENS, "target_text": TEXTS}), tmp_path / "test.parquet"
+    )
     pq.write_table(pa.table({"target_words": TOKENS}), tmp_path / "valid.parquet")
     return tmp_path
 
@@ -49,8 +51,13 @@ def test_short_outputs_are_punished_by_hand(data):
 
 def test_text_is_put_together_as_its_language_writes_it(tmp_path):
     """French has no space after an apostrophe, but one before a question mark."""
-    tokens, text = "L&apos; homme vient @-@ il d&apos; ici ou de Paris ?", "L'homme vient-il d'ici ou de Paris ?"
-    pq.write_table(pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet")
+    tokens, text = (
+        "L&apos; homme vient @-@ il d&apos; ici ou de Paris ?",
+        "L'homme vient-il d'ici ou de Paris ?",
+    )
+    pq.write_table(
+        pa.table({"target_words": [tokens], "target_text": [text]}), tmp_path / "test.parquet"
+    )
     for language, right in (("fr", True), ("en", False)):
         found = scores([tokens], tmp_path, language=language)
         assert found["bleu_tokenised"] == pytest.approx(100)

@@ -10,7 +10,10 @@ HEADER = ",".join(PUBLISHED_COLUMNS) + "\n"
     ("text", "message"),
     [
         ("display,row\n", "published.csv:1: the columns must be display,row"),
-        (HEADER + "d,r,c,m,1,one,percent,,,s,\n", "published.csv:2: could not convert .*one.*numbers or empty"),
+        (
+            HEADER + "d,r,c,m,1,one,percent,,,s,\n",
+            "published.csv:2: could not convert .*one.*numbers or empty",
+        ),
         (HEADER + "d,r,c,m,1,1,percent,,5.5,s,\n", "published.csv:2: .*5.5.*numbers or empty"),
         (HEADER + "d,r,c,m,1,1,percent,,,s\n", "published.csv:2: not 11 columns"),
         (HEADER + "d,r,c,m,1,1,percent,,,s,one, two\n", "published.csv:2: not 11 columns"),

@@ -8,7 +8,14 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files, write_json
 from workflow_scripts.evaluation.scores import SCORE_COLUMNS, read_scores, write_scores
 
-ROW = {"task": "t", "metric": "exact_match", "value": 12.5, "unit": "percent", "n": 8, "protocol": "reduced"}
+ROW = {
+    "task": "t",
+    "metric": "exact_match",
+    "value": 12.5,
+    "unit": "percent",
+    "n": 8,
+    "protocol": "reduced",
+}
 names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1)
 
 
@@ -18,7 +25,12 @@ names = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size
             **{name: st.just(value) for name, value in ROW.items()},
             "value": st.floats(allow_nan=False, allow_infinity=False),
         },
-        optional={"seed": st.integers(0, 2**31), "split": names, "layer": st.integers(0, 99), "rate": st.floats(0, 1)},
+        optional={
+            "seed": st.integers(0, 2**31),
+            "split": names,
+            "layer": st.integers(0, 99),
+            "rate": st.floats(0, 1),
+        },
     )
 )
 def test_scores_read_back_exactly(tmp_path_factory, row):
@@ -80,6 +92,7 @@ def test_a_table_that_was_cut_between_two_lines_is_refused(tmp_path, manifest):
     assert len(read_scores(path)) == 2
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(
-        UserError, match=r"scores\.csv does not match its checksum; delete .* and run ./reproduce again"
+        UserError,
+        match=r"scores\.csv does not match its checksum; delete .* and run ./reproduce again",
     ):
         read_scores(path)

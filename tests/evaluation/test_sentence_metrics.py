@@ -18,7 +18,9 @@ def test_two_classes(items):
     found, absent = compute_class_metrics(predicted, fifths / 5, label)
     assert found.keys().isdisjoint(absent)
     assert found.keys() | absent.keys() == {"accuracy", "accuracy_label_0", "f1", "auc", "matthews"}
-    tp, tn, fp, fn = (int(((label == a) & (predicted == b)).sum()) for a, b in ((1, 1), (0, 0), (0, 1), (1, 0)))
+    tp, tn, fp, fn = (
+        int(((label == a) & (predicted == b)).sum()) for a, b in ((1, 1), (0, 0), (0, 1), (1, 0))
+    )
     assert found["accuracy"] == pytest.approx(100 * (tp + tn) / len(items))
     if tn + fp:
         assert found["accuracy_label_0"] == pytest.approx(100 * tn / (tn + fp))
@@ -49,7 +51,9 @@ def test_correlations(items):
     if len(set(predicted)) == 1 or len(set(label)) == 1:
         assert not found and set(absent) == {"pearson", "spearman"}
     else:
-        assert found["pearson"] == pytest.approx(100 * np.corrcoef(predicted, label)[0, 1], abs=1e-6)
+        assert found["pearson"] == pytest.approx(
+            100 * np.corrcoef(predicted, label)[0, 1], abs=1e-6
+        )
         ranks = [[(np.sum(v < x) + np.sum(v <= x) + 1) / 2 for x in v] for v in (predicted, label)]
         assert found["spearman"] == pytest.approx(100 * np.corrcoef(*ranks)[0, 1], abs=1e-6)
 

@@ -21,7 +21,9 @@ from workflow_scripts.evaluation.statistics import (
     summarise_seeds,
 )
 
-VALUES = st.lists(st.floats(0, 100, allow_nan=False).map(lambda x: round(x, 2)), min_size=2, max_size=5)
+VALUES = st.lists(
+    st.floats(0, 100, allow_nan=False).map(lambda x: round(x, 2)), min_size=2, max_size=5
+)
 
 
 def test_summary_by_hand():
@@ -37,7 +39,12 @@ def test_a_single_seed_gives_neither_interval_nor_p():
     summary = summarise_seeds([42.0])
     assert (summary.mean, summary.std, summary.low, summary.high) == (42.0, None, None, None)
     effect = compare_independent([100, 99], [60])
-    assert (effect.value, effect.low, effect.high, effect.compute_p_value()) == (39.5, None, None, None)
+    assert (effect.value, effect.low, effect.high, effect.compute_p_value()) == (
+        39.5,
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss")  # of scipy, where one side hardly varies
@@ -49,7 +56,9 @@ def test_welch_is_scipys(left, right, margin, quantile):
     effect = compare_independent(left, right)
     oracle = stats.ttest_ind(np.array(left) - margin, right, equal_var=False)
     expected = oracle.confidence_interval(2 * quantile - 1)
-    assert effect.compute_interval(quantile) == pytest.approx((expected.low + margin, expected.high + margin), abs=1e-6)
+    assert effect.compute_interval(quantile) == pytest.approx(
+        (expected.low + margin, expected.high + margin), abs=1e-6
+    )
     assert effect.compute_p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
 
 
@@ -59,7 +68,10 @@ def test_no_spread_gives_an_interval_without_width():
     assert (effect.compute_p_value(0), effect.compute_p_value(40)) == (0, 1)
 
 
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=6), st.floats(-5, 5))
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=6),
+    st.floats(-5, 5),
+)
 @settings(max_examples=40)
 def test_paired_t_is_scipys(pairs, margin):
     left, right = np.round(np.array(pairs), 2).T
@@ -67,7 +79,9 @@ def test_paired_t_is_scipys(pairs, margin):
     if (left - right).std() > 1e-6:
         oracle = stats.ttest_rel(left - margin, right)
         low, high = oracle.confidence_interval(0.975)
-        assert effect.compute_interval(0.9875) == pytest.approx((low + margin, high + margin), abs=1e-6)
+        assert effect.compute_interval(0.9875) == pytest.approx(
+            (low + margin, high + margin), abs=1e-6
+        )
         assert effect.compute_p_value(margin) == pytest.approx(oracle.pvalue, abs=1e-9)
 
 
@@ -77,7 +91,9 @@ def test_difference_from_a_constant_is_the_one_sample_test(values, constant):
     values, constant = np.round(values, 2), round(constant, 2)
     effect, turned = (compare_with_constant(values, constant, side) for side in (True, False))
     assert effect.value == pytest.approx(values.mean() - constant)
-    assert (turned.value, turned.low, turned.high) == pytest.approx((-effect.value, -effect.high, -effect.low))
+    assert (turned.value, turned.low, turned.high) == pytest.approx(
+        (-effect.value, -effect.high, -effect.low)
+    )
     if values.std() > 1e-6:
         oracle = stats.ttest_1samp(values, constant)
         expected = oracle.confidence_interval(0.95)
@@ -108,7 +124,9 @@ def test_the_seeds_that_would_decide_give_the_power_that_they_promise():
     draws = generator.normal(1.0, deviation, (trials, n))
     decided = np.mean([compare_with_constant(row, 0.0).low > 0 for row in draws])
     assert n == 8 and 0.76 < decided < 0.9
-    assert pilot.estimate_seeds_to_decide(0.0) is None and pilot.estimate_seeds_to_decide(100.0) == 5
+    assert (
+        pilot.estimate_seeds_to_decide(0.0) is None and pilot.estimate_seeds_to_decide(100.0) == 5
+    )
     assert compare_with_constant([1.0], 0.0).estimate_seeds_to_decide(1.0) is None
 
 
@@ -143,12 +161,19 @@ def test_association_is_the_mean_tau_over_seeds():
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data(), st.sampled_from([0.95, 0.9833]))
-def test_fisher_counts_ways_and_the_limit_is_that_of_a_binomial_test(left_n, right_n, data, quantile):
+def test_fisher_counts_ways_and_the_limit_is_that_of_a_binomial_test(
+    left_n, right_n, data, quantile
+):
     left, right = data.draw(st.integers(0, left_n)), data.draw(st.integers(0, right_n))
     rates = SuccessRates(left, left_n, right, right_n)
     successes = left + right
-    ways = [math.comb(left_n, k) * math.comb(right_n, successes - k) for k in range(left, min(left_n, successes) + 1)]
-    assert rates.compute_fisher_p() == pytest.approx(sum(ways) / math.comb(left_n + right_n, successes))
+    ways = [
+        math.comb(left_n, k) * math.comb(right_n, successes - k)
+        for k in range(left, min(left_n, successes) + 1)
+    ]
+    assert rates.compute_fisher_p() == pytest.approx(
+        sum(ways) / math.comb(left_n + right_n, successes)
+    )
     limit = stats.binomtest(left, left_n, alternative="less").proportion_ci(quantile, "exact").high
     assert rates.compute_upper_limit(quantile) == pytest.approx(limit)
 
@@ -167,7 +192,10 @@ def test_bootstrap_agrees_with_a_slow_loop():
     left, right = generator.random((3, 150)) < 0.60, generator.random((2, 150)) < 0.55
     difference = left.mean(0) - right.mean(0)
     draws = 4000
-    slow = sum(difference[generator.integers(0, 150, 150)].mean() <= 1e-9 for _ in range(draws)) / draws
+    slow = (
+        sum(difference[generator.integers(0, 150, 150)].mean() <= 1e-9 for _ in range(draws))
+        / draws
+    )
     not_better, not_worse = bootstrap_over_examples(left.astype(float), right.astype(float))
     assert 0.005 < slow < 0.5
     assert not_better == pytest.approx(slow, abs=4 * math.sqrt(slow * (1 - slow) / draws))
@@ -176,5 +204,9 @@ def test_bootstrap_agrees_with_a_slow_loop():
 
 def test_bootstrap_is_repeatable_and_never_zero():
     ones, zeros = np.ones((1, 50)), np.zeros((1, 50))
-    assert bootstrap_over_examples(ones, zeros) == bootstrap_over_examples(ones, zeros) == (1 / 10_001, 1.0)
+    assert (
+        bootstrap_over_examples(ones, zeros)
+        == bootstrap_over_examples(ones, zeros)
+        == (1 / 10_001, 1.0)
+    )
     assert bootstrap_over_examples(ones, ones) == (1.0, 1.0)

@@ -16,4 +16,6 @@ def resources(tmp_path_factory: pytest.TempPathFactory) -> SynonymResources:
 
 @pytest.fixture(scope="session")
 def real(mirror: Path) -> SynonymResources:
-    return load_resources({name: mirror / name for name in CandidateSpec("test", Options()).sources})
+    return load_resources(
+        {name: mirror / name for name in CandidateSpec("test", Options()).sources}
+    )

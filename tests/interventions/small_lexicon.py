@@ -22,8 +22,25 @@ SYNSETS = [
     ("r", ["fast", "quickly"], "at a high speed on foot"),
 ]
 EXCEPTIONS = {"noun": ["axes ax axis"], "verb": ["ran run", "ate eat"], "adj": [], "adv": []}
-TAGS = {"dog": "NN", "dogs": "NNS", "animal": "NN", "car": "NN", "axes": "NNS", "ran": "VBD", "runs": "VBZ"}
-TAGS |= {"big": "JJ", "pleasant": "JJ", "bad": "JJ", "fast": "RB", "the": "DT", "The": "DT", "Dog": "NN", ",": ","}
+TAGS = {
+    "dog": "NN",
+    "dogs": "NNS",
+    "animal": "NN",
+    "car": "NN",
+    "axes": "NNS",
+    "ran": "VBD",
+    "runs": "VBZ",
+}
+TAGS |= {
+    "big": "JJ",
+    "pleasant": "JJ",
+    "bad": "JJ",
+    "fast": "RB",
+    "the": "DT",
+    "The": "DT",
+    "Dog": "NN",
+    ",": ",",
+}
 
 
 def data_files() -> dict[str, str]:
@@ -43,11 +60,18 @@ def data_files() -> dict[str, str]:
 def write_sources(folder: Path) -> dict[str, Path]:
     """The three archives under their names in sources.yaml."""
     part = "averaged_perceptron_tagger/averaged_perceptron_tagger_eng"
-    tagger = {"weights": {"bias": {"NN": 0.1}}, "tagdict": TAGS, "classes": sorted(set(TAGS.values()))}
+    tagger = {
+        "weights": {"bias": {"NN": 0.1}},
+        "tagdict": TAGS,
+        "classes": sorted(set(TAGS.values())),
+    }
     return {
-        "nltk/stopwords.zip": pack(folder / "stopwords.zip", {"stopwords/english": "the\nand\nof\nold\n"}),
+        "nltk/stopwords.zip": pack(
+            folder / "stopwords.zip", {"stopwords/english": "the\nand\nof\nold\n"}
+        ),
         "nltk/averaged_perceptron_tagger_eng.zip": pack(
-            folder / "tagger.zip", {f"{part}.{name}.json": json.dumps(content) for name, content in tagger.items()}
+            folder / "tagger.zip",
+            {f"{part}.{name}.json": json.dumps(content) for name, content in tagger.items()},
         ),
         "wordnet/wordnet-3.0-dict.tar.xz": pack(
             folder / "dict.tar.xz", {f"wordnet/{name}": text for name, text in data_files().items()}

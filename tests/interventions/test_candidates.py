@@ -35,19 +35,34 @@ from workflow_scripts.interventions.synonym_resources import (
 )
 from workflow_scripts.interventions.synonyms import perturb
 
-SYNSET_WORDS = {"dog": {"domestic dog", "canis familiaris", "frump"}, "car": {"auto", "motorcar", "machine"}}
+SYNSET_WORDS = {
+    "dog": {"domestic dog", "canis familiaris", "frump"},
+    "car": {"auto", "motorcar", "machine"},
+}
 
 
 def test_words_and_the_punctuation_glued_to_them():
     words = split_words("  \"Dogs,  (it's) well-known ... U.S.")
-    expected = [('"', "Dogs", ","), ("(", "it's", ")"), ("", "well-known", ""), ("...", "", ""), ("", "U.S", ".")]
+    expected = [
+        ('"', "Dogs", ","),
+        ("(", "it's", ")"),
+        ("", "well-known", ""),
+        ("...", "", ""),
+        ("", "U.S", "."),
+    ]
     assert [word[:3] for word in words] == expected
     assert words[0].start == 3
 
 
 def test_stop_words_short_words_and_other_parts_of_speech_are_left_alone(resources):
     content = 'The "dog", and dogs ran the big car ax .'
-    expected = {1: ("dog", "n"), 3: ("dogs", "n"), 4: ("ran", "v"), 6: ("big", "a"), 7: ("car", "n")}
+    expected = {
+        1: ("dog", "n"),
+        3: ("dogs", "n"),
+        4: ("ran", "v"),
+        6: ("big", "a"),
+        7: ("car", "n"),
+    }
     assert find_queries(content, resources) == expected
     assert find_queries("dog ran fast", resources)[2] == Query("fast", "r")
 
@@ -62,7 +77,13 @@ def words_of(table):
 
 
 def test_candidates_are_cleaned_words_of_the_synsets(resources):
-    found = words_of(build(["dog dogs car big pleasant bad axes animal"], resources, Options(**{"vectors": "glosses"})))
+    found = words_of(
+        build(
+            ["dog dogs car big pleasant bad axes animal"],
+            resources,
+            Options(**{"vectors": "glosses"}),
+        )
+    )
     assert found == {
         "dog": SYNSET_WORDS["dog"],
         "dogs": SYNSET_WORDS["dog"] | {"dog"},
@@ -76,11 +97,25 @@ def test_candidates_are_cleaned_words_of_the_synsets(resources):
 
 
 def test_the_best_candidates_are_kept(resources):
-    assert len(words_of(build(["dogs"], resources, Options(**{"vectors": "glosses", "top": 2})))["dogs"]) == 2
+    assert (
+        len(
+            words_of(build(["dogs"], resources, Options(**{"vectors": "glosses", "top": 2})))[
+                "dogs"
+            ]
+        )
+        == 2
+    )
 
 
 def test_ranking_is_that_of_plain_loops(resources):
-    words = [("awful", "a"), ("bad", "a"), ("car", "n"), ("dog", "n"), ("dogs", "n"), ("pleasant", "a")]
+    words = [
+        ("awful", "a"),
+        ("bad", "a"),
+        ("car", "n"),
+        ("dog", "n"),
+        ("dogs", "n"),
+        ("pleasant", "a"),
+    ]
     queries = [Query(*word) for word in words]
     vectors = build_gloss_vectors(resources.lexicon)
     found = rank_candidates(queries, find_wordnet_synonyms(queries, resources), vectors, 0.6, 2)
@@ -92,7 +127,9 @@ def test_ranking_is_that_of_plain_loops(resources):
             scored.append((-round(0.6 * similarity + 0.4 * (1 - difference), 6), text))
         expected = sorted(scored)[:2]
         assert [text for text, _ in found[query]] == [text for _, text in expected]
-        assert [-score for _, score in found[query]] == pytest.approx([score for score, _ in expected], abs=2e-6)
+        assert [-score for _, score in found[query]] == pytest.approx(
+            [score for score, _ in expected], abs=2e-6
+        )
 
 
 def test_a_word_is_no_synonym_of_itself_in_another_spelling(resources):
@@ -103,7 +140,9 @@ def test_a_word_is_no_synonym_of_itself_in_another_spelling(resources):
 def test_polarity_is_textblobs():
     textblob = pytest.importorskip("textblob")
     words = ["awful", "dog", "good", "nice"]
-    assert compute_polarities(words).tolist() == [textblob.TextBlob(word).sentiment.polarity for word in words]
+    assert compute_polarities(words).tolist() == [
+        textblob.TextBlob(word).sentiment.polarity for word in words
+    ]
     assert compute_polarities(words)[0] < 0 < compute_polarities(words)[2]
 
 
@@ -128,7 +167,9 @@ def test_gloss_vectors_are_latent_semantic_analysis_of_all_glosses_of_a_word(res
 
 
 def test_gloss_vectors_are_the_same_each_time_and_know_inflected_forms(resources):
-    one, other = (build_gloss_vectors(resources.lexicon).embed(["dog", "dogs", "unheard"]) for _ in range(2))
+    one, other = (
+        build_gloss_vectors(resources.lexicon).embed(["dog", "dogs", "unheard"]) for _ in range(2)
+    )
     assert np.array_equal(one, other)
     assert np.array_equal(one[0], one[1])
     assert np.linalg.norm(one, axis=1) == pytest.approx([1, 1, 0], abs=1e-6)
@@ -151,19 +192,28 @@ def test_errors_are_one_line(resources, tmp_path):
     with pytest.raises(UserError, match=r"unknown key 'topp'; did you mean 'top'\?"):
         parse_as(Options, {"topp": 5}, "options")
     for name in ("no_such_model", "no_such.model"):
-        with pytest.raises(UserError, match=rf"spaCy model {name} is not installed; .*set vectors: glosses$"):
+        with pytest.raises(
+            UserError, match=rf"spaCy model {name} is not installed; .*set vectors: glosses$"
+        ):
             build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": name}))
-    with pytest.raises(UserError, match=r"spacy_model numpy is no model of this version of spaCy .*name another one$"):
+    with pytest.raises(
+        UserError,
+        match=r"spacy_model numpy is no model of this version of spaCy .*name another one$",
+    ):
         build(["dog"], resources, Options(**{"vectors": "spacy", "spacy_model": "numpy"}))
     with pytest.raises(UserError, match=r"nothing.parquet does not exist"):
         read_candidates(tmp_path / "nothing.parquet")
     table = build(["dog"], resources, Options(**{"vectors": "glosses"}))
     at = table.schema.get_field_index("positions")
-    uneven = table.set_column(at, table.schema.field(at), pa.array([[0, 1]], table.schema.field(at).type))
+    uneven = table.set_column(
+        at, table.schema.field(at), pa.array([[0, 1]], table.schema.field(at).type)
+    )
     pq.write_table(uneven, tmp_path / "uneven.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     for name in ("uneven", "broken"):
-        with pytest.raises(UserError, match=rf"{name}.parquet: not a table of candidates; delete it and rerun"):
+        with pytest.raises(
+            UserError, match=rf"{name}.parquet: not a table of candidates; delete it and rerun"
+        ):
             read_candidates(tmp_path / f"{name}.parquet")
 
 
@@ -173,7 +223,9 @@ def pipeline():
     spacy = pytest.importorskip("spacy")
     nlp = spacy.blank("en")
     for word, angle in {"dog": 0, "frump": 200}.items():
-        nlp.vocab.set_vector(word, np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], dtype=np.float32))
+        nlp.vocab.set_vector(
+            word, np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))], dtype=np.float32)
+        )
     return nlp
 
 
@@ -185,10 +237,15 @@ def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
 
 
 def test_a_whole_data_set_of_real_glosses(real, tmp_path):
-    glosses = {re.sub(r"\([^)]*\)", "", synset.gloss).split(";")[0].strip() for synset in real.lexicon.synsets}
+    glosses = {
+        re.sub(r"\([^)]*\)", "", synset.gloss).split(";")[0].strip()
+        for synset in real.lexicon.synsets
+    }
     glosses = sorted(" ".join(re.sub(r"[^\w\s]", "", gloss).split()) for gloss in glosses)
     glosses = [gloss for gloss in glosses if " " in gloss]
-    contents = [glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 500, replace=False)]
+    contents = [
+        glosses[i] for i in np.random.default_rng(0).choice(len(glosses), 500, replace=False)
+    ]
     table = build(contents, real, Options(**{"vectors": "glosses"}))
     known, rows = read_description(table), table.to_pylist()
     assert 0.4 < known["words_with_candidates"] / known["words"] < 0.6
@@ -198,30 +255,44 @@ def test_a_whole_data_set_of_real_glosses(real, tmp_path):
     for row in rows:
         words = row["content"].lower().split(" ")
         assert [words[position] for position in row["positions"]] == row["words"]
-        assert all(word not in texts for word, texts in zip(row["words"], row["candidates"], strict=True))
-        assert all(scores == sorted(scores, reverse=True) and len(scores) <= 5 for scores in row["scores"])
+        assert all(
+            word not in texts for word, texts in zip(row["words"], row["candidates"], strict=True)
+        )
+        assert all(
+            scores == sorted(scores, reverse=True) and len(scores) <= 5 for scores in row["scores"]
+        )
     pq.write_table(table, tmp_path / "table.parquet")
     candidates = read_candidates(tmp_path / "table.parquet")
     for rate, least in ((0.25, 0.2), (0.4, 0.3)):
         texts, realised = perturb(contents, candidates, rate, 42)
         assert least < np.mean(realised) < rate + 0.05
-        assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.95 * len(contents)
+        assert sum(
+            text != content for text, content in zip(texts, contents, strict=True)
+        ) > 0.95 * len(contents)
 
 
 @pytest.mark.parametrize("task", ["idm", "sst"])
 def test_the_demo_replaces_words_of_its_definitions_and_reviews(task, tmp_path):
     catalogue = load_catalogue(ROOT)
-    wanted = resolve_intervention(catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo")
+    wanted = resolve_intervention(
+        catalogue, parse_run(catalogue, f"{task}/qwen-small/ft/seed-1"), "demo"
+    )
     data = resolve_run(catalogue, f"{task}/qwen-small/ft/seed-1", "demo")["data"]
-    contents = prepare_data(importlib.import_module(data["prepare"]), data["options"], {}).tables["test"]["content"]
+    contents = prepare_data(importlib.import_module(data["prepare"]), data["options"], {}).tables[
+        "test"
+    ]["content"]
     table = build(contents, make_stand_in_resources(), Options(**wanted.candidates))
     pq.write_table(table, tmp_path / "table.parquet")
     known = read_description(table)
     assert known["words_with_candidates"] > 0.15 * known["words"]
     for rate in wanted.rates:
-        texts, realised = perturb(contents, read_candidates(tmp_path / "table.parquet"), rate, wanted.seeds[0])
+        texts, realised = perturb(
+            contents, read_candidates(tmp_path / "table.parquet"), rate, wanted.seeds[0]
+        )
         assert rate / 3 < np.mean(realised) <= rate
-        assert sum(text != content for text, content in zip(texts, contents, strict=True)) > 0.6 * len(contents)
+        assert sum(
+            text != content for text, content in zip(texts, contents, strict=True)
+        ) > 0.6 * len(contents)
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +309,16 @@ def tagging_pipeline():
     tagger = nlp.add_pipe("tagger")
     for tag in sorted(set(tags.values())):
         tagger.add_label(tag)
-    sentences = [list(tags), list(tags)[::-1], ["the", "big", "car"], ["pleasant", "dogs", "car", "the"]]
+    sentences = [
+        list(tags),
+        list(tags)[::-1],
+        ["the", "big", "car"],
+        ["pleasant", "dogs", "car", "the"],
+    ]
     docs = [spacy.tokens.Doc(nlp.vocab, words=words) for words in sentences]
-    examples = [Example.from_dict(doc, {"tags": [tags[token.text] for token in doc]}) for doc in docs]
+    examples = [
+        Example.from_dict(doc, {"tags": [tags[token.text] for token in doc]}) for doc in docs
+    ]
     spacy.util.fix_random_seed(0)
     optimiser = nlp.initialize(lambda: examples)
     for _ in range(40):
@@ -250,7 +328,12 @@ def tagging_pipeline():
 
 def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pipeline):
     content = "the dogs, (car) big pleasant"
-    by_spacy = {1: Query("dogs", "n"), 2: Query("car", "v"), 3: Query("big", "n"), 4: Query("pleasant", "a")}
+    by_spacy = {
+        1: Query("dogs", "n"),
+        2: Query("car", "v"),
+        3: Query("big", "n"),
+        4: Query("pleasant", "a"),
+    }
     assert find_queries(content, resources, tagging_pipeline) == by_spacy
     assert find_queries(content, resources)[2] == Query("car", "n")
     table = build([content], resources, Options(**{"vectors": "auto"}), tagging_pipeline)
@@ -263,7 +346,9 @@ def test_a_pipeline_with_a_tagger_says_what_the_words_are(resources, tagging_pip
     assert table.to_pylist()[0]["words"] == ["dogs", "car", "big", "pleasant"]
 
 
-def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline, tmp_path, monkeypatch):
+def test_an_installed_pipeline_is_found_by_its_name(
+    resources, tagging_pipeline, tmp_path, monkeypatch
+):
     """A package of the form that spaCy's own models have."""
     name = "en_made_here"
     package, facts_of_package = tmp_path / name, tmp_path / f"{name}-1.0.0.dist-info"
@@ -275,10 +360,15 @@ def test_an_installed_pipeline_is_found_by_its_name(resources, tagging_pipeline,
     load = "from spacy.util import load_model_from_init_py\n\ndef load(**more):\n    return "
     (package / "__init__.py").write_text(f"{load}load_model_from_init_py(__file__, **more)\n")
     facts_of_package.mkdir()
-    (facts_of_package / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n")
+    (facts_of_package / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0.0\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     options, content = {"vectors": "auto", "spacy_model": name}, "the dogs, (car) big pleasant"
     table = build([content], resources, Options(**options))
     known = read_description(table)
     assert (known["vectors"], known["tags"]) == ("spaCy en_made_here 1.0.0", "spacy")
-    assert table.to_pylist() == build([content], resources, Options(**options), tagging_pipeline).to_pylist()
+    assert (
+        table.to_pylist()
+        == build([content], resources, Options(**options), tagging_pipeline).to_pylist()
+    )

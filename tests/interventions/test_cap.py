@@ -14,7 +14,9 @@ VOCABULARY, BLOCKS = 40, 4
 FAMILIES = ["gpt2", "llama", "qwen2", "gemma"]
 ATTENTIONS = ["sdpa", "eager"]
 # Gemma 2 caps its logits and the scores of its attention, and has blocks of two kinds. It has no sdpa.
-MODELS = [(family, attention) for family in FAMILIES for attention in ATTENTIONS] + [("gemma2", "eager")]
+MODELS = [(family, attention) for family in FAMILIES for attention in ATTENTIONS] + [
+    ("gemma2", "eager")
+]
 # The models of the rotary families normalise in float32 whatever their precision.
 CLOSE = {"atol": 2e-5, "rtol": 0}
 
@@ -22,12 +24,22 @@ CLOSE = {"atol": 2e-5, "rtol": 0}
 def make(family, attention="sdpa"):
     """A small model in float64 with weights large enough that differences show."""
     torch.manual_seed(0)
-    common = {"vocab_size": VOCABULARY, "initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1}
+    common = {
+        "vocab_size": VOCABULARY,
+        "initializer_range": 0.3,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+    }
     common |= {"pad_token_id": 2, "attn_implementation": attention}
     if family == "gpt2":
         sizes = {"n_layer": BLOCKS, "n_head": 2, "n_embd": 16, "n_positions": 32}
     else:
-        sizes = {"num_hidden_layers": BLOCKS, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8}
+        sizes = {
+            "num_hidden_layers": BLOCKS,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 8,
+        }
         sizes |= {"hidden_size": 16, "intermediate_size": 24, "max_position_embeddings": 32}
     if family == "gemma2":
         sizes |= {"final_logit_softcapping": 2.0, "sliding_window": 3}
@@ -43,7 +55,9 @@ def make(family, attention="sdpa"):
 def items(sizes, bos=False, seed=0):
     """Ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
     generator = torch.Generator().manual_seed(seed)
-    words = [[-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes]
+    words = [
+        [-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes
+    ]
     ids = [torch.randint(3, VOCABULARY, (len(row),), generator=generator) for row in words]
     for row in ids[: bos * len(ids)]:
         row[0] = 0
@@ -60,7 +74,11 @@ def naive(model, ids, words, layer, pooling):
         length = states.size(1)
         mask = torch.full((length, length), -torch.inf, dtype=states.dtype).triu(1)
         position = torch.arange(length)[None]
-        given = {} if rotary is None else {"position_embeddings": rotary(states, position), "position_ids": position}
+        given = (
+            {}
+            if rotary is None
+            else {"position_embeddings": rotary(states, position), "position_ids": position}
+        )
         for block in some:
             found = block(states, attention_mask=mask[None, None], **given)
             states = found[0] if isinstance(found, tuple) else found
@@ -139,16 +157,24 @@ def test_predictions_of_all_layers_and_poolings_are_those_of_the_logits():
         for pooling in POOLINGS:
             logits = compute_cap_logits(model, ids, words, [3, 1], pooling)
             for layer, found in zip([3, 1], logits, strict=True):
-                expected.setdefault((layer, pooling, "vocabulary"), []).extend(found.argmax(-1).tolist())
+                expected.setdefault((layer, pooling, "vocabulary"), []).extend(
+                    found.argmax(-1).tolist()
+                )
                 of_labels = labels[found[:, labels].argmax(-1)].tolist()
                 expected.setdefault((layer, pooling, "labels"), []).extend(of_labels)
     for rows in (1, 13, 1024):
         found = predict_with_cap(model, batches, [3, 1], labels=labels, rows=rows)
         assert {key: value.tolist() for key, value in found.items()} == expected
     with torch.no_grad():
-        logits = [model(batch.ids).logits[range(len(batch.ids)), (batch.words >= 0).sum(1) - 1] for batch in batches]
+        logits = [
+            model(batch.ids).logits[range(len(batch.ids)), (batch.words >= 0).sum(1) - 1]
+            for batch in batches
+        ]
     found = torch.cat(logits)
-    clean = {"vocabulary": found.argmax(-1).tolist(), "labels": labels[found[:, labels].argmax(-1)].tolist()}
+    clean = {
+        "vocabulary": found.argmax(-1).tolist(),
+        "labels": labels[found[:, labels].argmax(-1)].tolist(),
+    }
     assert any(after != clean[readout] for (_, _, readout), after in expected.items())
     # The items whose words have one token each.
     untouched = [1, 3, 6]
@@ -161,7 +187,10 @@ def test_predictions_of_batches_without_a_word_of_several_tokens():
     found = predict_with_cap(model, [SimpleNamespace(ids=ids, words=words)] * 2, [1], ["mean"])
     with torch.no_grad():
         logits = model(ids).logits
-    assert found[1, "mean", "vocabulary"].tolist() == [logits[0, 1].argmax(), logits[1, 2].argmax()] * 2
+    assert (
+        found[1, "mean", "vocabulary"].tolist()
+        == [logits[0, 1].argmax(), logits[1, 2].argmax()] * 2
+    )
 
 
 def test_as_many_groups_as_words():
@@ -190,7 +219,9 @@ def test_bos_is_its_own_group():
 @pytest.mark.parametrize("layer", [-1, BLOCKS, 99])
 def test_a_layer_that_there_is_not_and_an_item_without_words_are_refused(layer):
     ids, words = items(SIZES)
-    with pytest.raises(UserError, match=f"no block {layer}; the model has blocks 0 to {BLOCKS - 1}"):
+    with pytest.raises(
+        UserError, match=f"no block {layer}; the model has blocks 0 to {BLOCKS - 1}"
+    ):
         compute_cap_logits(make("gpt2"), ids, words, [1, layer], "max")
     words[2] = -1
     with pytest.raises(UserError, match="item 2 of the batch has no word"):

@@ -21,7 +21,9 @@ def test_coefficient_of_variation_of_numbers_worked_out_by_hand():
 def test_interval_of_a_small_cv_is_the_chi_square_one_of_the_deviation():
     found = compute_cv(1000 + np.array([-1.0, 0.5, 0.0, 0.3, -0.2, 0.4]))
     ends = stats.chi2.ppf([0.975, 0.025], 5)
-    assert [found["cv_low"], found["cv_high"]] == pytest.approx((found["cv"] * np.sqrt(5 / ends)).tolist(), rel=1e-5)
+    assert [found["cv_low"], found["cv_high"]] == pytest.approx(
+        (found["cv"] * np.sqrt(5 / ends)).tolist(), rel=1e-5
+    )
 
 
 def test_interval_of_the_cv_is_nearly_the_exact_one():

@@ -13,7 +13,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from tests.interventions.cap_logits import compute_cap_logits
-from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
+from tests.training.causal_toy import (
+    KINDS,
+    TEMPLATE,
+    causal_spec,
+    definitions,
+    write_prompts,
+    write_text,
+)
 from tests.training.toy import assert_one_error, flip_bit, record_files, run_main
 from workflow_scripts.common.files import hash_file
 from workflow_scripts.interventions.candidates import build, read_candidates
@@ -46,10 +53,21 @@ def place(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("intervened")
     write_text(place / "text")
     write_prompts(place / "prompts")
-    train(place, "pretrain", causal_spec("language_modelling", "llama", max_steps=5, validate_every=5), "text")
+    train(
+        place,
+        "pretrain",
+        causal_spec("language_modelling", "llama", max_steps=5, validate_every=5),
+        "text",
+    )
     init = ("--init", place / "runs/pretrain/checkpoint")
     # Stopped early, so that some answers are wrong.
-    train(place, "ft", causal_spec("prompt", "llama", max_steps=12, validate_every=12), "prompts", *init)
+    train(
+        place,
+        "ft",
+        causal_spec("prompt", "llama", max_steps=12, validate_every=12),
+        "prompts",
+        *init,
+    )
     # Where it would say `hen` it says a token that is no answer: only among the answers it is right.
     checkpoint = place / "runs/ft/checkpoint"
     model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), load_tokenizer(checkpoint)
@@ -64,9 +82,17 @@ def place(tmp_path_factory) -> Path:
     return place
 
 
-def call(place: Path, run: str = "ft", data: str = "prompts", settings: dict | None = None, **more: Path) -> int:
-    paths = {"run_dir": place / "runs" / run, "data": place / data, "candidates": place / "candidates"}
-    return run_main("intervene", settings=SETTINGS | (settings or {}), **paths | {"out": place / "out"} | more)
+def call(
+    place: Path, run: str = "ft", data: str = "prompts", settings: dict | None = None, **more: Path
+) -> int:
+    paths = {
+        "run_dir": place / "runs" / run,
+        "data": place / data,
+        "candidates": place / "candidates",
+    }
+    return run_main(
+        "intervene", settings=SETTINGS | (settings or {}), **paths | {"out": place / "out"} | more
+    )
 
 
 @pytest.fixture
@@ -80,13 +106,21 @@ def answers(place) -> pd.DataFrame:
 
 
 def test_shares_are_those_of_the_answers(scores, answers):
-    measured = scores[scores["metric"].str.fullmatch("exact_match|constrained|(constrained_)?consistency")]
+    measured = scores[
+        scores["metric"].str.fullmatch("exact_match|constrained|(constrained_)?consistency")
+    ]
     assert measured["metric"].nunique() == 4
     assert set(measured["intervention"]) == {"cap", "synonyms"}
-    assert set(measured["layer"].dropna()) == {1} and set(measured["pooling"].dropna()) == {"max", "mean", "sum"}
+    assert set(measured["layer"].dropna()) == {1} and set(measured["pooling"].dropna()) == {
+        "max",
+        "mean",
+        "sum",
+    }
     where = ["intervention", "layer", "pooling", "rate", "intervention_seed", "readout"]
     for _, row in measured.iterrows():
-        same = np.logical_and.reduce([(answers[c] == row[c]) | (answers[c].isna() & pd.isna(row[c])) for c in where])
+        same = np.logical_and.reduce(
+            [(answers[c] == row[c]) | (answers[c].isna() & pd.isna(row[c])) for c in where]
+        )
         chosen = answers[same]
         if row["item_set"] == "own_correct":
             chosen = chosen[chosen["correct_before"]]
@@ -99,7 +133,9 @@ def test_shares_are_those_of_the_answers(scores, answers):
 @pytest.mark.parametrize("prefix", ["", "constrained_"])
 def test_the_spread_of_consistency_is_across_seeds(scores, prefix):
     kept = scores[scores["metric"] == f"{prefix}consistency"]
-    assert set(kept["item_set"]) == {"own_correct"} and len(kept) == len(SETTINGS["rates"]) * len(SETTINGS["seeds"])
+    assert set(kept["item_set"]) == {"own_correct"} and len(kept) == len(SETTINGS["rates"]) * len(
+        SETTINGS["seeds"]
+    )
     for rate, values in kept.groupby("rate")["value"]:
         where = scores[scores["rate"] == rate].set_index("metric")["value"]
         assert where[f"{prefix}cv"] == pytest.approx(values.std(ddof=1) / values.mean())
@@ -111,7 +147,9 @@ def test_the_realised_rate_is_the_share_of_words_that_changed(place, scores, ans
     prompts = pd.read_parquet(place / "prompts/test.parquet").set_index("item")
     items = list(dict.fromkeys(answers["item"]))
     contents, labels = (prompts.loc[items, column].tolist() for column in ("content", "label"))
-    realised = scores[scores["metric"] == "realised_rate"].set_index(["rate", "intervention_seed"])["value"]
+    realised = scores[scores["metric"] == "realised_rate"].set_index(["rate", "intervention_seed"])[
+        "value"
+    ]
     assert len(realised) == 6
     for (rate, seed), value in realised.items():
         texts, _ = perturb(contents, table, rate, int(seed), items=items, labels=labels)
@@ -138,7 +176,9 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
     for row, (item, label) in enumerate(zip(items, prompts.label, strict=True)):
         plain, replaced = (found.make_batch(np.array([row])) for found in (prompts, changed))
         with torch.no_grad():
-            before, synonyms = (compute_last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced))
+            before, synonyms = (
+                compute_last_logits(model, batch.ids, batch.last)[0] for batch in (plain, replaced)
+            )
         cap = compute_cap_logits(model, plain.ids, plain.words, [1], "mean")[0, 0]
         for intervention, after in (("cap", cap), ("synonyms", synonyms)):
             right = [bool(logits.argmax() == label) for logits in (before, after)]
@@ -147,15 +187,29 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
             expected[item, intervention, "labels"] = right
     chosen = answers.query("pooling == 'mean' or (rate == 0.5 and intervention_seed == 2)")
     columns = ["item", "intervention", "readout", "correct_before", "correct"]
-    found = {tuple(key): right for *key, before, after in chosen[columns].to_numpy() for right in [[before, after]]}
+    found = {
+        tuple(key): right
+        for *key, before, after in chosen[columns].to_numpy()
+        for right in [[before, after]]
+    }
     assert found == expected
-    assert len({tuple(right) for right in expected.values()}) == 4  # kept, lost, won and never right
-    assert any(expected[item, "cap", "labels"] > expected[item, "cap", "vocabulary"] for item in items)
+    assert (
+        len({tuple(right) for right in expected.values()}) == 4
+    )  # kept, lost, won and never right
+    assert any(
+        expected[item, "cap", "labels"] > expected[item, "cap", "vocabulary"] for item in items
+    )
 
 
 @pytest.mark.parametrize(
     ("count", "wanted", "blocks"),
-    [(2, "all", [1]), (4, "all", [1, 2, 3]), (12, 5, [1, 4, 6, 8, 11]), (12, 1, [1]), (4, [0, 3], [0, 3])],
+    [
+        (2, "all", [1]),
+        (4, "all", [1, 2, 3]),
+        (12, 5, [1, 4, 6, 8, 11]),
+        (12, 1, [1]),
+        (4, [0, 3], [0, 3]),
+    ],
 )
 def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert choose_blocks(count, wanted) == blocks
@@ -180,7 +234,12 @@ def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):
     """Some answers are single tokens only after a space. If no word is replaced, nothing changes."""
     write_text(tmp_path / "text", space=" ")
     write_prompts(tmp_path / "prompts")
-    train(tmp_path, "pretrain", causal_spec("language_modelling", max_steps=5, validate_every=5), "text")
+    train(
+        tmp_path,
+        "pretrain",
+        causal_spec("language_modelling", max_steps=5, validate_every=5),
+        "text",
+    )
     tokenizer = load_tokenizer(tmp_path / "runs/pretrain/checkpoint")
     assert all(len(tokenizer.encode(f" {word}").ids) == 1 for word in KINDS)
     assert any(len(tokenizer.encode(word).ids) > 1 for word in KINDS)
@@ -192,13 +251,17 @@ def test_answers_after_a_space_keep_it_with_synonyms(tmp_path):
     assert call(tmp_path, settings={"rates": [0.01]}) == 0
     answers = pd.read_parquet(tmp_path / "out/answers.parquet").query("intervention == 'synonyms'")
     assert answers["item"].nunique() == len(definitions()[3::4])
-    assert (answers["correct"] == answers["correct_before"]).all() and answers["correct"].nunique() == 2
+    assert (answers["correct"] == answers["correct_before"]).all() and answers[
+        "correct"
+    ].nunique() == 2
 
 
 def test_a_run_on_text_has_no_prompts_to_change(capsys, place):
     assert call(place, "pretrain", "text") == 1
     assert_one_error(
-        capsys.readouterr().err, "interventions need a task of kind prompt", "toy-text is language_modelling"
+        capsys.readouterr().err,
+        "interventions need a task of kind prompt",
+        "toy-text is language_modelling",
     )
 
 
@@ -211,9 +274,17 @@ def test_a_flipped_bit_of_a_checkpoint_ends_what_would_use_it(capsys, place, tmp
     if command == "intervene":
         assert call(place, run_dir=tmp_path / "run", out=out) == 1
     else:
-        names = {"data": place / "prompts", "init": tmp_path / "run/checkpoint", "state": tmp_path / "state"}
+        names = {
+            "data": place / "prompts",
+            "init": tmp_path / "run/checkpoint",
+            "state": tmp_path / "state",
+        }
         assert run_main("train", spec=causal_spec("prompt", "llama"), out=out, **names) == 1
-    assert_one_error(capsys.readouterr().err, "checkpoint/model.safetensors: expected sha256 ", "by run.json, found ")
+    assert_one_error(
+        capsys.readouterr().err,
+        "checkpoint/model.safetensors: expected sha256 ",
+        "by run.json, found ",
+    )
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"run"}
 
 
@@ -224,7 +295,9 @@ def test_candidates_that_differ_from_their_checksum_end_the_command(capsys, plac
     record = {"files": {"candidates.parquet": hash_file(place / "candidates/candidates.parquet")}}
     (folder / "candidates.json").write_text(json.dumps(record))
     assert call(place, candidates=folder, out=tmp_path / "out") == 1
-    assert_one_error(capsys.readouterr().err, f"{folder / 'candidates.parquet'} does not match its checksum")
+    assert_one_error(
+        capsys.readouterr().err, f"{folder / 'candidates.parquet'} does not match its checksum"
+    )
     assert not (tmp_path / "out").exists()
 
 

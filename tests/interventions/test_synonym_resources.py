@@ -9,11 +9,20 @@ from workflow_scripts.interventions.settings import WORDNET
 
 
 def test_words_of_all_synsets_with_the_part_of_speech(resources):
-    assert resources.lexicon.find_synonyms("dog", "n") == {"dog", "domestic_dog", "Canis_familiaris", "frump"}
+    assert resources.lexicon.find_synonyms("dog", "n") == {
+        "dog",
+        "domestic_dog",
+        "Canis_familiaris",
+        "frump",
+    }
     assert resources.lexicon.find_synonyms("dog", "v") == {"dog", "chase"}
     assert resources.lexicon.find_synonyms("dog", "a") == set()
     assert resources.lexicon.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
-    assert resources.lexicon.find_synonyms("pleasant", "a") == {"pleasant", "nice", "nice_the"}  # a satellite
+    assert resources.lexicon.find_synonyms("pleasant", "a") == {
+        "pleasant",
+        "nice",
+        "nice_the",
+    }  # a satellite
 
 
 def test_base_forms(resources):
@@ -34,19 +43,31 @@ def test_the_size_of_the_real_dictionary(real):
 
 
 @pytest.mark.filterwarnings("ignore:The multilingual functions")
-def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(real, mirror, tmp_path, monkeypatch):
+def test_synonyms_of_the_real_dictionary_are_those_that_nltk_finds(
+    real, mirror, tmp_path, monkeypatch
+):
     reader = unpack_for_nltk(mirror / WORDNET, tmp_path, monkeypatch)
     lexicon = real.lexicon
-    words = sorted({word for _, word in lexicon.senses if word.isalpha()} | {word for _, word in lexicon.exceptions})
+    words = sorted(
+        {word for _, word in lexicon.senses if word.isalpha()}
+        | {word for _, word in lexicon.exceptions}
+    )
     for word in random.Random(0).sample(words, 600):
         for form in (word, word + "s", word + "ed", word + "ing", word + "er"):
             for pos in "nvar":
-                theirs = {name for synset in reader.synsets(form, pos) for name in synset.lemma_names()}
+                theirs = {
+                    name for synset in reader.synsets(form, pos) for name in synset.lemma_names()
+                }
                 assert lexicon.find_synonyms(form, pos) == theirs, (form, pos)
 
 
 def test_the_real_stop_words_and_tagger(real):
     assert {"the", "you're", "wouldn't"} < real.stop_words and not {"dog", "der"} & real.stop_words
     # The example of NLTK's own documentation.
-    tags = [tag for _, tag in real.tag(["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"])]
+    tags = [
+        tag
+        for _, tag in real.tag(
+            ["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
+        )
+    ]
     assert tags == ["DT", "JJ", "NN", "NN", "VBZ", "IN", "DT", "JJ", "NN"]

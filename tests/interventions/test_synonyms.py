@@ -19,7 +19,9 @@ CANDIDATES = ["animal", "domestic dog", "large", "auto"]  # none of them is a wo
 def items(draw):
     """(content, position -> candidates); a word of punctuation alone is never eligible."""
     words = draw(st.lists(st.sampled_from(WORDS), max_size=12))
-    spaces = draw(st.lists(st.sampled_from([" ", "  ", "\n"]), min_size=len(words), max_size=len(words)))
+    spaces = draw(
+        st.lists(st.sampled_from([" ", "  ", "\n"]), min_size=len(words), max_size=len(words))
+    )
     texts = st.lists(st.sampled_from(CANDIDATES), min_size=1, max_size=4, unique=True)
     positions = [i for i, word in enumerate(words) if word != "..."]
     eligible = {i: draw(texts) for i in positions if draw(st.booleans())}
@@ -56,10 +58,17 @@ def test_as_many_words_change_as_should_and_all_others_stay(item, rate, seed):
         assert replacement.lower() in eligible[i]
         assert replacement[0].isupper() == core[0].isupper()
     # The white space between the words stays as well.
-    assert [c for c in text.replace("estic dog", "estic_dog") if c.isspace()] == [c for c in content if c.isspace()]
+    assert [c for c in text.replace("estic dog", "estic_dog") if c.isspace()] == [
+        c for c in content if c.isspace()
+    ]
 
 
-@given(st.lists(items(), max_size=6, unique_by=lambda item: item[0]), RATES, SEEDS, st.randoms(use_true_random=False))
+@given(
+    st.lists(items(), max_size=6, unique_by=lambda item: item[0]),
+    RATES,
+    SEEDS,
+    st.randoms(use_true_random=False),
+)
 @settings(deadline=None)
 def test_the_order_and_the_choice_of_items_do_not_matter(found, rate, seed, random):
     contents, candidates = [content for content, _ in found], dict(found)
@@ -67,7 +76,9 @@ def test_the_order_and_the_choice_of_items_do_not_matter(found, rate, seed, rand
     texts, realised = perturb(contents, candidates, rate, seed, items=keys)
     by_key = dict(zip(keys, zip(texts, realised, strict=True), strict=True))
     some = random.sample(range(len(contents)), random.randint(0, len(contents)))
-    again = perturb([contents[i] for i in some], candidates, rate, seed, items=[keys[i] for i in some])
+    again = perturb(
+        [contents[i] for i in some], candidates, rate, seed, items=[keys[i] for i in some]
+    )
     assert list(zip(*again, strict=True)) == [by_key[keys[i]] for i in some]
 
 
@@ -76,14 +87,19 @@ def test_seeds_rates_and_items_draw_anew():
     candidates = {content: {i: [f"s{i}", f"t{i}"] for i in range(40)}}
     texts = [perturb([content], candidates, 0.25, seed)[0][0] for seed in range(50)]
     assert len(set(texts)) == 50
-    assert len(set(perturb([content] * 50, candidates, 0.25, 1, items=[str(i) for i in range(50)])[0])) == 50
+    assert (
+        len(set(perturb([content] * 50, candidates, 0.25, 1, items=[str(i) for i in range(50)])[0]))
+        == 50
+    )
     quarter, more = (perturb([content], candidates, rate, 1)[0][0] for rate in (0.25, 0.26))
     assert quarter != more  # ten words in both
 
 
 def test_positions_and_candidates_are_drawn_uniformly():
     content = "a1 b1 c1 d1 e1"
-    candidates = {content: {0: ["x", "y", "z"], 2: ["x", "y", "z"], 3: ["x", "y", "z"], 4: ["x", "y", "z"]}}
+    candidates = {
+        content: {0: ["x", "y", "z"], 2: ["x", "y", "z"], 3: ["x", "y", "z"], 4: ["x", "y", "z"]}
+    }
     texts, _ = perturb([content] * 6000, candidates, 0.4, 7, items=[str(i) for i in range(6000)])
     drawn = Counter()
     for text in texts:
@@ -120,5 +136,7 @@ def test_no_word_becomes_the_label_nor_part_of_it():
 
 
 def test_a_content_that_the_table_lacks_is_one_line():
-    with pytest.raises(UserError, match=r"^synonyms: the table of candidates has no content of item 'n01'"):
+    with pytest.raises(
+        UserError, match=r"^synonyms: the table of candidates has no content of item 'n01'"
+    ):
         perturb(["dog"], {}, 0.25, 1, items=["n01"])

@@ -47,16 +47,22 @@ class Place:
 
     def write(self, name: str, content: bytes | None) -> None:
         """Replace a file; with None by a folder."""
-        shutil.rmtree(self.root / name) if (self.root / name).is_dir() else (self.root / name).unlink(missing_ok=True)
+        shutil.rmtree(self.root / name) if (self.root / name).is_dir() else (
+            self.root / name
+        ).unlink(missing_ok=True)
         read_catalogue.cache_clear()
-        self.root.joinpath(name).mkdir() if content is None else self.root.joinpath(name).write_bytes(content)
+        self.root.joinpath(name).mkdir() if content is None else self.root.joinpath(
+            name
+        ).write_bytes(content)
 
     def record(self, name: str) -> None:
         """Record a damaged file in run.json of the toy runs, as if they had been trained with it: it is read then."""
         for run, data in (("toy/run", "toy/data"), ("causal/ft", "causal/prompts")):
             content = read_json(self.root / run / "run.json")
             content["data_digest"] = digest_data(self.root / data)
-            write_json(self.root / run / "run.json", content | {"files": hash_files(self.root / run)})
+            write_json(
+                self.root / run / "run.json", content | {"files": hash_files(self.root / run)}
+            )
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -64,9 +70,15 @@ class Place:
         try:
             yield
         finally:
-            kept = {str(self.root / folder) for name in self.content for folder in (name, *Path(name).parents)}
+            kept = {
+                str(self.root / folder)
+                for name in self.content
+                for folder in (name, *Path(name).parents)
+            }
             for path in sorted(self.root.rglob("*"), reverse=True):
-                if str(path) not in kept or (path.is_dir() and path.relative_to(self.root).as_posix() in self.content):
+                if str(path) not in kept or (
+                    path.is_dir() and path.relative_to(self.root).as_posix() in self.content
+                ):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
             for name, content in self.content.items():
                 path = self.root / name
@@ -78,7 +90,11 @@ class Place:
 
 def read_tree(root: Path) -> dict[str, str]:
     """The sha256 of each file, without the lock and the log of a training and without a fetch's locks."""
-    files = (path for path in root.rglob("*") if path.is_file() and path.name not in LEFT and path.suffix != ".lock")
+    files = (
+        path
+        for path in root.rglob("*")
+        if path.is_file() and path.name not in LEFT and path.suffix != ".lock"
+    )
     return {
         name: sha256(path.read_bytes()).hexdigest()
         for path in files
@@ -113,11 +129,15 @@ def assert_refused(
     lines = said.splitlines()
     if may_work and code == 0:
         return
-    assert code not in (0, None) and "Traceback" not in said, said or f"{words} says nothing, exit code {code}"
+    assert code not in (0, None) and "Traceback" not in said, (
+        said or f"{words} says nothing, exit code {code}"
+    )
     assert len(lines) >= problems and all(line.startswith("error: ") for line in lines), said
     named = [names in line or str(Path(names).parent) in line for line in lines]
     # What depends on a broken entry of the catalogue is wrong, too.
-    assert any(named) if names.endswith((".yaml", "published.csv")) else all(named), f"{names} is not named: {said}"
+    assert any(named) if names.endswith((".yaml", "published.csv")) else all(named), (
+        f"{names} is not named: {said}"
+    )
     assert read_tree(place.root) == before
 
 
@@ -127,7 +147,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     for name in ("catalogue", "papers/sq_transformer"):
         shutil.copytree(ROOT / name, root / name)
     text = (
-        (ROOT / "config.yaml").read_text().replace("[sq_transformer, carma, lrf, cat, recompose]", "[sq_transformer]")
+        (ROOT / "config.yaml")
+        .read_text()
+        .replace("[sq_transformer, carma, lrf, cat, recompose]", "[sq_transformer]")
     )
     (root / "config.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
@@ -158,7 +180,11 @@ def make_toy_runs(root: Path) -> None:
     write_text(root / "causal/text")
     write_prompts(root / "causal/prompts")
     (root / "candidates").mkdir()
-    table = build([content for content, _ in definitions()], make_stand_in_resources(), Options(resources="stand_in"))
+    table = build(
+        [content for content, _ in definitions()],
+        make_stand_in_resources(),
+        Options(resources="stand_in"),
+    )
     pq.write_table(table, root / "candidates/candidates.parquet")
     write_json(root / "candidates/candidates.json", {"files": hash_files(root / "candidates")})
     write_json(root / "evaluation.json", {"splits": ["test"], "batch_tokens": 128, "max_length": 4})
@@ -174,7 +200,9 @@ def make_toy_runs(root: Path) -> None:
         "train --spec pretrain.json --data causal/text --out causal/pretrain",
         "train --spec ft.json --data causal/prompts --out causal/ft --init causal/pretrain/checkpoint",
     ):
-        code, said = call([*words.split(), *(() if words.startswith("prepare") else ("--progress", "none"))])
+        code, said = call(
+            [*words.split(), *(() if words.startswith("prepare") else ("--progress", "none"))]
+        )
         assert code == 0, said
 
 
@@ -183,11 +211,22 @@ def make_results(root: Path) -> None:
     results = root / "results/small"
     for name in RUNS:
         write_run(
-            results, parse_run(load_catalogue(), name), 40, examples=20, readouts={"last": 40, "in_distribution": 40}
+            results,
+            parse_run(load_catalogue(), name),
+            40,
+            examples=20,
+            readouts={"last": 40, "in_distribution": 40},
         )
         write_json(results / "runs" / name / "eval/evaluation.json", {"absent": []})
         spec = resolve_run(load_catalogue(), name, "small")
-        made = {"run": name, "scale": "small", "protocol": "reduced", "spec": spec, "steps": 1, "parameters": 2}
+        made = {
+            "run": name,
+            "scale": "small",
+            "protocol": "reduced",
+            "spec": spec,
+            "steps": 1,
+            "parameters": 2,
+        }
         write_json(results / "runs" / name / "run.json", made)
         cost = {
             "seconds_per_step": 1.0,
@@ -204,17 +243,40 @@ def make_results(root: Path) -> None:
     for analysis in load_catalogue().papers["sq_transformer"].analyses:
         (results / "analyses/sq_transformer" / analysis).mkdir(parents=True)
         write_scores(results / "analyses/sq_transformer" / analysis / "scores.csv", [])
-    words = ["--scale", "small", "--results", "results/small", "--out", "results/small/claims.csv", "--runs", *RUNS]
+    words = [
+        "--scale",
+        "small",
+        "--results",
+        "results/small",
+        "--out",
+        "results/small/claims.csv",
+        "--runs",
+        *RUNS,
+    ]
     assert call(["claims", "--papers", "sq_transformer", *words]) == (0, "")
-    words = ["--scale", "small", "--results", "results/small", "--out", "results/small/tables", "--runs", *RUNS]
+    words = [
+        "--scale",
+        "small",
+        "--results",
+        "results/small",
+        "--out",
+        "results/small/tables",
+        "--runs",
+        *RUNS,
+    ]
     assert call(["table", "--paper", "sq_transformer", "--display", "table1", *words]) == (0, "")
 
 
 def make_brought_files(root: Path) -> None:
     """A crate, a mirror with the list of trusted files, and a data spec."""
-    write_json(root / "crate/results/demo/config.json", {"scale": "demo", "papers": ["sq_transformer"]})
+    write_json(
+        root / "crate/results/demo/config.json", {"scale": "demo", "papers": ["sq_transformer"]}
+    )
     (root / "crate/README.md").write_text("x")
-    files = {name: sha256((root / "crate" / name).read_bytes()).hexdigest() for name in hash_files(root / "crate")}
+    files = {
+        name: sha256((root / "crate" / name).read_bytes()).hexdigest()
+        for name in hash_files(root / "crate")
+    }
     graph = [{"@id": name, "sha256": digest} for name, digest in files.items()]
     write_json(root / "crate/ro-crate-metadata.json", {"@graph": graph})
     with zipfile.ZipFile(root / "crate.zip", "w") as archive:
@@ -227,8 +289,16 @@ def make_brought_files(root: Path) -> None:
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    spec = {"task": "x", "prepare": "workflow_scripts.data.datasets.scan", "sources": [], "protocol": "reduced"}
-    write_json(root / "data.json", spec | {"options": {"set": "add_jump", "limit": {"train": 5, "test": 5}}})
+    spec = {
+        "task": "x",
+        "prepare": "workflow_scripts.data.datasets.scan",
+        "sources": [],
+        "protocol": "reduced",
+    }
+    write_json(
+        root / "data.json",
+        spec | {"options": {"set": "add_jump", "limit": {"train": 5, "test": 5}}},
+    )
 
 
 @pytest.fixture

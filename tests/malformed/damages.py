@@ -47,7 +47,9 @@ YAML: dict[str, Damage] = TEXT | {
     "deep by indent": lambda old: b"".join(b" " * level + b"a:\n" for level in range(2000)),
     "aliases": lambda old: (
         b"a: &a [x, x, x, x, x, x, x, x, x]\n"
-        + b"".join(b"%c: &%c [%s]\n" % (c, c, b", ".join([b"*%c" % (c - 1)] * 9)) for c in b"bcdefghi")
+        + b"".join(
+            b"%c: &%c [%s]\n" % (c, c, b", ".join([b"*%c" % (c - 1)] * 9)) for c in b"bcdefghi"
+        )
     ),
     "an alias of itself": lambda old: b"a: &a [*a]",
     "no such alias": lambda old: b"scale: *nothing",
@@ -58,7 +60,9 @@ YAML: dict[str, Damage] = TEXT | {
     "an unknown key": lambda old: old + b"\nno_such_key: 1\n",
     "a binary": lambda old: b"scale: !!binary aGVsbG8=",
     "a set": lambda old: b"scale: !!set {a, b}",
-    "nothing for lists and mappings": lambda old: re.sub(rb"(?m)^( +[a-z]+:) [\[{].*$", rb"\1", old),
+    "nothing for lists and mappings": lambda old: re.sub(
+        rb"(?m)^( +[a-z]+:) [\[{].*$", rb"\1", old
+    ),
 }
 CSV: dict[str, Damage] = TEXT | {
     "no header": lambda old: b"".join(old.splitlines(keepends=True)[1:]) or b"x",
@@ -69,7 +73,9 @@ CSV: dict[str, Damage] = TEXT | {
     "a cell more": lambda old: old + old.splitlines()[-1] + b",1,2\n",
     "a cell alone": lambda old: old + b"x\n",
     "an open quote": lambda old: old + b'"x,1\n',
-    "a large cell": lambda old: old + b"x" * 200_000 + b"," * old.splitlines()[0].count(b",") + b"\n",
+    "a large cell": lambda old: (
+        old + b"x" * 200_000 + b"," * old.splitlines()[0].count(b",") + b"\n"
+    ),
     "a row twice": lambda old: old + old.splitlines()[-1] + b"\n",
     "a NUL": lambda old: old + b"\0\n",
     "numbers are texts": lambda old: re.sub(rb"(?<=,)-?[0-9.]+(?=[,\r\n])", b"x", old),
@@ -105,9 +111,9 @@ def fill(kinds: Callable[[pa.DataType], bool], value: object, kind: pa.DataType)
 
 def encode_names_otherwise(old: bytes) -> bytes:
     """Write column names that begin with bytes that are no UTF-8."""
-    return change_table(lambda table: table.rename_columns([f"é{name}" for name in table.column_names]))(old).replace(
-        "é".encode(), b"\xff\xfe"
-    )
+    return change_table(
+        lambda table: table.rename_columns([f"é{name}" for name in table.column_names])
+    )(old).replace("é".encode(), b"\xff\xfe")
 
 
 NUMBERS = pa.list_(pa.int32())
@@ -115,7 +121,9 @@ PARQUET: dict[str, Damage] = ANY | {
     "half": lambda old: old[: len(old) // 2],
     "its end alone": lambda old: old[-200:],
     "no columns": change_table(lambda table: table.select([])),
-    "other columns": change_table(lambda table: table.rename_columns([f"x_{name}" for name in table.column_names])),
+    "other columns": change_table(
+        lambda table: table.rename_columns([f"x_{name}" for name in table.column_names])
+    ),
     "names in another encoding": encode_names_otherwise,
     "no rows": change_table(lambda table: table.slice(0, 0)),
     "texts are numbers": fill(pa.types.is_string, 1, pa.int64()),
@@ -143,12 +151,20 @@ SAFETENSORS: dict[str, Damage] = ANY | {
     "a byte more": lambda old: old + b"x",
     "a long header": lambda old: b"\xff" * 8 + old[8:],
     "no tensors": change_tensors(lambda tensors: {}),
-    "other names": change_tensors(lambda tensors: {f"x.{name}": tensor for name, tensor in tensors.items()}),
+    "other names": change_tensors(
+        lambda tensors: {f"x.{name}": tensor for name, tensor in tensors.items()}
+    ),
     "one less": change_tensors(lambda tensors: dict(list(tensors.items())[1:])),
-    "other shapes": change_tensors(lambda tensors: {name: tensor[..., :1].clone() for name, tensor in tensors.items()}),
+    "other shapes": change_tensors(
+        lambda tensors: {name: tensor[..., :1].clone() for name, tensor in tensors.items()}
+    ),
     "scalars": change_tensors(lambda tensors: {name: torch.zeros(()) for name in tensors}),
-    "not a number": change_tensors(lambda tensors: {n: torch.full_like(t, torch.nan) for n, t in tensors.items()}),
-    "whole numbers": change_tensors(lambda tensors: {name: tensor.long() for name, tensor in tensors.items()}),
+    "not a number": change_tensors(
+        lambda tensors: {n: torch.full_like(t, torch.nan) for n, t in tensors.items()}
+    ),
+    "whole numbers": change_tensors(
+        lambda tensors: {name: tensor.long() for name, tensor in tensors.items()}
+    ),
 }
 
 
@@ -198,12 +214,16 @@ ZIP: dict[str, Damage] = {name: change for name, change in ANY.items() if name !
     "a graph of texts": pack([(METADATA, b'{"@graph": ["sha256"]}')]),
     "a graph of numbers": pack([(METADATA, b'{"@graph": 1}')]),
     "a checksum of a list": pack([(METADATA, b'{"@graph": [{"@id": [1], "sha256": [1]}]}')]),
-    "a file that it lists is outside": pack([(METADATA, b'{"@graph": [{"@id": "/etc/passwd", "sha256": "0"}]}')]),
+    "a file that it lists is outside": pack(
+        [(METADATA, b'{"@graph": [{"@id": "/etc/passwd", "sha256": "0"}]}')]
+    ),
 }
 # Of tables of which only the lists of ids, or only the texts, are read.
 IDS = {name: damage for name, damage in PARQUET.items() if not name.startswith("texts")}
 TEXTS = {name: damage for name, damage in PARQUET.items() if not name.startswith("lists")}
-HUB_WEIGHTS = {name: damage for name, damage in SAFETENSORS.items() if name != "whole numbers"}  # cast when read
+HUB_WEIGHTS = {
+    name: damage for name, damage in SAFETENSORS.items() if name != "whole numbers"
+}  # cast when read
 FORMATS = {
     "hub_weights": HUB_WEIGHTS,
     "ids": IDS,

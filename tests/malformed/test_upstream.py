@@ -26,15 +26,26 @@ from workflow_scripts.data.stand_ins import cognition, wmt
 # Tasks with sources that sources.yaml cannot pin, options with which few rows are enough, and what writes the files.
 WMT = {
     side: {"archive": f"wmt/{name}", "files": {"en": f"{name}.en{end}", "fr": f"{name}.fr{end}"}}
-    for side, name, end in (("train", "training-giga-fren.tar", ".gz"), ("test", "test-full.tgz", ".sgm"))
+    for side, name, end in (
+        ("train", "training-giga-fren.tar", ".gz"),
+        ("test", "test-full.tgz", ".sgm"),
+    )
 }
 TASKS: dict[str, tuple[dict[str, Any], Callable[[Path], dict[str, Path]]]] = {
     "stsb": ({}, upstream_files.write),
     "amazon-video": ({"train": 10, "valid": 6, "test": 8}, upstream_files.write),
     "cognition": ({"from": "upstream"}, partial(cognition.write_cognition, seed=0)),
     "wmt14-en-fr": (
-        {"from": "upstream", "corpora": [WMT["train"]], "test": WMT["test"], "merges": 150, "validation_every": 20},
-        lambda folder: wmt.write_wmt(folder, [tuple(WMT["train"].values())], tuple(WMT["test"].values())),
+        {
+            "from": "upstream",
+            "corpora": [WMT["train"]],
+            "test": WMT["test"],
+            "merges": 150,
+            "validation_every": 20,
+        },
+        lambda folder: wmt.write_wmt(
+            folder, [tuple(WMT["train"].values())], tuple(WMT["test"].values())
+        ),
     ),
 }
 TEXT: dict[str, Damage] = {
@@ -87,7 +98,9 @@ def flip(share: float) -> Damage:
 
 
 BYTES = {name: TEXT[name] for name in ("empty", "noise", "zeros", "half", "a line more")}
-BYTES |= {f"a byte at {share:.0%}": flip(share) for share in (0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1)}
+BYTES |= {
+    f"a byte at {share:.0%}": flip(share) for share in (0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 1)
+}
 BYTES |= {"encrypted": flag_encrypted}
 MEMBERS: dict[str, Callable[[Members], Members]] = {
     "no members": lambda members: [],
@@ -106,7 +119,10 @@ def list_damages(source: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
         yield name, partial(damage, old)
     if source.name.endswith(".json.gz"):
         for name, damage in TEXT.items():
-            yield f"unpacked: {name}", lambda damage=damage: gzip.compress(damage(gzip.decompress(old)))
+            yield (
+                f"unpacked: {name}",
+                lambda damage=damage: gzip.compress(damage(gzip.decompress(old))),
+            )
     elif packed:
         members, new = read_archive(source), source.with_name(f"new-{source.name}")
         for name, change in MEMBERS.items():

@@ -45,7 +45,9 @@ def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> n
     """A small model with random weights, larger than at the start of training so that differences show."""
     torch.manual_seed(seed)
     if name in PLAIN:
-        model = seq2seq.build(seq2seq.Settings(**(SMALL | PLAIN[name] | changes)), vocabulary, vocabulary)
+        model = seq2seq.build(
+            seq2seq.Settings(**(SMALL | PLAIN[name] | changes)), vocabulary, vocabulary
+        )
     elif name in FUSED:
         model = fused_transformer.build(
             fused_transformer.Settings(**(SMALL | FUSED[name] | changes)), vocabulary, vocabulary

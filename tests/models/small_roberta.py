@@ -25,12 +25,15 @@ def tokenizer(texts: list[str], special: list[str] = SPECIAL) -> Tokenizer:
     made.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     made.train_from_iterator(
-        texts, trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet)
+        texts,
+        trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet),
     )
     return made
 
 
-def write_roberta(folder: Path, texts: list[str], seed: int = 0, **changes: object) -> RobertaForMaskedLM:
+def write_roberta(
+    folder: Path, texts: list[str], seed: int = 0, **changes: object
+) -> RobertaForMaskedLM:
     """Write the folder, with the manifest that `fetch-model` gives it; returns the model."""
     folder.mkdir(parents=True, exist_ok=True)
     pieces = tokenizer(texts)
@@ -52,5 +55,8 @@ def write_roberta(folder: Path, texts: list[str], seed: int = 0, **changes: obje
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
     model.save_pretrained(folder)
-    write_json(folder / "model.json", {"name": "FacebookAI/roberta-base", "revision": "0" * 40, "files": {}})
+    write_json(
+        folder / "model.json",
+        {"name": "FacebookAI/roberta-base", "revision": "0" * 40, "files": {}},
+    )
     return model.eval()

@@ -32,23 +32,31 @@ def distinct_models() -> list[Run]:
     found = {}
     for run in list_requested_runs(CATALOGUE, config):
         spec = resolve_run(CATALOGUE, run, "full")
-        found.setdefault(json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), replace(run, seed=0))
+        found.setdefault(
+            json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), replace(run, seed=0)
+        )
     return list(found.values())
 
 
 @pytest.mark.parametrize("run", distinct_models(), ids=str)
-def test_each_model_can_be_built_and_its_jobs_ask_for_memory(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_each_model_can_be_built_and_its_jobs_ask_for_memory(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(ROOT)
     spec = resolve_run(CATALOGUE, run, "full")
     module, settings = import_model(spec.model.name), spec.model.settings
     hub = load_repositories()[spec.origin.hub] if isinstance(spec.origin, HubModel) else None
     with torch.device("meta"):
         if spec.kind == "seq2seq":
-            model = module.build(settings, source_vocabulary=ROBERTA if hub else 5000, target_vocabulary=4000)
+            model = module.build(
+                settings, source_vocabulary=ROBERTA if hub else 5000, target_vocabulary=4000
+            )
             if hub:
                 assert count_parameters(model.roberta) == ROBERTA_PARAMETERS
         elif spec.kind == "prompt":
-            positions = {"positions": 1024} if settings.family == "gpt2" else {}  # the hub's own; ours are shorter
+            positions = (
+                {"positions": 1024} if settings.family == "gpt2" else {}
+            )  # the hub's own; ours are shorter
             model = module.build(settings.model_copy(update=positions), hub.vocabulary)
             assert count_parameters(model) == hub.parameters
         else:

@@ -14,19 +14,55 @@ from workflow_scripts.objectives.structural_quantisation import objective as str
     ("model", "settings", "message"),
     [
         (seq2seq, {"layer": 2}, "model: unknown key 'layer'; did you mean 'layers'"),
-        (seq2seq, {"positions": "relativ"}, "model: key 'positions' is 'relativ'; input should be 'relative' or"),
+        (
+            seq2seq,
+            {"positions": "relativ"},
+            "model: key 'positions' is 'relativ'; input should be 'relative' or",
+        ),
         (seq2seq, {"heads": 3}, "model: width 256 is not a multiple of heads 3"),
-        (seq2seq, {"width": 5, "heads": 1, "positions": "sinusoidal"}, "model: width is 5; sinusoidal positions need"),
-        (sq_transformer, {"ema_decay": 1.5}, "key 'ema_decay' is 1.5; input should be less than or equal to 1"),
-        (sq_transformer, {"codebook_gradient": False, "ema_decay": 1.0}, "ema_decay is 1: the codes would never move"),
-        (sq_transformer, {"codebook_gradient": False, "straight_through": False}, "straight_through is false"),
-        (sq_transformer, {"source_codes": 0}, "key 'source_codes' is 0; input should be greater than or equal to 1"),
+        (
+            seq2seq,
+            {"width": 5, "heads": 1, "positions": "sinusoidal"},
+            "model: width is 5; sinusoidal positions need",
+        ),
+        (
+            sq_transformer,
+            {"ema_decay": 1.5},
+            "key 'ema_decay' is 1.5; input should be less than or equal to 1",
+        ),
+        (
+            sq_transformer,
+            {"codebook_gradient": False, "ema_decay": 1.0},
+            "ema_decay is 1: the codes would never move",
+        ),
+        (
+            sq_transformer,
+            {"codebook_gradient": False, "straight_through": False},
+            "straight_through is false",
+        ),
+        (
+            sq_transformer,
+            {"source_codes": 0},
+            "key 'source_codes' is 0; input should be greater than or equal to 1",
+        ),
         (sq_transformer, {"positions": "sinusoidal"}, "positions must be relative"),
-        (sq_transformer, {"attention": "none", "next_code_stream": "code"}, "needs a stream of codes"),
+        (
+            sq_transformer,
+            {"attention": "none", "next_code_stream": "code"},
+            "needs a stream of codes",
+        ),
         (lrf, {"fuse_over": "all"}, "key 'fuse_over' is 'all'; input should be 'earlier'"),
         (lrf, {"width": 16, "fuse_heads": 3}, "width 16 is not a multiple of fuse_heads 3"),
-        (roberta_decoder, {"encoder_heads": 5}, "encoder_width 768 is not a multiple of encoder_heads 5"),
-        (roberta_decoder, {"fuse_in": "wider"}, "do not work with an encoder that is read from a folder"),
+        (
+            roberta_decoder,
+            {"encoder_heads": 5},
+            "encoder_width 768 is not a multiple of encoder_heads 5",
+        ),
+        (
+            roberta_decoder,
+            {"fuse_in": "wider"},
+            "do not work with an encoder that is read from a folder",
+        ),
         (roberta_decoder, {"encoder_layers": 0}, "key 'encoder_layers' is 0"),
         (cat, {"codes": 0}, "key 'codes' is 0"),
         (cat, {"score": "euclidean"}, "input should be 'dot' or 'cosine'"),
@@ -42,5 +78,8 @@ def test_wrong_settings_of_the_models(model, settings, message):
 def test_wrong_settings_of_the_objectives():
     with pytest.raises(UserError, match="'cluster_sources'; did you mean 'cluster_source"):
         parse_as(structural_quantisation.Settings, {"cluster_sources": 0.1}, "objective")
-    with pytest.raises(UserError, match=r"key 'entropy_target' is -0\.1; input should be greater than or equal to 0"):
+    with pytest.raises(
+        UserError,
+        match=r"key 'entropy_target' is -0\.1; input should be greater than or equal to 0",
+    ):
         parse_as(structural_quantisation.Settings, {"entropy_target": -0.1}, "objective")

@@ -11,8 +11,15 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from workflow_scripts.objectives import hidden_states
 
 BLOCKS = 4
-SIZES = {"num_hidden_layers": BLOCKS, "hidden_size": 16, "intermediate_size": 24, "num_attention_heads": 2}
-FAMILIES = dict.fromkeys(("llama", "qwen2", "gemma"), SIZES | {"num_key_value_heads": 1, "head_dim": 8})
+SIZES = {
+    "num_hidden_layers": BLOCKS,
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_attention_heads": 2,
+}
+FAMILIES = dict.fromkeys(
+    ("llama", "qwen2", "gemma"), SIZES | {"num_key_value_heads": 1, "head_dim": 8}
+)
 FAMILIES["gpt2"] = {"n_layer": BLOCKS, "n_embd": 16, "n_head": 2, "n_positions": 64}
 
 
@@ -41,12 +48,20 @@ class Prompts:
         return Prompts(*tables, self.last[chosen], self.label[chosen])
 
 
-def prompts(sentences: list[list[int]], bos: bool = False, more_padding: int = 0, seed: int = 0) -> Prompts:
+def prompts(
+    sentences: list[list[int]], bos: bool = False, more_padding: int = 0, seed: int = 0
+) -> Prompts:
     """Sentences given by the numbers of tokens of their words; ids are random."""
     generator = torch.Generator().manual_seed(seed)
-    rows = [[-1] * bos + [w for w, tokens in enumerate(words) for _ in range(tokens)] for words in sentences]
+    rows = [
+        [-1] * bos + [w for w, tokens in enumerate(words) for _ in range(tokens)]
+        for words in sentences
+    ]
     length = max(map(len, rows)) + more_padding
-    words, real = torch.full((len(rows), length), -1), torch.zeros(len(rows), length, dtype=torch.bool)
+    words, real = (
+        torch.full((len(rows), length), -1),
+        torch.zeros(len(rows), length, dtype=torch.bool),
+    )
     ids = torch.full((len(rows), length), 2)
     for b, row in enumerate(rows):
         words[b, : len(row)] = torch.tensor(row)
@@ -77,7 +92,8 @@ def mi_by_hand(
     """(L_MI, terms of a layer), every allowed position a negative: loops over layers, sentences, words and tokens."""
     like = cosine if similarity == "cosine" else dot
     spoken = [
-        [[s for s, w in enumerate(row) if w == word] for word in sorted(set(row) - {-1})] for row in words.tolist()
+        [[s for s, w in enumerate(row) if w == word] for word in sorted(set(row) - {-1})]
+        for row in words.tolist()
     ]
     values, terms = [], 0
     for layer in states:
@@ -103,7 +119,9 @@ def mi_by_hand(
 
 def stability_by_hand(states: list[Tensor], counted: Tensor) -> float:
     """Sum over consecutive layers of the ratio of means."""
-    places = [(b, s) for b in range(counted.size(0)) for s in range(counted.size(1)) if counted[b, s]]
+    places = [
+        (b, s) for b in range(counted.size(0)) for s in range(counted.size(1)) if counted[b, s]
+    ]
 
     def mean_square(values: Tensor) -> float:
         numbers = [x * x for b, s in places for x in values[b, s].double().tolist()]
@@ -118,7 +136,9 @@ def stability_by_hand(states: list[Tensor], counted: Tensor) -> float:
 def recorders(model):
     """The forward hooks that `hidden_states` has registered on the modules of a model."""
     hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]
-    return [hook for hook in hooks if getattr(hook, "func", hook).__module__ == hidden_states.__name__]
+    return [
+        hook for hook in hooks if getattr(hook, "func", hook).__module__ == hidden_states.__name__
+    ]
 
 
 def last_token_loss(model, batch):

@@ -35,7 +35,10 @@ def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
 @pytest.mark.parametrize("words", ["from .b import g", "from . import b"])
 def test_the_closure_follows_relative_imports(tmp_path: Path, words: str):
     root = package(tmp_path, a=f"{words}\n")
-    assert list(find_closure(("workflow_scripts.a",), root)) == ["workflow_scripts.a", "workflow_scripts.b"]
+    assert list(find_closure(("workflow_scripts.a",), root)) == [
+        "workflow_scripts.a",
+        "workflow_scripts.b",
+    ]
 
 
 def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
@@ -57,7 +60,9 @@ def test_what_is_compared_itself_is_not_in_the_closure(tmp_path: Path):
     ],
     ids=["comment", "docstring", "module docstring", "a module that is not reached"],
 )
-def test_what_cannot_change_a_result_does_not_change_the_digest(tmp_path: Path, changes: dict[str, str]):
+def test_what_cannot_change_a_result_does_not_change_the_digest(
+    tmp_path: Path, changes: dict[str, str]
+):
     assert of_a(package(tmp_path, **changes)) == of_a(package(tmp_path))
 
 
@@ -70,12 +75,20 @@ def test_what_cannot_change_a_result_does_not_change_the_digest(tmp_path: Path, 
         {"b": FILES["b.py"].replace("import math", "import cmath as math")},
         {"b": FILES["b.py"].replace("nats", "bits")},
     ],
-    ids=["constant", "in an imported module", "a new import", "what a name means", "a string that is no docstring"],
+    ids=[
+        "constant",
+        "in an imported module",
+        "a new import",
+        "what a name means",
+        "a string that is no docstring",
+    ],
 )
 def test_what_can_change_a_result_changes_the_digest(tmp_path: Path, changes: dict[str, str]):
     assert of_a(package(tmp_path, **changes)) != of_a(package(tmp_path))
 
 
 def test_a_module_that_is_not_there_is_named():
-    with pytest.raises(UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"):
+    with pytest.raises(
+        UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"
+    ):
         code_digest(("workflow_scripts.analyses.nothing",))

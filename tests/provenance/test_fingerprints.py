@@ -27,11 +27,19 @@ from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.changes import compare_fingerprints
 
 ROOT = Path(__file__).parents[2]
-RUN = {"scale": "demo", "task": "cogs", "method": "transformer", "variant": "default", "seed": "seed-1"}
+RUN = {
+    "scale": "demo",
+    "task": "cogs",
+    "method": "transformer",
+    "variant": "default",
+    "seed": "seed-1",
+}
 
 
 def of(rule: str, **wildcards: str) -> Fingerprint | None:
-    return fingerprint_job(load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards})
+    return fingerprint_job(
+        load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards}
+    )
 
 
 def test_the_short_form_is_two_digests():
@@ -42,7 +50,9 @@ def test_the_short_form_is_two_digests():
 def test_a_command_and_the_workflow_mean_the_same_facts():
     """`train` writes them to run.json from its spec; Snakemake has them from the wildcards."""
     spec = resolve_run(load_catalogue(ROOT), "cogs/transformer/default/seed-1", "demo")
-    assert str(fingerprint_training(read_run_spec(json.loads(json.dumps(spec)), "spec"))) == str(of("train", **RUN))
+    assert str(fingerprint_training(read_run_spec(json.loads(json.dumps(spec)), "spec"))) == str(
+        of("train", **RUN)
+    )
 
 
 def test_a_seed_and_a_scale_make_other_facts():
@@ -58,14 +68,18 @@ def test_a_table_is_given_its_own_published_numbers_only():
 
 def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
     (tmp_path / "papers/mine").mkdir(parents=True)
-    with pytest.raises(UserError, match=r"papers/mine/published\.csv does not exist; copy the header line"):
+    with pytest.raises(
+        UserError, match=r"papers/mine/published\.csv does not exist; copy the header line"
+    ):
         select_published_rows(Catalogue(tmp_path, {}, {}, {}), "mine")
 
 
 def test_what_is_fetched_is_given_by_its_checksum_or_commit():
     name, source = next((name, source) for name, source in load_sources().items() if source.sha256)
     assert of("fetch", source=name).spec == {"sha256": source.sha256}
-    model, entry = next((name, entry) for name, entry in load_repositories().items() if entry.kind == "model")
+    model, entry = next(
+        (name, entry) for name, entry in load_repositories().items() if entry.kind == "model"
+    )
     assert of("fetch_model", model=model).spec == {"revision": entry.revision}
 
 

@@ -23,7 +23,9 @@ def test_peak_memory_is_in_bytes_and_sees_what_was_held():
         "import numpy as np; from workflow_scripts.common.system import measure_peak_memory; "
         "block = np.ones(measure_peak_memory() // 8 + 40_000_000); print(block.nbytes, measure_peak_memory())"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     block, peak = map(int, done.stdout.split())
     assert block < peak < 3 * block
 
@@ -45,7 +47,9 @@ def test_the_commit_is_that_of_the_checkout_and_dirty_when_the_code_differs(tmp_
     (tmp_path / "file").write_text("one")
     for arguments in (["init", "-q"], ["add", "file"], ["commit", "-qm", "First"]):
         subprocess.run([*git, *arguments], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     assert (system.read_commit()["commit"], system.read_commit()["dirty"]) == (head, False)
     (tmp_path / "file").write_text("two")
     assert system.read_commit()["dirty"] is True
@@ -71,7 +75,9 @@ def test_versions_are_those_installed_of_all_that_the_project_depends_on():
 
 def test_versions_are_found_without_importing_a_package():
     code = "import sys; from workflow_scripts.common import system as p; p.list_versions(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert not {"torch", "snakemake", "pandas", "numpy", "sacrebleu"} & set(loaded.split())
 
 
@@ -81,7 +87,9 @@ def test_a_record_has_every_field_of_what_was_made_here():
     assert found.keys() == set(FIELDS)
     assert (found["spec"], found["code_digest"], found["seed"]) == ({"task": "toy"}, facts.code, 3)
     assert found["started"] <= found["finished"] <= system.get_utc_time() and found["seconds"] > 0
-    assert found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7
+    assert (
+        found["cpu_seconds"] > 0 and found["gpu_seconds"] == 0 and found["peak_memory_bytes"] > 1e7
+    )
 
 
 def test_a_record_says_how_long_the_gpu_was_held():

@@ -25,16 +25,27 @@ def write_run(
     """Write the files of a run: `accuracy` percent right in each subset, or as `readouts` says by checkpoint."""
     generator = np.random.default_rng(zlib.crc32(str(run).encode()))
     folder = results / "runs" / str(run)
-    names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed, "protocol": protocol}
+    names = {
+        "task": run.task,
+        "method": run.method,
+        "variant": run.variant,
+        "seed": run.seed,
+        "protocol": protocol,
+    }
     kinds = np.repeat(list(subsets), examples)
     scores, tables = [], []
     for readout, percent in {None: accuracy, **(readouts or {})}.items():
         correct = generator.random(len(kinds)) < np.clip(percent, 0, 100) / 100
         for split in ("test", "in_distribution"):
             whole = _score(split, "all", correct)
-            scores += [{**names, "readout": readout, **whole, "metric": m} for m in ("exact_match", "structure_match")]
             scores += [
-                {**names, "readout": readout, **_score(split, kind, correct[kinds == kind])} for kind in subsets if kind
+                {**names, "readout": readout, **whole, "metric": m}
+                for m in ("exact_match", "structure_match")
+            ]
+            scores += [
+                {**names, "readout": readout, **_score(split, kind, correct[kinds == kind])}
+                for kind in subsets
+                if kind
             ]
         splits = np.repeat(["test", "in_distribution"], len(kinds))
         which = {"split": splits, "readout": pa.array([readout] * len(splits), pa.string())}
@@ -45,7 +56,10 @@ def write_run(
     write_scores(folder / "eval/scores.csv", scores)
     pq.write_table(pa.concat_tables(tables), folder / "eval/predictions.parquet")
     spec = {"training": {"precision": "fp32"}}
-    write_json(folder / "run.json", {"protocol": protocol, "spec": spec, "steps": 4000, "parameters": 1_210_000})
+    write_json(
+        folder / "run.json",
+        {"protocol": protocol, "spec": spec, "steps": 4000, "parameters": 1_210_000},
+    )
     write_json(folder / "record.json", {"seconds": 812.5, "device_name": "an invented CPU"})
 
 

@@ -50,8 +50,12 @@ def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[VariantK
     for row in rows_of("analyses.csv"):
         analysed[row["paper"], row["analysis"]].append(row)
     for key, paper in catalogue.papers.items():
-        for name in {name for display in paper.displays.values() for name in display.list_analyses()}:
-            rows = [{column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]]
+        for name in {
+            name for display in paper.displays.values() for name in display.list_analyses()
+        }:
+            rows = [
+                {column: row[column] for column in SCORE_COLUMNS} for row in analysed[key, name]
+            ]
             write_scores(folder / f"analyses/{key}/{name}/scores.csv", rows)
     for task, dataset in json.loads((REFERENCE / "datasets.json").read_text()).items():
         write_json(folder / f"data/{task}/dataset.json", dataset)
@@ -66,11 +70,18 @@ def write_manifests(folder: Path, catalogue: Catalogue, runs: list[Run]) -> None
         row = recorded.get(str(run), {})
         precision = row.get("precision") or read_precision(resolve_run(catalogue, run, "small"))
         # Only HTML, which is not committed, has steps and parameters.
-        made = {"spec": {"training": {"precision": precision}}, "protocol": "reduced", "steps": 0, "parameters": 0}
+        made = {
+            "spec": {"training": {"precision": precision}},
+            "protocol": "reduced",
+            "steps": 0,
+            "parameters": 0,
+        }
         write_json(folder / f"runs/{run}/run.json", made)
 
 
-def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[VariantKey, set[int]]) -> tuple[list[Run], ...]:
+def list_counted_runs(
+    catalogue: Catalogue, paper: str, seeds: dict[VariantKey, set[int]]
+) -> tuple[list[Run], ...]:
     """Return the runs that count for a paper's primary claims, and for all others.
 
     For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;
@@ -80,7 +91,11 @@ def list_counted_runs(catalogue: Catalogue, paper: str, seeds: dict[VariantKey, 
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
         requested[run.unseeded].add(run.seed)
-    fresh = {seed for planned in catalogue.papers[paper].list_primary_claims("small") for seed in planned.seeds}
+    fresh = {
+        seed
+        for planned in catalogue.papers[paper].list_primary_claims("small")
+        for seed in planned.seeds
+    }
     seeds = {variant: found for variant, found in seeds.items() if variant in requested}
     planned = {variant: found & requested[variant] or found for variant, found in seeds.items()}
     counted = {
@@ -110,9 +125,12 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
         seeds = write_committed_results(folder, catalogue)
         for paper in PAPERS:
             counted = list_counted_runs(catalogue, paper, seeds)
-            primary, others = (judge_paper(catalogue, paper, "small", runs, folder) for runs in counted)
+            primary, others = (
+                judge_paper(catalogue, paper, "small", runs, folder) for runs in counted
+            )
             outcomes[paper] = [
-                one if one.role == PRIMARY else other for one, other in zip(primary, others, strict=True)
+                one if one.role == PRIMARY else other
+                for one, other in zip(primary, others, strict=True)
             ]
         write_claims(out, outcomes)
 
@@ -131,12 +149,17 @@ def make_committed_tables() -> Iterator[tuple[str, RenderedTable]]:
                 if isinstance(display, TableDisplay):
                     shown = select_display_runs(display, runs)
                     # The marks of a test over examples need the texts of the data.
-                    yield f"{key}/{name}", make_table(catalogue, key, name, "small", shown, folder, tests={})
+                    yield (
+                        f"{key}/{name}",
+                        make_table(catalogue, key, name, "small", shown, folder, tests={}),
+                    )
 
 
 def read_cells(text: str) -> dict[tuple[str, str, str], dict[str, str]]:
     """The rows of a table's CSV by row, column and metric."""
-    return {(row["row"], row["column"], row["metric"]): row for row in csv.DictReader(io.StringIO(text))}
+    return {
+        (row["row"], row["column"], row["metric"]): row for row in csv.DictReader(io.StringIO(text))
+    }
 
 
 def has_numbers(row: dict[str, str]) -> bool:
@@ -145,14 +168,23 @@ def has_numbers(row: dict[str, str]) -> bool:
 
 def what_is_shown(row: dict[str, str]) -> list[str]:
     """What a table shows of a cell. The note of a measured one may tell of a test over examples."""
-    return [row.get(key, "") for key in (*SHOWN, *(["note"] if row.get("status") != "measured" else []))]
+    return [
+        row.get(key, "") for key in (*SHOWN, *(["note"] if row.get("status") != "measured" else []))
+    ]
 
 
 def compare_tables(name: str, made: RenderedTable) -> tuple[list[tuple], list[tuple]]:
     """Cells of a committed table that differ from what the scores say, and cells of whose scores none is committed."""
     file = REFERENCE / f"tables/{name}.csv"
-    committed, expected = read_cells(file.read_text() if file.exists() else ""), read_cells(made.files["csv"])
-    unknown = [place for place, row in committed.items() if has_numbers(row) and not has_numbers(expected[place])]
+    committed, expected = (
+        read_cells(file.read_text() if file.exists() else ""),
+        read_cells(made.files["csv"]),
+    )
+    unknown = [
+        place
+        for place, row in committed.items()
+        if has_numbers(row) and not has_numbers(expected[place])
+    ]
     differing = [
         place
         for place, row in expected.items()

@@ -14,7 +14,12 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.published import read_published
 
 FOLDER = ROOT / "papers/carma"
-MODELS = {"GPT2-S": "gpt2-small", "GPT2-L": "gpt2-large", "Gemma-2B": "gemma", "Llama-1B": "llama-small"}
+MODELS = {
+    "GPT2-S": "gpt2-small",
+    "GPT2-L": "gpt2-large",
+    "Gemma-2B": "gemma",
+    "Llama-1B": "llama-small",
+}
 MODELS |= {"Llama-3B": "llama-large", "Qwen-0.5B": "qwen-small", "Qwen-3B": "qwen-large"}
 METHODS = MODELS | {"GPT2-S fine tokens": "gpt2-small-fine"}
 VARIANTS = {"CARMA": "carma", "FT": "ft", "Org": "ft@start"}
@@ -22,26 +27,57 @@ SIX = ("GPT2-S", "Gemma-2B", "Llama-1B", "Llama-3B", "Qwen-0.5B", "Qwen-3B")
 # Depths of CAP by what columns call them: block 1 is the first that is pooled.
 DEPTHS = {"first": 1, "1%": 1, "25%": "25%", "middle": "50%", "last": "100%"}
 POOLED = ("table-cap", "table-item-sets", "text-5.1")
-DISPLAYS = ["table1", "table4", "table5", "table-cv", "table-accuracy", "table-synonyms", "table-gains", "table-common"]
+DISPLAYS = [
+    "table1",
+    "table4",
+    "table5",
+    "table-cv",
+    "table-accuracy",
+    "table-synonyms",
+    "table-gains",
+    "table-common",
+]
 DISPLAYS += ["table-cv-common", "text-5.2", "text-5.3", *POOLED]
 
 
 @cache
 def displays():
-    return {name: display.make_json() for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()}
+    return {
+        name: display.make_json()
+        for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()
+    }
 
 
 def selected(display: str, column: str) -> dict:
     """What a column of this name shows."""
     words = column.replace(",", "").split()
-    wanted = {"task": "sst" if "SC" in words or display == "table5" else "idm", "split": "test", "subset": "all"}
+    wanted = {
+        "task": "sst" if "SC" in words or display == "table5" else "idm",
+        "split": "test",
+        "subset": "all",
+    }
     if "CAP" in words or display in POOLED:
         depth = next((DEPTHS[word] for word in words if word in DEPTHS), 1)
-        wanted |= {"intervention": "cap", "layer": depth, "metric": "exact_match", "item_set": "own_correct"}
+        wanted |= {
+            "intervention": "cap",
+            "layer": depth,
+            "metric": "exact_match",
+            "item_set": "own_correct",
+        }
     elif {"25%", "40%", "CS", "CV"} & {*words}:
-        kinds = {"CV": "cv", "from": "cv_low", "to": "cv_high", "noise": "cv_noise", "replaced": "realised_rate"}
+        kinds = {
+            "CV": "cv",
+            "from": "cv_low",
+            "to": "cv_high",
+            "noise": "cv_noise",
+            "replaced": "realised_rate",
+        }
         metric = next((kinds[word] for word in words if word in kinds), "consistency")
-        wanted |= {"intervention": "synonyms", "rate": 0.4 if "40%" in words else 0.25, "metric": metric}
+        wanted |= {
+            "intervention": "synonyms",
+            "rate": 0.4 if "40%" in words else 0.25,
+            "metric": metric,
+        }
         wanted["item_set"] = "all" if metric == "realised_rate" else "own_correct"
     elif "items" in words:
         wanted |= {"metric": "items", "readout": "vocabulary"}
@@ -63,7 +99,11 @@ def selected(display: str, column: str) -> dict:
 @pytest.mark.parametrize("display", [*DISPLAYS, "table-parts"])
 def test_a_column_shows_what_its_name_says(display):
     for column in displays()[display]["columns"]:
-        shown = {name: value for name, value in column.items() if name not in ("column", "group", "unit", "decimals")}
+        shown = {
+            name: value
+            for name, value in column.items()
+            if name not in ("column", "group", "unit", "decimals")
+        }
         assert shown == selected(display, column["column"]), column["column"]
 
 
@@ -81,27 +121,41 @@ def test_a_row_shows_the_model_and_version_of_its_name(display):
         assert row["method"] == METHODS[model]
 
 
-@pytest.mark.parametrize("display", ["figure2a", "figure2b", "figure3", "figure4", "figure6", "figure7"])
+@pytest.mark.parametrize(
+    "display", ["figure2a", "figure2b", "figure3", "figure4", "figure6", "figure7"]
+)
 def test_a_series_is_of_the_model_and_version_of_its_name(display):
     entry = displays()[display]
-    task, intervention = entry["title"].rpartition(", ")[2], {"intervention": "cap"} if "CAP" in entry["title"] else {}
+    task, intervention = (
+        entry["title"].rpartition(", ")[2],
+        {"intervention": "cap"} if "CAP" in entry["title"] else {},
+    )
     for run in entry["runs"]:
         names = {"panel": run["panel"], "series": run["series"]}
         variant = {"Original": "ft@start"}.get(run["series"]) or VARIANTS[run["series"]]
-        model = {"task": {"IDM": "idm", "SC": "sst"}[task], "method": METHODS[run["panel"]], "variant": variant}
+        model = {
+            "task": {"IDM": "idm", "SC": "sst"}[task],
+            "method": METHODS[run["panel"]],
+            "variant": variant,
+        }
         assert run == names | model | intervention
     if not intervention:
         assert [panel["metric"] for panel in entry["options"]["panels"]] == ["exact_match"]
 
 
 def objective(variant: str) -> dict:
-    return resolve_run(load_catalogue(ROOT), f"idm/gpt2-small/{variant}/seed-42", "full")["objective"]
+    return resolve_run(load_catalogue(ROOT), f"idm/gpt2-small/{variant}/seed-42", "full")[
+        "objective"
+    ]
 
 
 def test_a_row_of_the_parts_has_the_settings_of_its_name():
     whole = objective("carma")
     changes = {"FT": {"weight": 0.0}, "CARMA": {}}
-    changes |= {"MI alone": {"mi": 1.0, "stability": 0.0}, "stability alone": {"mi": 0.0, "stability": 1.0}}
+    changes |= {
+        "MI alone": {"mi": 1.0, "stability": 0.0},
+        "stability alone": {"mi": 0.0, "stability": 1.0},
+    }
     for row in displays()["table-parts"]["rows"]:
         name = row["row"]
         if name.startswith("λ"):
@@ -135,11 +189,15 @@ def test_tables_of_the_audit_and_of_the_variances_show_what_their_names_say():
         assert row["subset"] == f"{METHODS[model]} {VARIANTS[version]}"
 
 
-@pytest.mark.parametrize(("paper", "analysis"), [("carma", "item-sets"), ("recompose", "variance-carma")])
+@pytest.mark.parametrize(
+    ("paper", "analysis"), [("carma", "item-sets"), ("recompose", "variance-carma")]
+)
 def test_analyses_of_answers_are_over_both_tasks_and_versions_of_the_papers_models(paper, analysis):
     entry = load_catalogue(ROOT).papers[paper].analyses[analysis]
     found = Counter((run.task, run.method, run.variant, run.intervention) for run in entry.runs)
-    assert found == Counter(product(("idm", "sst"), MODELS.values(), ("ft", "carma"), ("synonyms",)))
+    assert found == Counter(
+        product(("idm", "sst"), MODELS.values(), ("ft", "carma"), ("synonyms",))
+    )
 
 
 # Statement, and below it relation, least effect, and the cells: <left|right>.
@@ -190,7 +248,11 @@ def test_a_claim_compares_what_its_statement_says():
         "{task}": "(?P<task>IDM|SC)",
     }
     patterns = [
-        (re.sub(r"{\w+}", lambda found: groups[found[0]], text), asked, (before + left + after, before + right + after))
+        (
+            re.sub(r"{\w+}", lambda found: groups[found[0]], text),
+            asked,
+            (before + left + after, before + right + after),
+        )
         for text, asked, before, left, right, after in re.findall(
             r"^(\S.*)\n +(.*): (.*)<(.*)\|(.*)>(.*)$", CLAIMS, re.M
         )
@@ -207,7 +269,9 @@ def test_a_claim_compares_what_its_statement_says():
         assert f"{claim.relation} {claim.at_least:g}" == asked, claim.claim
         for stated, side in zip((claim.left, claim.right), sides, strict=True):
             if names["model"] == MEAN:
-                assert stated == [side.format(**names | {"model": model}) for model in SIX], claim.claim
+                assert stated == [side.format(**names | {"model": model}) for model in SIX], (
+                    claim.claim
+                )
             else:
                 assert stated == side.format(**names), claim.claim
 
@@ -215,14 +279,25 @@ def test_a_claim_compares_what_its_statement_says():
 def test_the_claims_on_smollm_compare_its_two_trainings():
     claims = load_catalogue(ROOT).papers[FOLDER.name].claims
     found = {claim.claim: claim for claim in claims if claim.claim.endswith("-smollm")}
-    no_loss, gain = ("no_gain", "difference", 2, "FT", "CARMA"), ("greater", "log_odds", 0, "CARMA", "FT")
-    wanted = {"accuracy": (no_loss, "SC, vocabulary/exact_match"), "consistency": (no_loss, "25% CS/consistency")}
-    wanted |= {f"cap-{depth}": (gain, f"CAP, {depth}/exact_match") for depth in ("first", "quarter")}
+    no_loss, gain = (
+        ("no_gain", "difference", 2, "FT", "CARMA"),
+        ("greater", "log_odds", 0, "CARMA", "FT"),
+    )
+    wanted = {
+        "accuracy": (no_loss, "SC, vocabulary/exact_match"),
+        "consistency": (no_loss, "25% CS/consistency"),
+    }
+    wanted |= {
+        f"cap-{depth}": (gain, f"CAP, {depth}/exact_match") for depth in ("first", "quarter")
+    }
     assert found.keys() == {f"{name}-sst-smollm" for name in wanted}
     for name, ((relation, measure, at_least, left, right), column) in wanted.items():
         claim = found[f"{name}-sst-smollm"]
         assert (claim.relation, claim.measure, claim.at_least) == (relation, measure, at_least)
-        assert (claim.left, claim.right) == (f"table-smollm/{left}/{column}", f"table-smollm/{right}/{column}")
+        assert (claim.left, claim.right) == (
+            f"table-smollm/{left}/{column}",
+            f"table-smollm/{right}/{column}",
+        )
         assert claim.statement.endswith(", SmolLM2-135M")
     cells = {cell["column"]: cell for cell in displays()["table-smollm"]["columns"]}
     # A quarter of its depth: block 7 of 0 to 29.
@@ -233,8 +308,16 @@ def test_the_claims_on_smollm_compare_its_two_trainings():
 def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two_rates():
     claim = load_catalogue(ROOT).papers[FOLDER.name].claims_by_name["cv-six"]
     assert (claim.relation, claim.measure, claim.at_least) == ("less", "log_ratio", 0)
-    places = {f"{model} {{}}/{task} {rate} CV/cv" for model in SIX for task in ("IDM", "SC") for rate in ("25%", "40%")}
-    wanted = {tuple(f"table-cv-common/{place.format(version)}" for version in ("CARMA", "FT")) for place in places}
+    places = {
+        f"{model} {{}}/{task} {rate} CV/cv"
+        for model in SIX
+        for task in ("IDM", "SC")
+        for rate in ("25%", "40%")
+    }
+    wanted = {
+        tuple(f"table-cv-common/{place.format(version)}" for version in ("CARMA", "FT"))
+        for place in places
+    }
     assert len(claim.left) == 24 and set(zip(claim.left, claim.right, strict=True)) == wanted
 
 
@@ -242,7 +325,9 @@ def test_the_claim_on_cv_compares_the_same_items_of_six_models_two_tasks_and_two
 def test_the_two_numbers_of_a_printed_line_stand_side_by_side(display, paper_texts):
     """A line has version, task, rate, ConsistSyn and CV; that it is the model's, another test says."""
     text = re.sub(r"</?b>", "", (paper_texts / "carma.txt").read_text(encoding="utf-8"))
-    lines = re.findall(r"^[^\t\n]*\t(CARMA|FT|Org)\t(IDM|SC)\t(\d+%)\t([\d.]+)\t([\d.]+)$", text, re.MULTILINE)
+    lines = re.findall(
+        r"^[^\t\n]*\t(CARMA|FT|Org)\t(IDM|SC)\t(\d+%)\t([\d.]+)\t([\d.]+)$", text, re.MULTILINE
+    )
     published = read_published(FOLDER / "published.csv").items()
     cells = {key[1:]: number.printed for key, number in published if key[0] == display}
     found = Counter()

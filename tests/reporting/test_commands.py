@@ -44,7 +44,13 @@ def results(tmp_path):
     for name in RUNS:
         run = parse_run(load_catalogue(), name)
         accuracy = 3 if "na-1" in run.task else ACCURACY[run.method] + run.seed - 12
-        write_run(tmp_path, run, accuracy, examples=400, readouts={"in_distribution": accuracy, "last": accuracy})
+        write_run(
+            tmp_path,
+            run,
+            accuracy,
+            examples=400,
+            readouts={"in_distribution": accuracy, "last": accuracy},
+        )
     for analysis in load_catalogue().papers["sq_transformer"].analyses:
         folder = tmp_path / "analyses/sq_transformer" / analysis
         folder.mkdir(parents=True)
@@ -53,7 +59,16 @@ def results(tmp_path):
 
 
 def call(command, results, *more, runs=RUNS, scale="small"):
-    arguments = [command, "--scale", scale, "--results", str(results), "--runs", *runs, *map(str, more)]
+    arguments = [
+        command,
+        "--scale",
+        scale,
+        "--results",
+        str(results),
+        "--runs",
+        *runs,
+        *map(str, more),
+    ]
     return main(arguments)
 
 
@@ -93,8 +108,15 @@ def test_table_csv(results):
     assert float(cell["std"]) == pytest.approx(statistics.stdev(expected), abs=1e-6)
     half = 4.302653 * statistics.stdev(expected) / 3**0.5  # t(0.975, 2)
     assert float(cell["ci_high"]) == pytest.approx(statistics.mean(expected) + half, abs=1e-4)
-    assert (cell["n_seeds"], cell["protocol"], cell["status"], cell["difference"]) == ("3", "reduced", "measured", "")
-    assert cell["note"].startswith("better than Transformer: bootstrap over 400 examples, one-sided p 0.0001")
+    assert (cell["n_seeds"], cell["protocol"], cell["status"], cell["difference"]) == (
+        "3",
+        "reduced",
+        "measured",
+        "",
+    )
+    assert cell["note"].startswith(
+        "better than Transformer: bootstrap over 400 examples, one-sided p 0.0001"
+    )
     assert found["SQ-Transformer", "COGS"]["status"] == "not run"
     assert found["SQ-Transformer", "COGS"]["note"].startswith("not run at small")
     assert found["LSTM-RNN", "JUMP"]["status"] == "published only"
@@ -111,7 +133,9 @@ def test_a_seed_whose_score_is_not_defined_is_counted_once(results):
     assert table(results) == 0
     found = {(row["row"], row["column"]): row for row in rows(results / "tables/table1.csv")}
     cell = found["Transformer", "AROUNDR"]
-    assert cell["n_seeds"] == "2" and cell["note"].startswith("seeds without a value, left out: 1 (no item)")
+    assert cell["n_seeds"] == "2" and cell["note"].startswith(
+        "seeds without a value, left out: 1 (no item)"
+    )
 
 
 def test_a_table_of_all_formats_says_how_data_were_made_that_are_not_the_papers_own(results):
@@ -119,11 +143,25 @@ def test_a_table_of_all_formats_says_how_data_were_made_that_are_not_the_papers_
     for task, protocol in (("scan-jump-x2", "reduced"), ("scan-around-right", "paper")):
         write_json(results / f"data/{task}/dataset.json", {"protocol": protocol, "notes": notes})
     assert table(results) == 0
-    assert {path.suffix for path in (results / "tables").glob("table1.*")} == {".csv", ".md", ".tex", ".html", ".json"}
+    assert {path.suffix for path in (results / "tables").glob("table1.*")} == {
+        ".csv",
+        ".md",
+        ".tex",
+        ".html",
+        ".json",
+    }
     said = "Data of SCAN ADDJUMP 2x, protocol reduced: train: 12 of 20 lines; valid: 3 lines."
     for suffix in ("md", "tex", "html"):
         text = (results / f"tables/table1.{suffix}").read_text().replace("\u00a0", " ")
-        parts = ("99.42", "40.04", "not run at small", "CGPS-RNN", "3 seeds", said, "scale small, protocol reduced")
+        parts = (
+            "99.42",
+            "40.04",
+            "not run at small",
+            "CGPS-RNN",
+            "3 seeds",
+            said,
+            "scale small, protocol reduced",
+        )
         assert "Trained in fp32." in text
         assert [part for part in parts if part not in text] == [], suffix
         assert text.count("12 of 20 lines") == 1 and "at scale small" in text
@@ -137,7 +175,10 @@ def test_table_again_is_the_same_with_its_record_beside_it(results):
     again = hash_files(results / "tables")
     assert first.pop("table1.json") and again.pop("table1.json") and first == again
     tests = read_json(results / "tables/table1.json")["tests"]
-    assert tests == made["tests"] and tests["table1/SQ-Transformer/JUMP/exact_match"]["examples"] == 400
+    assert (
+        tests == made["tests"]
+        and tests["table1/SQ-Transformer/JUMP/exact_match"]["examples"] == 400
+    )
     assert set(FIELDS) <= made.keys() and made["spec"]["entry"]["kind"] == "table"
     read = {name for name in made["data_digest"] if "/sq-transformer/" in name}
     assert read and all(hash_file(results / name) == made["data_digest"][name] for name in read)
@@ -148,7 +189,11 @@ def test_table_again_is_the_same_with_its_record_beside_it(results):
     [
         ("tabel1", RUNS, r"no table 'tabel1'; did you mean 'table1'\?"),
         ("figure1", RUNS, r"no table 'figure1'"),
-        ("table1", ["scan-jump-x2/transformer/default/seed-99"], r"seed-99/eval/scores.csv does not exist"),
+        (
+            "table1",
+            ["scan-jump-x2/transformer/default/seed-99"],
+            r"seed-99/eval/scores.csv does not exist",
+        ),
         ("table1", ["scan-jump-x3/transformer/default/seed-1"], r"no task 'scan-jump-x3'"),
     ],
 )
@@ -166,12 +211,16 @@ def test_claims_csv(results, capsys):
     first = found["sq-over-transformer-addjump"]
     left = values(results, "scan-jump-x2", "sq-transformer", "sal")
     right = values(results, "scan-jump-x2", "transformer", "default")
-    assert float(first["effect"]) == pytest.approx(statistics.mean(left) - statistics.mean(right), rel=1e-5)
+    assert float(first["effect"]) == pytest.approx(
+        statistics.mean(left) - statistics.mean(right), rel=1e-5
+    )
     assert (float(first["published_effect"]), first["printed"]) == (pytest.approx(59.38), "agree")
     shown = [first[name] for name in ("verdict", "n_seeds", "protocol", "at_least")]
     assert shown == ["reproduced", "3", "reduced", "25"]
     oracle = stats.ttest_ind(np.array(left) - 25, right, equal_var=False).pvalue
-    assert (float(first["p_value"]), float(first["q_value"])) == pytest.approx((oracle, oracle), rel=1e-4)
+    assert (float(first["p_value"]), float(first["q_value"])) == pytest.approx(
+        (oracle, oracle), rel=1e-4
+    )
     assert found["atomic-copies-1"]["verdict"] == "reproduced"
     others = [row for row in found.values() if row["verdict"] == "not run"]
     primary = [row for row in found.values() if row["role"] == "primary"]
@@ -184,8 +233,16 @@ def test_claims_csv(results, capsys):
     of_paper = sum(row["kind"] == "paper" for row in others)
     assert f": 2 reproduced, {of_paper} not run" in printed
     assert f": 1 reproduced, {len(others) - of_paper} not run" in printed
-    sides = [row for row in rows(results / "claim_sides.csv") if row["claim"] == "sq-over-transformer-addjump"]
-    places = [(*side, seed) for side in (("left", "99.42"), ("right", "40.04")) for seed in ("11", "12", "13")]
+    sides = [
+        row
+        for row in rows(results / "claim_sides.csv")
+        if row["claim"] == "sq-over-transformer-addjump"
+    ]
+    places = [
+        (*side, seed)
+        for side in (("left", "99.42"), ("right", "40.04"))
+        for seed in ("11", "12", "13")
+    ]
     assert [(row["side"], row["published"], row["seed"]) for row in sides] == places
     assert [float(row["value"]) for row in sides] == pytest.approx([*left, *right], rel=1e-5)
 
@@ -198,7 +255,11 @@ def test_quotes_and_caveats_are_columns(results, monkeypatch):
     monkeypatch.setitem(papers, "sq_transformer", changed)
     assert claims(results) == 0
     found = {row["claim"]: row for row in rows(results / "claims.csv")}[first.claim]
-    assert (found["caveat"], found["quote"], found["kind"]) == ("one seed was lucky", "SQ-Transformer wins", "control")
+    assert (found["caveat"], found["quote"], found["kind"]) == (
+        "one seed was lucky",
+        "SQ-Transformer wins",
+        "control",
+    )
     assert "by far on SCAN ADDJUMP 2x (control of ours)\n" in (results / "overview.rst").read_text()
 
 
@@ -224,7 +285,9 @@ def test_a_scale_for_show_gives_no_verdict(results, capsys):
     assert {row["verdict"] for row in found if not row["effect"]} == {"not run"}
     assert {row["p_value"] for row in found} == {""}
     *counts, no_verdict, not_run = capsys.readouterr().out.splitlines()
-    assert sum(int(count) for count in re.findall("(\\d+) (?:no verdict|not run)", " ".join(counts))) == len(found)
+    assert sum(
+        int(count) for count in re.findall("(\\d+) (?:no verdict|not run)", " ".join(counts))
+    ) == len(found)
     assert no_verdict == "no verdict: the demo scale gives no verdict (3)"
     assert not_run.startswith("not run: ")
 
@@ -235,7 +298,10 @@ def test_scores_that_were_copied_from_another_run_are_refused(results, capsys):
     shutil.copy(other / "eval/scores.csv", folder / "eval/scores.csv")
     assert claims(results) == 1
     said = capsys.readouterr().err
-    assert f"{folder}/eval/scores.csv holds scores of " in said and f"/{other.name}; move {folder} away, then" in said
+    assert (
+        f"{folder}/eval/scores.csv holds scores of " in said
+        and f"/{other.name}; move {folder} away, then" in said
+    )
 
 
 def test_show_prints_a_ledger_without_making_it(results, capsys):
@@ -269,22 +335,43 @@ def test_claims_without_what_they_need(results, capsys):
 
 
 def test_the_first_page_of_the_report_is_what_snakemake_can_show(results):
-    assert call("claims", results, "--papers", "sq_transformer", "recompose", "--out", results / "claims.csv") == 0
+    assert (
+        call(
+            "claims",
+            results,
+            "--papers",
+            "sq_transformer",
+            "recompose",
+            "--out",
+            results / "claims.csv",
+        )
+        == 0
+    )
     text = Environment().from_string((results / "overview.rst").read_text()).render()
     # report_level 1: any message of docutils would be in the page.
     html = publish_parts(text, writer="html", settings_overrides={"report_level": 1})["html_body"]
     assert "system-message" not in html and '<div style="max-height' in html
     found = [re.sub("<.*?>|\n", "", cell) for cell in re.findall("(?s)<t[dh].*?</t[dh]>", html)]
-    assert found[:5] == ["Verdict at small", "primary", "exploratory", "controls of ours", "It means"]
+    assert found[:5] == [
+        "Verdict at small",
+        "primary",
+        "exploratory",
+        "controls of ours",
+        "It means",
+    ]
     assert found[5:9] == ["reproduced", "0", "2", "1"]
     place = next(
-        i for i, cell in enumerate(found) if cell.startswith("SQ-Transformer (SAL) beats the Transformer by far")
+        i
+        for i, cell in enumerate(found)
+        if cell.startswith("SQ-Transformer (SAL) beats the Transformer by far")
     )
     effect = r"\+5\d\.\d points \(95%: \d+\.\d to \d+\.\d\)"
     assert found[place + 1] == "+59.4 points" and re.fullmatch(effect, found[place + 2])
     assert found[place + 3] == "reproduced"
     title = load_catalogue().scales["small"].title
-    assert title.startswith("real data") and f"Scale small: {title}. It is for verdicts within" in unescape(html)
+    assert title.startswith(
+        "real data"
+    ) and f"Scale small: {title}. It is for verdicts within" in unescape(html)
     # A paper without claims has no table.
     assert load_catalogue().papers["recompose"].experiments.title not in html
 

@@ -21,7 +21,14 @@ from workflow_scripts.config.loading import load_catalogue
 COMMITTED = sorted(f"{file.parent.name}/{file.stem}" for file in REFERENCE.glob("tables/*/*.csv"))
 # Tables of analyses whose scores are not committed: sizes of data and models, examples, and means of several
 # tasks. ./reproduce makes them.
-NOT_FROM_SCORES = {"carma/table2", "carma/table3", "cat/table1", "cat/table5", "cat/table6", "cat/text-gains"}
+NOT_FROM_SCORES = {
+    "carma/table2",
+    "carma/table3",
+    "cat/table1",
+    "cat/table5",
+    "cat/table6",
+    "cat/text-gains",
+}
 
 
 def committed(name: str) -> dict[tuple[str, str, str], dict[str, str]]:
@@ -30,10 +37,16 @@ def committed(name: str) -> dict[tuple[str, str, str], dict[str, str]]:
 
 def read_grid(markdown: str) -> list[str]:
     """The lines of a table in Markdown, without the marks of its tests over examples."""
-    return [line for line in markdown.replace("†", "").replace("‡", "").splitlines() if line.startswith("|")]
+    return [
+        line
+        for line in markdown.replace("†", "").replace("‡", "").splitlines()
+        if line.startswith("|")
+    ]
 
 
-def test_every_table_with_a_number_is_there_and_follows_from_the_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_table_with_a_number_is_there_and_follows_from_the_scores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where results are added: `python -m tests.reporting.reference` writes those that differ."""
     monkeypatch.chdir(ROOT)
     found, seen, told = {}, set(), 0
@@ -46,7 +59,9 @@ def test_every_table_with_a_number_is_there_and_follows_from_the_scores(monkeypa
             found |= {name: differing} if differing else {}
             told += sum(map(has_numbers, cells))
             if not unknown and name in COMMITTED:
-                assert read_grid((REFERENCE / f"tables/{name}.md").read_text()) == read_grid(table.files["md"]), name
+                assert read_grid((REFERENCE / f"tables/{name}.md").read_text()) == read_grid(
+                    table.files["md"]
+                ), name
     assert found == {}
     assert seen == NOT_FROM_SCORES
     assert told > 1000
@@ -62,7 +77,16 @@ def shown_cells() -> dict[tuple, list[tuple[str, dict[str, str]]]]:
             place = (cell.row, cell.column, cell.metric)
             if place not in rows or cell.method is None or cell.variant_name is None:
                 continue
-            keys = ("task", "method", "variant_name", "analysis", "metric", "over", "relative", *SELECTORS)
+            keys = (
+                "task",
+                "method",
+                "variant_name",
+                "analysis",
+                "metric",
+                "over",
+                "relative",
+                *SELECTORS,
+            )
             which = tuple(getattr(cell, key) for key in keys)
             found[which].append((f"{name}/{'/'.join(place)}", rows[place]))
     return found
@@ -92,18 +116,32 @@ def test_claims_compare_the_numbers_of_their_tables() -> None:
         display, *place = key.split("/")
         row = committed(f"{paper}/{display}")[tuple(place)]
         assert (row["status"], int(row["n_seeds"])) == ("measured", len(seeds)), (claim, key)
-        assert float(row["reproduced"]) == pytest.approx(fmean(seeds), rel=1e-5, abs=1e-5), (claim, key)
+        assert float(row["reproduced"]) == pytest.approx(fmean(seeds), rel=1e-5, abs=1e-5), (
+            claim,
+            key,
+        )
         checked += 1
     assert checked > 300
 
 
 def test_what_notes_call_not_run_has_no_number() -> None:
     """Columns of tables that the lists of what is `not run` in NOTES name."""
-    for name, part in (("table1", "COGS"), ("text-1", "COGS"), ("table4", "COGS"), ("table-protocol", "outside")):
-        cells = [row for (_, column, _), row in committed(f"sq_transformer/{name}").items() if part in column]
+    for name, part in (
+        ("table1", "COGS"),
+        ("text-1", "COGS"),
+        ("table4", "COGS"),
+        ("table-protocol", "outside"),
+    ):
+        cells = [
+            row
+            for (_, column, _), row in committed(f"sq_transformer/{name}").items()
+            if part in column
+        ]
         assert cells and not any(map(has_numbers, cells)), name
     cells = [
-        row for (_, column, _), row in committed("lrf/table-layers").items() if column.startswith(("COGS", "JUMP"))
+        row
+        for (_, column, _), row in committed("lrf/table-layers").items()
+        if column.startswith(("COGS", "JUMP"))
     ]
     assert cells and not any(map(has_numbers, cells))
 
@@ -112,7 +150,10 @@ def test_text_1_and_table_1_have_the_variant_of_the_primary_claims() -> None:
     """README gives verdicts on SAL with H(Z) changed, while the official SAL is not done on these tasks."""
     (verdict,) = (row for row in rows_of("claims.csv") if row["claim"] == "sal-success-aroundright")
     assert "H(Z) changed" in verdict["statement"] and verdict["verdict"] == "not reproduced"
-    for name, jump, around in (("table1", "JUMP", "AROUNDR"), ("text-1", "ADDJUMP x2", "AROUNDRIGHT")):
+    for name, jump, around in (
+        ("table1", "JUMP", "AROUNDR"),
+        ("text-1", "ADDJUMP x2", "AROUNDRIGHT"),
+    ):
         cells = committed(f"sq_transformer/{name}")
         assert cells["SQ-Transformer", around, "exact_match"]["status"] == "not run"
         for column, seeds in ((jump, "8"), (around, "5")):

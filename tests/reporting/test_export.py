@@ -15,7 +15,13 @@ from workflow_scripts.provenance.exported import PROVENANCE
 RUN = "cogs/transformer/default/seed-1"
 FIELDS = [key for key in PROVENANCE if key not in ("analysis_plans", "versions", "not_recorded")]
 # Metric, draw, value. A share of no item is empty.
-DRAWS = [("consistency", 42, 3), ("cv", "", 0.25), ("empty", 42, ""), ("consistency", 7, 7), ("empty", 7, "")]
+DRAWS = [
+    ("consistency", 42, 3),
+    ("cv", "", 0.25),
+    ("empty", 42, ""),
+    ("consistency", 7, 7),
+    ("empty", 7, ""),
+]
 
 
 @pytest.fixture
@@ -57,9 +63,19 @@ def test_measured_tables_claims_and_provenance_are_copied(results: Path):
     (out / "small/tables/paper").mkdir(parents=True)
     (out / "small/tables/paper/old.csv").touch()
     assert export(results, out) == 0
-    found = sorted(str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file())
-    figures, tables = (["figures/paper/figure1.csv", "figures/paper/figure1.svg"], ["table1.csv", "table1.md"])
-    assert found == ["claims.csv", *figures, "provenance.json", *(f"tables/paper/{name}" for name in tables)]
+    found = sorted(
+        str(file.relative_to(out / "small")) for file in out.rglob("*") if file.is_file()
+    )
+    figures, tables = (
+        ["figures/paper/figure1.csv", "figures/paper/figure1.svg"],
+        ["table1.csv", "table1.md"],
+    )
+    assert found == [
+        "claims.csv",
+        *figures,
+        "provenance.json",
+        *(f"tables/paper/{name}" for name in tables),
+    ]
     (run,) = json.loads((out / "small/provenance.json").read_text())
     assert set(run) == {*FIELDS, "analysis_plans", "versions", "not_recorded"}
     assert run["not_recorded"] == ["versions"]
@@ -86,7 +102,10 @@ def test_other_papers_and_runs_stay(results: Path):
     found = rows(out / "small/claims.csv", "paper", "claim", "verdict")
     assert found == [("other", "ninth", "inconclusive"), ("paper", "first", "reproduced")]
     runs = json.loads((out / "small/provenance.json").read_text())
-    assert [(run["run"], run["steps"]) for run in runs] == [(RUN, "steps"), ("scan/other/default/seed-1", 7)]
+    assert [(run["run"], run["steps"]) for run in runs] == [
+        (RUN, "steps"),
+        ("scan/other/default/seed-1", 7),
+    ]
 
 
 def test_nothing_measured_is_one_line_and_keeps_what_was_there(
@@ -117,14 +136,21 @@ def test_scores_are_kept_seed_by_seed_beside_those_of_other_runs(results: Path):
     out.write_text("\n".join([header.strip(), *earlier]) + "\n")
     assert export(results, out.parents[1]) == 0
     found = rows(out, "seed", "metric", "value")
-    assert found == [("1", "exact_match", "5"), ("1", "cv", "3"), ("2", "exact_match", "4"), ("10", "exact_match", "4")]
+    assert found == [
+        ("1", "exact_match", "5"),
+        ("1", "cv", "3"),
+        ("2", "exact_match", "4"),
+        ("10", "exact_match", "4"),
+    ]
 
 
 def test_scores_of_draws_are_averaged(results: Path):
     file = results / "small/runs" / RUN / "interventions/scores.csv"
     file.parent.mkdir()
     draws = [f"cogs,transformer,default,1,{name},{draw},{value}" for name, draw, value in DRAWS]
-    file.write_text("\n".join(["task,method,variant,seed,metric,intervention_seed,value", *draws]) + "\n")
+    file.write_text(
+        "\n".join(["task,method,variant,seed,metric,intervention_seed,value", *draws]) + "\n"
+    )
     assert export(results, results / "reference") == 0
     found = rows(results / "reference/small/scores.csv", "metric", "intervention_seed", "value")
     assert found == [("consistency", "", "5.0"), ("cv", "", "0.25"), ("empty", "", "")]
@@ -136,10 +162,17 @@ def test_scores_of_analyses_are_kept_beside_those_of_other_analyses(results: Pat
     file.write_text("task,seed,metric,value\ncogs,1,share,5\ncogs,2,share,7\n")
     out = results / "reference/small/analyses.csv"
     out.parent.mkdir(parents=True)
-    out.write_text("paper,analysis,task,value\npaper,probe,cogs,4\npaper,other,cogs,3\nother,probe,cogs,2\n")
+    out.write_text(
+        "paper,analysis,task,value\npaper,probe,cogs,4\npaper,other,cogs,3\nother,probe,cogs,2\n"
+    )
     assert export(results, out.parents[1]) == 0
     found = rows(out, "paper", "analysis", "value")
-    assert found == [("other", "probe", "2"), ("paper", "other", "3"), ("paper", "probe", "5"), ("paper", "probe", "7")]
+    assert found == [
+        ("other", "probe", "2"),
+        ("paper", "other", "3"),
+        ("paper", "probe", "5"),
+        ("paper", "probe", "7"),
+    ]
 
 
 def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_path: Path):
@@ -148,25 +181,47 @@ def test_a_run_is_exported_before_any_table_and_one_without_scores_is_not(tmp_pa
     for seed, scored in ((1, True), (2, False)):
         run = folder / f"seed-{seed}"
         (run / "eval").mkdir(parents=True)
-        (run / "training.csv").write_text("step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n")
+        (run / "training.csv").write_text(
+            "step,name,value\n" + losses + "5000,valid_exact_match,12.3456789\n"
+        )
         (run / "run.json").write_text(json.dumps({key: key for key in FIELDS} | {"run": RUN}))
         (run / "record.json").write_text('{"analysis_plans": {}}')
         if scored:
             (run / "eval/evaluation.json").write_text("{}")
-            (run / "eval/scores.csv").write_text("task,method,variant,seed,value\ncogs,transformer,default,1,5\n")
+            (run / "eval/scores.csv").write_text(
+                "task,method,variant,seed,value\ncogs,transformer,default,1,5\n"
+            )
     for _ in range(2):  # the second call finds what the first has written
         assert export(tmp_path / "results", out) == 0
-        assert {file.name for file in (out / "small").iterdir()} == {"curves.csv", "provenance.json", "scores.csv"}
-        assert [run["run"] for run in json.loads((out / "small/provenance.json").read_text())] == [RUN]
+        assert {file.name for file in (out / "small").iterdir()} == {
+            "curves.csv",
+            "provenance.json",
+            "scores.csv",
+        }
+        assert [run["run"] for run in json.loads((out / "small/provenance.json").read_text())] == [
+            RUN
+        ]
         curve = rows(out / "small/curves.csv", "seed", "step", "name", "value")
-        assert ("1", "5000", "valid_exact_match", "12.3457") in curve and ("1", "10000", "loss", "0.0001") in curve
+        assert ("1", "5000", "valid_exact_match", "12.3457") in curve and (
+            "1",
+            "10000",
+            "loss",
+            "0.0001",
+        ) in curve
         steps = [int(step) for _, step, name, _ in curve if name == "loss"]
-        assert 20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
+        assert (
+            20 < len(steps) <= 30 and len(set(np.diff(steps))) == 1 and len(steps) + 1 == len(curve)
+        )
 
 
 def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     folder, out = results / "small/runs" / RUN, results / "reference/small"
-    table = {"split": ["test"] * 2, "row": [0, 1], "prediction": ["x", "y"], "source": ["a text", "b"]}
+    table = {
+        "split": ["test"] * 2,
+        "row": [0, 1],
+        "prediction": ["x", "y"],
+        "source": ["a text", "b"],
+    }
     table["correct"] = [1, 0]
     pq.write_table(pa.table(table), folder / "eval/predictions.parquet")
     assert export(results, out.parent) == 0

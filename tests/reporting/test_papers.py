@@ -17,14 +17,23 @@ from workflow_scripts.reporting.tables.cells import make_cells
 
 # Where a table's text has more than one row of headings, or more than one column of names.
 HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "table3"): 3}
-NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}  # model, version, task, intervention
+NAMES = {
+    ("carma", table): 4 for table in ("table1", "table4", "table5")
+}  # model, version, task, intervention
 # How many numbers outside its tables a paper prints, counted by reading it: what is left out of published.csv is found.
 # Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
 # Its table 6 is no table of cells in the text at hand, but 48 sentences and 48 others.
 # Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: only scores are numbers there.
 # Its table 2 has 18; the 6 of PAWS are listed under two readings of their metric.
 IN_TEXT = {
-    "sq_transformer": {"text-1": 12, "text-5.2": 2, "text-5.3": 2, "text-c1": 1, "text-fig8": 5, "table6": 96}
+    "sq_transformer": {
+        "text-1": 12,
+        "text-5.2": 2,
+        "text-5.3": 2,
+        "text-c1": 1,
+        "text-fig8": 5,
+        "table6": 96,
+    }
     | {"table-readings": 4},
     "carma": {"text-5.1": 9, "text-5.2": 18, "text-5.3": 5},
     "lrf": {"text-1": 4, "table-cognition": 2},
@@ -36,7 +45,9 @@ UNDER_CAPTION = {"cat"}  # the others have their captions under the tables
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(ROOT.glob("papers/*/displays.yaml"))
-pytestmark = pytest.mark.parametrize("folder", [path.parent for path in PAPERS], ids=lambda folder: folder.name)
+pytestmark = pytest.mark.parametrize(
+    "folder", [path.parent for path in PAPERS], ids=lambda folder: folder.name
+)
 
 
 @cache
@@ -46,18 +57,29 @@ def displays(folder):
 
 @cache
 def tables(folder):
-    return {name: display for name, display in displays(folder).items() if isinstance(display, TableDisplay)}
+    return {
+        name: display
+        for name, display in displays(folder).items()
+        if isinstance(display, TableDisplay)
+    }
 
 
 @cache
 def cells(folder):
     evidence = Evidence(folder.name, "small", read_published(folder / "published.csv"), {}, {})
-    return {cell.key: cell for name, display in tables(folder).items() for cell in make_cells(name, display, evidence)}
+    return {
+        cell.key: cell
+        for name, display in tables(folder).items()
+        for cell in make_cells(name, display, evidence)
+    }
 
 
 def test_names_are_unique(folder):
     for name, display in tables(folder).items():
-        for names in ([row.row for row in display.rows], [column.column for column in display.columns]):
+        for names in (
+            [row.row for row in display.rows],
+            [column.column for column in display.columns],
+        ):
             assert len(names) == len(set(names)), name
         if display.baseline:
             assert display.baseline in [row.row for row in display.rows], name
@@ -65,7 +87,9 @@ def test_names_are_unique(folder):
 
 def test_every_published_number_has_its_cell(folder):
     shown = {cell.key for cell in cells(folder).values() if cell.published}
-    figures = {name for name, display in displays(folder).items() if isinstance(display, FigureDisplay)}
+    figures = {
+        name for name, display in displays(folder).items() if isinstance(display, FigureDisplay)
+    }
     for key in read_published(folder / "published.csv"):
         assert key[0] in figures or "/".join(key) in shown, key
 
@@ -128,17 +152,27 @@ def test_what_is_printed_stands_in_the_paper(folder, paper_text):
 def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder, paper_text):
     lines = [re.sub(r"<[^>]*>|\*|[${}]|\\mathrm", "", line) for line in paper_text.splitlines()]
     for (display, row, *_), number in read_published(folder / "published.csv").items():
-        if re.fullmatch(r"table\d+", display) and row not in NUMBERED.get((folder.name, display), ()):
+        if re.fullmatch(r"table\d+", display) and row not in NUMBERED.get(
+            (folder.name, display), ()
+        ):
             # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
             name = re.sub(r" \(previous\)$| SRL$", "", row)
-            found = [line for i, line in enumerate(lines) if number.printed in line and named(name, lines, i)]
+            found = [
+                line
+                for i, line in enumerate(lines)
+                if number.printed in line and named(name, lines, i)
+            ]
             assert found, (display, row, number.printed)
 
 
 def printed_table(text, folder, display):
     """The rows of "Table N" in the paper's text, of cells between tabs, without headings and names."""
     lines = text.splitlines()
-    caption = next(i for i, line in enumerate(lines) if line.startswith(f"Table {display.removeprefix('table')}:"))
+    caption = next(
+        i
+        for i, line in enumerate(lines)
+        if line.startswith(f"Table {display.removeprefix('table')}:")
+    )
     step = 1 if folder.name in UNDER_CAPTION else -1
     behind = dropwhile(lambda line: not line, lines[caption + step :: step])
     lines = list(takewhile(lambda line: "\t" in line, behind))[::step]
@@ -148,9 +182,13 @@ def printed_table(text, folder, display):
 
 def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder, paper_text):
     published = read_published(folder / "published.csv").items()
-    counted = Counter(key[0] for key, number in published if not number.source.startswith("elsewhere: "))
+    counted = Counter(
+        key[0] for key, number in published if not number.source.startswith("elsewhere: ")
+    )
     expected = {}
-    for display in {f"table{number}" for number in re.findall(r"^Table (\d+):", paper_text, re.MULTILINE)}:
+    for display in {
+        f"table{number}" for number in re.findall(r"^Table (\d+):", paper_text, re.MULTILINE)
+    }:
         if display in displays(folder):
             numbers = [cell for row in printed_table(paper_text, folder, display) for cell in row]
             expected[display] = sum(cell.strip() not in ("", "-") for cell in numbers)

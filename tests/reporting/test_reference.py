@@ -9,5 +9,7 @@ def test_verdicts_follow_from_scores(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     write_reference(tmp_path / "claims.csv")
     for name in ("claims.csv", "claim_sides.csv"):
-        made, committed = ((folder / name).read_text().splitlines() for folder in (tmp_path, REFERENCE))
+        made, committed = (
+            (folder / name).read_text().splitlines() for folder in (tmp_path, REFERENCE)
+        )
         assert made == committed

@@ -15,7 +15,11 @@ JUMP, AROUND = "scan-jump-x2", "scan-around-right"
 SCAN = (JUMP, AROUND)
 # What the words of a column or panel say of its data, the first that occurs.
 TASKS = {
-    r"outside": {"JUMP outside": f"{JUMP}-clean", "AROUNDR outside": f"{AROUND}-clean", "COGS outside": "cogs-clean"},
+    r"outside": {
+        "JUMP outside": f"{JUMP}-clean",
+        "AROUNDR outside": f"{AROUND}-clean",
+        "COGS outside": "cogs-clean",
+    },
     r"ADDJUMP x2|ADDJUMP 2x": JUMP,
     r"(\d+)x(?: primitives)?$": "scan-complexity-{}x",
     r"original primitives": "scan-complexity-1x",
@@ -29,20 +33,39 @@ TASKS = {
     r"(En|Fr)-(En|Fr)": "wmt14-{}-{}",
 }
 # The data of displays whose columns and panels do not name them.
-OF_DISPLAY = {"table2": "cognition", "table-cognition": "cognition", "text-c1": "cognition", "table6": "cognition"}
+OF_DISPLAY = {
+    "table2": "cognition",
+    "table-cognition": "cognition",
+    "text-c1": "cognition",
+    "table6": "cognition",
+}
 OF_DISPLAY["table-compounds"] = "cognition-compounds"
 OF_DISPLAY |= {"table-cogs-types": "cogs", "table5": "cogs", "figure7": "cogs"}
-OF_DISPLAY |= dict.fromkeys(["table-codes", "table-variants", "figure3", "figure6", "figure-codes"], JUMP)
+OF_DISPLAY |= dict.fromkeys(
+    ["table-codes", "table-variants", "figure3", "figure6", "figure-codes"], JUMP
+)
 PLAIN = ("transformer", "default")
 ABLATIONS = {"VQ": "vq", "- SoVQ": "vq", "MMI": "mmi", "- Brown": "mmi"}
 SAL = {"as the code": "sal", "words ask": "cross-query-word", "most of the text": "sal-as-written"}
 SAL |= {"all of the text": "sal-text", "codes alone": "cross-query-systematic"}
-OFFICIAL = {"SAL, official": "sal", "SAL, changed": "sal-entropy-3", "SQ-Transformer, H(Z) changed": "sal-entropy-3"}
+OFFICIAL = {
+    "SAL, official": "sal",
+    "SAL, changed": "sal-entropy-3",
+    "SQ-Transformer, H(Z) changed": "sal-entropy-3",
+}
 # Of SQ-Transformer, by rows that do not name it after its variant.
 VARIANTS = {f"SQ-Transformer SAL, {name}": variant for name, variant in SAL.items()}
 VARIANTS |= OFFICIAL | {f"SQ-Transformer {name}": variant for name, variant in OFFICIAL.items()}
-VARIANTS |= {"w. SAL": "sal", "w. SRL": "srl", "None": "none", "Codes": "srl", "Codes of plain VQ": "srl-vq"}
-PLAIN_VARIANTS = dict.fromkeys(["Transformer", "no quantisation", "Transformer, as the code"], "default")
+VARIANTS |= {
+    "w. SAL": "sal",
+    "w. SRL": "srl",
+    "None": "none",
+    "Codes": "srl",
+    "Codes of plain VQ": "srl-vq",
+}
+PLAIN_VARIANTS = dict.fromkeys(
+    ["Transformer", "no quantisation", "Transformer, as the code"], "default"
+)
 PLAIN_VARIANTS["Transformer, as the text"] = "sinusoidal"
 METRICS = {  # by what the name of a column holds, the first that it does; else exact match
     "CTER [Ii]nstance|CTER$": "cter_instance",
@@ -60,7 +83,10 @@ READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 
 @cache
 def displays():
-    return {name: display.make_json() for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()}
+    return {
+        name: display.make_json()
+        for name, display in load_catalogue(ROOT).papers[FOLDER.name].displays.items()
+    }
 
 
 def task_of(display: str, name: str) -> str:
@@ -69,7 +95,11 @@ def task_of(display: str, name: str) -> str:
         return OF_DISPLAY[display]
     for pattern, task in TASKS.items():
         if found := re.search(pattern, name):
-            return task[name] if isinstance(task, dict) else task.format(*map(str.lower, filter(None, found.groups())))
+            return (
+                task[name]
+                if isinstance(task, dict)
+                else task.format(*map(str.lower, filter(None, found.groups())))
+            )
     raise AssertionError(f"{display}: no data for {name}")
 
 
@@ -101,13 +131,22 @@ def test_a_column_is_of_the_data_and_the_metric_of_its_name():
             assert column["task"] == task_of(name, words), (name, words)
             if "metric" not in column or "analysis" in column:
                 continue
-            readout = next((reading for end, reading in READINGS.items() if words.endswith(end)), None)
+            readout = next(
+                (reading for end, reading in READINGS.items() if words.endswith(end)), None
+            )
             assert column.get("readout") == readout, (name, words)
             words = words.replace(", chosen in distribution", "")
-            metric = next((metric for kind, metric in METRICS.items() if re.search(kind, words)), "exact_match")
+            metric = next(
+                (metric for kind, metric in METRICS.items() if re.search(kind, words)),
+                "exact_match",
+            )
             subset = re.search(SUBSETS, words)
             inside, cognition = "in distribution" in words, column["task"].startswith("cognition")
-            split = ("test" if cognition else "in_distribution") if inside else ("cg_test" if cognition else "test")
+            split = (
+                ("test" if cognition else "in_distribution")
+                if inside
+                else ("cg_test" if cognition else "test")
+            )
             shown = column["metric"], column["subset"], column["split"]
             assert shown == (metric, subset[0] if subset else "all", split), (name, words)
 
@@ -115,7 +154,10 @@ def test_a_column_is_of_the_data_and_the_metric_of_its_name():
 AGREEMENTS = (("V-measure", "v_measure"), ("adjusted Rand", "adjusted_rand"))
 # What columns of analyses show.
 ANALYSED = {
-    "text-5.3": {"CoGnition": "head_agreement_printed", "CoGnition one sequence": "printed_same_codes"},
+    "text-5.3": {
+        "CoGnition": "head_agreement_printed",
+        "CoGnition one sequence": "printed_same_codes",
+    },
     "text-c1": {
         "CoGnition": "pos_accuracy",
         "from nothing": "pos_accuracy_none",
@@ -123,7 +165,9 @@ ANALYSED = {
     },
     "table-codes": {"codes against classes": "v_measure", "jump alone": "jump_alone"},
     "table-embeddings": {"COGS neighbours in the plane": "neighbours_same_class_tsne"},
-    "table-clusters": {f"{of}{name}": metric for of in ("", "COGS ") for name, metric in AGREEMENTS},
+    "table-clusters": {
+        f"{of}{name}": metric for of in ("", "COGS ") for name, metric in AGREEMENTS
+    },
 }
 ANALYSED["table-embeddings"] |= {f"{data} silhouette": "silhouette" for data in ("ADDJUMP", "COGS")}
 ANALYSED["table-clusters"]["jump with verbs"] = "jump_with_verbs"
@@ -146,7 +190,11 @@ def test_a_row_shows_the_model_of_its_name():
             given = variants if isinstance(variants, dict) else dict.fromkeys(tasks, variants)
             assert given, (name, row["row"])
             for task, variant in given.items():
-                assert (row["method"], variant) == model_of(name, row["row"], task), (name, row["row"], task)
+                assert (row["method"], variant) == model_of(name, row["row"], task), (
+                    name,
+                    row["row"],
+                    task,
+                )
 
 
 def test_a_panel_shows_the_data_and_the_model_of_its_name():
@@ -158,7 +206,10 @@ def test_a_panel_shows_the_data_and_the_model_of_its_name():
                 model = PLAIN
             else:
                 model = model_of(name, "SoVQ" if name == "figure4" else series, task)
-            assert (run["task"], run["method"], run["variant"]) == (task, *model), (name, run["panel"])
+            assert (run["task"], run["method"], run["variant"]) == (task, *model), (
+                name,
+                run["panel"],
+            )
 
 
 @pytest.mark.parametrize("display", ["table1", "table2", "table3", "table4"])
@@ -167,11 +218,17 @@ def test_printed_numbers_stand_in_the_columns_of_the_paper(display, paper_texts)
     published = read_published(FOLDER / "published.csv").items()
     by_place = {key[1:3]: number.printed for key, number in published if key[0] == display}
     shown = displays()[display]
-    columns = [column["column"] for column in shown["columns"] if column["column"] in {key[1] for key in by_place}]
+    columns = [
+        column["column"]
+        for column in shown["columns"]
+        if column["column"] in {key[1] for key in by_place}
+    ]
     rows = [row["row"] for row in shown["rows"] if row["row"] in {key[0] for key in by_place}]
     found = [[by_place.get((row, column), "-") for column in columns] for row in rows]
     lines = printed_table(text, FOLDER, display)
-    printed = [[re.sub(r"<sup>.*?</sup>|<[^>]*>|\*", "", cell).strip() for cell in row] for row in lines]
+    printed = [
+        [re.sub(r"<sup>.*?</sup>|<[^>]*>|\*", "", cell).strip() for cell in row] for row in lines
+    ]
     assert found == [row for row in printed if any(row)]
 
 
@@ -182,7 +239,9 @@ def claims(folder):
 def borne_out(claim, published) -> bool | None:
     """Whether printed numbers fulfil a claim; None where one of its sides is not printed."""
     given = (claim.left, claim.right)
-    sides = [side if isinstance(side, float) else published.get(tuple(side.split("/"))) for side in given]
+    sides = [
+        side if isinstance(side, float) else published.get(tuple(side.split("/"))) for side in given
+    ]
     values = [side if isinstance(side, float | None) else side.value for side in sides]
     if None in values or claim.relation == "falls_with":
         return None
@@ -206,7 +265,12 @@ LEFT = {
     "brown": "w. S[AR]L",
 }
 LEFT |= {"codes": "Codes", "clusters": "SoVQ", "embeddings": "SoVQ", "neighbours": "SoVQ"}
-RIGHT = {"transformer": "Transformer", "sal": "w. SAL", "srl": "w. SRL", "vq": "- SoVQ|VQ|Codes of plain VQ"}
+RIGHT = {
+    "transformer": "Transformer",
+    "sal": "w. SAL",
+    "srl": "w. SRL",
+    "vq": "- SoVQ|VQ|Codes of plain VQ",
+}
 RIGHT |= {"mmi": "- Brown", "ordinary": "None"}
 LOWER_IS_BETTER = ("cter_instance", "cter_aggregate", "attention_kl")
 
@@ -217,10 +281,16 @@ def test_a_claim_compares_what_its_name_says():
         left, right = (side.split("/") for side in (claim.left, claim.right))
         if found := re.fullmatch(r"(\w+)-over-([a-z]+).*", claim.claim):
             named += 1
-            assert re.fullmatch(LEFT[found[1]], left[1]) and re.fullmatch(RIGHT[found[2]], right[1]), claim.claim
+            assert re.fullmatch(LEFT[found[1]], left[1]) and re.fullmatch(
+                RIGHT[found[2]], right[1]
+            ), claim.claim
             assert left[0] == right[0] and left[2:] == right[2:], claim.claim
-            assert claim.relation == ("less" if left[-1] in LOWER_IS_BETTER else "greater"), claim.claim
+            assert claim.relation == ("less" if left[-1] in LOWER_IS_BETTER else "greater"), (
+                claim.claim
+            )
         elif claim.claim.startswith("no-gain"):
-            assert (left[1], right[1]) == ("SQ-Transformer SRL", "Transformer") and left[2:] == right[2:], claim.claim
+            assert (left[1], right[1]) == ("SQ-Transformer SRL", "Transformer") and left[
+                2:
+            ] == right[2:], claim.claim
             assert claim.relation == "no_gain", claim.claim
     assert named == 27

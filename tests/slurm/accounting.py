@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.slurm.cluster import Cluster
 
-PROGRAMS = ("slurmdbd", "sacctmgr", "sacct", "mariadbd", "mariadb-install-db", "mariadb-admin", "mariadb")
+PROGRAMS = (
+    "slurmdbd",
+    "sacctmgr",
+    "sacct",
+    "mariadbd",
+    "mariadb-install-db",
+    "mariadb-admin",
+    "mariadb",
+)
 ACCOUNT, QOS = "physics", "long"
 # In the place of `accounting_storage/none`.
 CONFIGURATION = """\
@@ -55,8 +63,12 @@ def start(cluster: "Cluster", host: str, user: str, port: int) -> None:
 
     folder = cluster.folder
     configuration = folder / "slurmdbd.conf"
-    configuration.touch(mode=0o600)  # slurmdbd refuses one that others may read: it holds a password
-    configuration.write_text(DAEMON.format(host=host, user=user, folder=folder, port=port, storage_port=port + 1))
+    configuration.touch(
+        mode=0o600
+    )  # slurmdbd refuses one that others may read: it holds a password
+    configuration.write_text(
+        DAEMON.format(host=host, user=user, folder=folder, port=port, storage_port=port + 1)
+    )
     start_database(cluster, user, port + 1)
     cluster.run("slurmdbd")
     cluster_is_there = ("sacctmgr", "--noheader", "list", "cluster")
@@ -65,7 +77,14 @@ def start(cluster: "Cluster", host: str, user: str, port: int) -> None:
         ("cluster", "recompose"),
         ("qos", QOS),
         ("account", ACCOUNT, "Cluster=recompose"),
-        ("user", user, f"Account={ACCOUNT}", f"DefaultAccount={ACCOUNT}", f"QOS=normal,{QOS}", "AdminLevel=Admin"),
+        (
+            "user",
+            user,
+            f"Account={ACCOUNT}",
+            f"DefaultAccount={ACCOUNT}",
+            f"QOS=normal,{QOS}",
+            "AdminLevel=Admin",
+        ),
     ):
         cluster.run("sacctmgr", "--immediate", "add", *what, check=False)  # root is there already
     cluster.run("sacctmgr", "--immediate", "modify", "user", user, "set", f"QOS=normal,{QOS}")
@@ -78,14 +97,27 @@ def start_database(cluster: "Cluster", user: str, port: int) -> None:
     from tests.slurm.cluster import wait
 
     folder = cluster.folder
-    data, client = folder / "mysql", ("--no-defaults", "--user=root", f"--socket={folder}/run/mysql.sock")
+    data, client = (
+        folder / "mysql",
+        ("--no-defaults", "--user=root", f"--socket={folder}/run/mysql.sock"),
+    )
     data.mkdir()
     made_by = ("--no-defaults", f"--user={user}", f"--datadir={data}", "--skip-name-resolve")
-    cluster.run("mariadb-install-db", *made_by, "--auth-root-authentication-method=normal", "--skip-test-db")
+    cluster.run(
+        "mariadb-install-db", *made_by, "--auth-root-authentication-method=normal", "--skip-test-db"
+    )
     places = [f"--socket={folder}/run/mysql.sock", f"--pid-file={folder}/run/mariadbd.pid"]
-    places += ["--bind-address=127.0.0.1", f"--port={port}", f"--log-error={folder}/log/mariadbd.log"]
+    places += [
+        "--bind-address=127.0.0.1",
+        f"--port={port}",
+        f"--log-error={folder}/log/mariadbd.log",
+    ]
     # slurmdbd advises larger ones than a test needs.
-    small = ["--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-flush-log-at-trx-commit=0"]
+    small = [
+        "--innodb-buffer-pool-size=64M",
+        "--innodb-lock-wait-timeout=900",
+        "--innodb-flush-log-at-trx-commit=0",
+    ]
     subprocess.Popen(
         ["mariadbd", *made_by, *places, *small],
         env=cluster.environment,

@@ -79,13 +79,19 @@ class Cluster:
     @property
     def environment(self) -> dict[str, str]:
         """This process's environment with the cluster in it, without a SLURM job that it may run inside."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "SBATCH_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("SLURM_", "SBATCH_"))
+        }
         path = f"{self.folder}/bin:{kept.get('PATH', os.defpath)}:/usr/sbin:/sbin"
         return kept | {"SLURM_CONF": str(self.folder / "slurm.conf"), "PATH": path}
 
     def run(self, *command: str, check: bool = True) -> str:
         """What a SLURM command prints."""
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0 or not check, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
 
@@ -95,7 +101,10 @@ class Cluster:
     def lives(self, daemon: str) -> bool:
         """Whether it runs: its process, and not another that has got its id."""
         try:
-            return daemon.split("-")[0] == Path(f"/proc/{self.process(daemon)}/comm").read_text().strip()
+            return (
+                daemon.split("-")[0]
+                == Path(f"/proc/{self.process(daemon)}/comm").read_text().strip()
+            )
         except (OSError, ValueError):
             return False
 
@@ -108,14 +117,22 @@ class Cluster:
 
     def start_slurmctld(self) -> None:
         self.run("slurmctld")
-        wait(lambda: "UP" in self.run("scontrol", "ping", check=False), 90, "slurmctld does not answer")
+        wait(
+            lambda: "UP" in self.run("scontrol", "ping", check=False),
+            90,
+            "slurmctld does not answer",
+        )
 
     def start_slurmd(self, node: str, begins: list[str] | None = None) -> None:
         """Start it, with the prefix of its command."""
         file = self.folder / f"run/slurmd-{node}.pid"
         file.unlink(missing_ok=True)
         self.run(*(begins or []), "slurmd", "-N", node)
-        wait(lambda: file.exists() and file.read_text().strip(), 30, f"slurmd of {node} does not start")
+        wait(
+            lambda: file.exists() and file.read_text().strip(),
+            30,
+            f"slurmd of {node} does not start",
+        )
 
     def shown(self, job: str) -> dict[str, str]:
         """What `scontrol show job` says of one job."""
@@ -134,7 +151,9 @@ class Cluster:
                 os.kill(self.process(file.stem), signal.SIGKILL)
         here = f"SLURM_CONF={self.folder / 'slurm.conf'}"
         for process, environment in environments().items():
-            if "SLURM_JOB_ID" in str(environment) and (here in environment or str(self.folder) in str(environment)):
+            if "SLURM_JOB_ID" in str(environment) and (
+                here in environment or str(self.folder) in str(environment)
+            ):
                 os.kill(process, signal.SIGKILL)
 
 
@@ -149,7 +168,11 @@ def environments() -> dict[int, list[str]]:
 
 def missing(programs: Iterable[str] = PROGRAMS) -> list[str]:
     """The programs that are not here."""
-    return [name for name in programs if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
+    return [
+        name
+        for name in programs
+        if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    ]
 
 
 def alive(process: int) -> bool:
@@ -184,7 +207,11 @@ def free_ports(count: int) -> int:
 
 
 def up(
-    folder: Path, nodes: int = 2, cores: int = CORES, begins: list[str] | None = None, accounts: bool = False
+    folder: Path,
+    nodes: int = 2,
+    cores: int = CORES,
+    begins: list[str] | None = None,
+    accounts: bool = False,
 ) -> Cluster:
     """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`: with slurmdbd.
 
@@ -204,7 +231,9 @@ def up(
         for gpu in range(GPUS):
             (folder / f"dev/n{index}-gpu{gpu}").symlink_to("/dev/null")
         # Without File= the node is refused for having fewer GPUs than its configuration says.
-        gpus.append(f"NodeName=n{index} Name=gpu Type=fake File={folder}/dev/n{index}-gpu[0-{GPUS - 1}]\n")
+        gpus.append(
+            f"NodeName=n{index} Name=gpu Type=fake File={folder}/dev/n{index}-gpu[0-{GPUS - 1}]\n"
+        )
         lines.append(
             f"NodeName=n{index} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + index} CPUs={cores}"
             f" RealMemory={MEMORY_MB} Gres=gpu:fake:{GPUS} State=UNKNOWN\n"
@@ -215,13 +244,23 @@ def up(
     # The executor takes SLURM_CONF from its jobs: on a real cluster srun finds its configuration without it.
     (folder / "bin").mkdir()
     srun = shutil.which("srun", path=f"{os.environ['PATH']}:/usr/bin")
-    (folder / "bin/srun").write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {srun} "$@"\n')
+    (folder / "bin/srun").write_text(
+        f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {srun} "$@"\n'
+    )
     (folder / "bin/srun").chmod(0o755)
     (folder / "slurm.conf").write_text("".join(lines))
     (folder / "gres.conf").write_text("".join(gpus))
     cluster = Cluster(folder)
-    munge = [f"--key-file={key}", f"--seed-file={folder}/munge/seed", f"--socket={folder}/run/munge.sock"]
-    logs = [f"--pid-file={folder}/run/munged.pid", f"--log-file={folder}/log/munged.log", "--num-threads=2"]
+    munge = [
+        f"--key-file={key}",
+        f"--seed-file={folder}/munge/seed",
+        f"--socket={folder}/run/munge.sock",
+    ]
+    logs = [
+        f"--pid-file={folder}/run/munged.pid",
+        f"--log-file={folder}/log/munged.log",
+        "--num-threads=2",
+    ]
     try:
         cluster.run("munged", *munge, *logs)
         if accounts:
@@ -229,10 +268,18 @@ def up(
         cluster.start_slurmctld()
         for index in range(1, nodes + 1):
             cluster.start_slurmd(f"n{index}", begins)
-        wait(lambda: cluster.run("sinfo", "-hN", "-p", "gpu", "-o", "%T").split() == ["idle"] * nodes, 30, "no nodes")
+        wait(
+            lambda: (
+                cluster.run("sinfo", "-hN", "-p", "gpu", "-o", "%T").split() == ["idle"] * nodes
+            ),
+            30,
+            "no nodes",
+        )
     except (AssertionError, TimeoutError) as error:
         cluster.down()
-        logs = "\n".join(f"{file}:\n{file.read_text()[-2000:]}" for file in sorted((folder / "log").iterdir()))
+        logs = "\n".join(
+            f"{file}:\n{file.read_text()[-2000:]}" for file in sorted((folder / "log").iterdir())
+        )
         raise RuntimeError(f"the cluster did not start: {error}\n{logs}") from error
     return cluster
 
@@ -244,6 +291,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "down":
         Cluster(target).down()
     elif lacking := missing():
-        sys.exit(f"error: not installed: {', '.join(lacking)}; apt-get install slurmctld slurmd slurm-client munge")
+        sys.exit(
+            f"error: not installed: {', '.join(lacking)}; apt-get install slurmctld slurmd slurm-client munge"
+        )
     else:
         print(f"export SLURM_CONF={up(target).environment['SLURM_CONF']}")

@@ -38,7 +38,9 @@ def cluster():
     shutil.rmtree(folder)
 
 
-@pytest.fixture(autouse=True, scope="module")  # not of the session: the tests of other folders need the mirror
+@pytest.fixture(
+    autouse=True, scope="module"
+)  # not of the session: the tests of other folders need the mirror
 def plain():
     """No mirror, profile or other cluster of the person who runs the tests."""
     with plain_environment():

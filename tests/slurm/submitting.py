@@ -30,7 +30,9 @@ def reproduce(
     )
 
 
-def begin(project: Project, cluster: Cluster, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def begin(
+    project: Project, cluster: Cluster, *arguments: str, **environment: str
+) -> subprocess.Popen[str]:
     """The same in the background, in a process group of its own."""
     return subprocess.Popen(
         command(*arguments),
@@ -53,9 +55,21 @@ def end(process: subprocess.Popen[str], timeout: float = 400) -> str:
 def results(root: Path) -> dict[str, str]:
     """sha256 of every result of the demo, by its path."""
     folder = root / "results/demo"
-    files = [file for part in ("runs", "analyses") for file in (folder / part).rglob("*") if file.is_file()]
-    kept = [file for file in files if file.name in RESULTS or ("analyses" in file.parts and file.suffix == ".csv")]
-    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in kept}
+    files = [
+        file
+        for part in ("runs", "analyses")
+        for file in (folder / part).rglob("*")
+        if file.is_file()
+    ]
+    kept = [
+        file
+        for file in files
+        if file.name in RESULTS or ("analyses" in file.parts and file.suffix == ".csv")
+    ]
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in kept
+    }
 
 
 def jobs_of(cluster: Cluster, project: Project, rule: str = "") -> list[dict[str, str]]:

@@ -36,7 +36,9 @@ def given(account: str) -> list[str]:
     return ["--default-resources", f"slurm_account={account}", f"qos={accounting.QOS}"]
 
 
-def test_a_cancelled_job_is_seen_where_sacct_is_asked(long_project: Project, counting: Cluster, undisturbed):
+def test_a_cancelled_job_is_seen_where_sacct_is_asked(
+    long_project: Project, counting: Cluster, undisturbed
+):
     """`sacct` says "CANCELLED by 0", which the executor would take for a running job."""
     asked = ("--slurm-status-command=sacct", *given(accounting.ACCOUNT), "--", *scores(RUN))
     process = begin(long_project, counting, *asked)
@@ -52,9 +54,14 @@ def test_a_cancelled_job_is_seen_where_sacct_is_asked(long_project: Project, cou
     assert sum(comment.startswith("rule_train") for *_, comment in jobs) == 2
 
 
-def test_an_account_that_is_not_known_is_an_error_and_nothing_is_submitted(project: Project, counting: Cluster):
+def test_an_account_that_is_not_known_is_an_error_and_nothing_is_submitted(
+    project: Project, counting: Cluster
+):
     done = reproduce(project, counting, "--retries=0", *given("chemistry"), "--", *scores(RUN))
     assert done.returncode == 1 and "Traceback" not in done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert line.startswith("error: SLURM has no account chemistry for you, but ") and accounting.ACCOUNT in line
+    assert (
+        line.startswith("error: SLURM has no account chemistry for you, but ")
+        and accounting.ACCOUNT in line
+    )
     assert not accounting.ended(counting, project.root)

@@ -17,7 +17,9 @@ from tests.workflow.projects import ROOT
 def plugin():
     """The module as Snakemake finds it, by its folder."""
     name = "snakemake_executor_plugin_recompose_slurm"
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"profiles/plugins/{name}/__init__.py")
+    spec = importlib.util.spec_from_file_location(
+        name, ROOT / f"profiles/plugins/{name}/__init__.py"
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -40,8 +42,12 @@ def ends(executor, plugin, number: str, times: int = 1) -> list[str | None]:
     for _ in range(times):
         jobs = plugin.list_queue()
         by_number = {job.number: job for job in jobs or ()}
-        executor.silent_since = None if jobs is not None else executor.silent_since or plugin.time.monotonic()
-        found.append(asyncio.run(executor.find_end(number, by_number.get(number), jobs is not None)))
+        executor.silent_since = (
+            None if jobs is not None else executor.silent_since or plugin.time.monotonic()
+        )
+        found.append(
+            asyncio.run(executor.find_end(number, by_number.get(number), jobs is not None))
+        )
     return found
 
 
@@ -51,8 +57,16 @@ def submit(cluster: Cluster, *words: str) -> str:
 
 def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
     good, bad, slow = (submit(cluster, f"--wrap={what}") for what in ("true", "false", "sleep 100"))
-    wait(lambda: {cluster.shown(job)["JobState"] for job in (good, bad)} == {"COMPLETED", "FAILED"}, 120, "no end")
-    assert [ends(executor, plugin, job) for job in (good, bad, slow)] == [["COMPLETED"], ["FAILED"], [None]]
+    wait(
+        lambda: {cluster.shown(job)["JobState"] for job in (good, bad)} == {"COMPLETED", "FAILED"},
+        120,
+        "no end",
+    )
+    assert [ends(executor, plugin, job) for job in (good, bad, slow)] == [
+        ["COMPLETED"],
+        ["FAILED"],
+        [None],
+    ]
     cluster.run("scancel", slow)
     wait(lambda: ends(executor, plugin, slow) == ["CANCELLED"], 120, "no end")
 
@@ -72,7 +86,9 @@ def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Clus
 
 
 @pytest.mark.faults
-def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(executor, plugin, cluster: Cluster):
+def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(
+    executor, plugin, cluster: Cluster
+):
     number = submit(cluster, "--wrap=sleep 300")
     cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
     try:
@@ -88,7 +104,12 @@ def test_while_slurmctld_is_away_jobs_go_on_and_after_a_day_they_end(executor, p
 def test_the_private_names_of_upstreams_executor_are_still_there(plugin):
     """What is overridden or called of it: another version may have other names."""
     upstream = plugin.SlurmExecutor
-    assert {"_report_job_error_threadsafe", "_report_job_submission_threadsafe", "run_job"} <= vars(upstream).keys()
+    assert {"_report_job_error_threadsafe", "_report_job_submission_threadsafe", "run_job"} <= vars(
+        upstream
+    ).keys()
     lock = (ROOT / "envs/requirements.lock").read_text()
     assert "snakemake-executor-plugin-slurm==2.8.0" in lock
-    assert subprocess.run([sys.executable, "-c", "import snakemake_executor_plugin_slurm"]).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", "import snakemake_executor_plugin_slurm"]).returncode
+        == 0
+    )

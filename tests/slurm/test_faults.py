@@ -16,7 +16,17 @@ import pytest
 
 from tests.slurm.cluster import Cluster, environments, wait
 from tests.slurm.conftest import RUNS, scores
-from tests.slurm.submitting import begin, command, end, jobs_of, results, running, state_saved, training, wait_for_state
+from tests.slurm.submitting import (
+    begin,
+    command,
+    end,
+    jobs_of,
+    results,
+    running,
+    state_saved,
+    training,
+    wait_for_state,
+)
 from tests.workflow.projects import Project
 from workflow_scripts.common.files import read_json
 
@@ -25,7 +35,9 @@ pytestmark = pytest.mark.faults
 
 def check(project: Project, undisturbed: dict[str, str], runs: tuple[str, ...]) -> None:
     """The results are the undisturbed ones, nothing else is there, and no half file or state is left."""
-    wanted = {name: digest for name, digest in undisturbed.items() if any(run in name for run in runs)}
+    wanted = {
+        name: digest for name, digest in undisturbed.items() if any(run in name for run in runs)
+    }
     assert len(wanted) == 4 * len(runs)
     assert results(project.root) == wanted
     assert not list((project.root / "results/demo/runs").rglob(".*")), "a temporary file was left"
@@ -50,8 +62,18 @@ def test_a_killed_training_and_a_cancelled_job_are_retried(
     check(long_project, undisturbed, RUNS)
     assert [resumed(long_project, run) for run in RUNS] == [1, 1]
     trainings = jobs_of(cluster, long_project, "train")
-    assert sorted(job["JobState"] for job in trainings) == ["CANCELLED", "COMPLETED", "COMPLETED", "FAILED"]
-    assert sorted(job["MinMemoryNode"] for job in trainings) == ["10000M", "10000M", "5000M", "5000M"]
+    assert sorted(job["JobState"] for job in trainings) == [
+        "CANCELLED",
+        "COMPLETED",
+        "COMPLETED",
+        "FAILED",
+    ]
+    assert sorted(job["MinMemoryNode"] for job in trainings) == [
+        "10000M",
+        "10000M",
+        "5000M",
+        "5000M",
+    ]
     assert len(jobs_of(cluster, long_project, "evaluate")) == 2
 
 
@@ -72,10 +94,14 @@ def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
     """SIGKILL to ./reproduce and its Snakemake: all processes on this machine; the jobs continue."""
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    assert list((project.root / ".snakemake").glob("locks/*")), "this test needs a lock that was left"
+    assert list((project.root / ".snakemake").glob("locks/*")), (
+        "this test needs a lock that was left"
+    )
 
 
-def test_jobs_of_a_killed_snakemake_are_waited_for(long_project: Project, cluster: Cluster, undisturbed):
+def test_jobs_of_a_killed_snakemake_are_waited_for(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     process = begin(long_project, cluster, *scores(*RUNS))
     wait_for_state(long_project, RUNS[0], process)
     wait_for_state(long_project, RUNS[1], process)
@@ -102,7 +128,9 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     wait(lambda: jobs_of(cluster, long_project, "train"), 60, "nothing is submitted")
     kill_snakemake(long_project, process)
     again = begin(long_project, cluster, *scores(RUNS[0]))
-    wait(lambda: len(jobs_of(cluster, long_project, "train")) == 2, 60, "nothing is submitted again")
+    wait(
+        lambda: len(jobs_of(cluster, long_project, "train")) == 2, 60, "nothing is submitted again"
+    )
     cluster.run("scancel", blocker)
     end(again)
     check(long_project, undisturbed, RUNS[:1])
@@ -161,7 +189,9 @@ def test_slurmctld_may_go_away_in_mid_run(long_project: Project, cluster: Cluste
     assert [job["JobState"] for job in jobs_of(cluster, long_project)] == ["COMPLETED"] * 2
 
 
-def test_a_job_that_ran_out_of_memory_asks_for_more(long_project: Project, cluster: Cluster, undisturbed):
+def test_a_job_that_ran_out_of_memory_asks_for_more(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     """300 MB do not hold torch, and more of it does."""
     resources = ("--set-resources", "train:mem_mb=300*attempt**2", "--")
     end(begin(long_project, cluster, *resources, *scores(RUNS[0])))
@@ -201,10 +231,14 @@ def test_slurmd_alone_may_go_away_in_mid_run(long_project: Project, cluster: Clu
     assert "✗" not in said
     check(long_project, undisturbed, RUNS[:1])
     assert resumed(long_project, RUNS[0]) == 0
-    assert [(job["JobState"], job["Restarts"]) for job in jobs_of(cluster, long_project)] == [("COMPLETED", "0")] * 2
+    assert [(job["JobState"], job["Restarts"]) for job in jobs_of(cluster, long_project)] == [
+        ("COMPLETED", "0")
+    ] * 2
 
 
-def test_a_node_that_dies_costs_nothing_but_time(long_project: Project, cluster: Cluster, undisturbed):
+def test_a_node_that_dies_costs_nothing_but_time(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     """slurmd, its steps and their processes get SIGKILL: a machine that lost its power."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
@@ -223,23 +257,41 @@ def test_a_node_that_dies_costs_nothing_but_time(long_project: Project, cluster:
 
 def of_node(node: str) -> list[int]:
     """The processes of jobs on a node and the step daemons above them, daemons first."""
-    others = {process for process, given in environments().items() if f"SLURMD_NODENAME={node}" in given}
+    others = {
+        process for process, given in environments().items() if f"SLURMD_NODENAME={node}" in given
+    }
     daemons = set()
     for process in others:
         with suppress(OSError, KeyError):
-            status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+            status = dict(
+                line.split(":\t", 1)
+                for line in Path(f"/proc/{process}/status").read_text().splitlines()
+            )
             if Path(f"/proc/{status['PPid']}/comm").read_text().strip() == "slurmstepd":
                 daemons.add(int(status["PPid"]))
     return [*daemons, *others - daemons]
 
 
-def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, cluster: Cluster, undisturbed):
+def test_a_preempted_training_is_started_again_by_slurm(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     """A job of more urgency takes every GPU, and gives them back."""
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
-    whole = ("--partition=urgent", "--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    whole = (
+        "--partition=urgent",
+        "--gpus=4",
+        "--nodes=2",
+        "--mem=100",
+        "--output=/dev/null",
+        "--wrap=sleep 600",
+    )
     urgent = cluster.run("sbatch", "--parsable", *whole).strip()
-    wait(lambda: cluster.shown(urgent)["JobState"] == "RUNNING", 60, "nothing gives way to the urgent job")
+    wait(
+        lambda: cluster.shown(urgent)["JobState"] == "RUNNING",
+        60,
+        "nothing gives way to the urgent job",
+    )
     wait(lambda: training(long_project, RUNS[0]) is None, 30, "the training continues")
     cluster.run("scancel", urgent)
     said = end(process, timeout=500)
@@ -249,7 +301,9 @@ def test_a_preempted_training_is_started_again_by_slurm(long_project: Project, c
     assert (resumed(long_project, RUNS[0]), job["Restarts"]) == (1, "1")
 
 
-def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Project, cluster: Cluster, undisturbed):
+def test_snakemake_in_a_job_that_is_killed_and_submitted_again(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     """The second job waits for what the first has left."""
     call = shlex.join(command(*scores(RUNS[0])))
     main = [
@@ -264,13 +318,23 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
     wait(lambda: state_saved(long_project, RUNS[0]), 180, "no state is saved")
     with held(long_project, RUNS[0]):
         # Without cgroups SLURM would leave Snakemake alive when its job is killed.
-        for process in [process for process, given in environments().items() if f"SLURM_JOB_ID={first}" in given]:
+        for process in [
+            process for process, given in environments().items() if f"SLURM_JOB_ID={first}" in given
+        ]:
             os.kill(process, signal.SIGKILL)
         wait(lambda: cluster.shown(first)["JobState"] == "FAILED", 60, "the job outlives Snakemake")
         second = cluster.run(*main).strip()
         log = long_project.root / f"main-{second}.log"
-        wait(lambda: log.exists() and "An earlier Snakemake left" in log.read_text(), 60, "the job is not waited for")
-    wait(lambda: cluster.shown(second)["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"), 300, "no end")
+        wait(
+            lambda: log.exists() and "An earlier Snakemake left" in log.read_text(),
+            60,
+            "the job is not waited for",
+        )
+    wait(
+        lambda: cluster.shown(second)["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"),
+        300,
+        "no end",
+    )
     said = log.read_text()
     assert cluster.shown(second)["JobState"] == "COMPLETED", said
     assert "running; waiting for them" in said
@@ -279,12 +343,18 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(long_project: Pro
     assert [job["JobState"] for job in jobs_of(cluster, long_project, "train")] == ["COMPLETED"]
 
 
-def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(long_project: Project, cluster: Cluster, undisturbed):
+def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(
+    long_project: Project, cluster: Cluster, undisturbed
+):
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     os.killpg(process.pid, signal.SIGINT)
     said = process.communicate(timeout=120)[1]
-    assert process.returncode != 0 and "run the same command again to continue" in said and "Traceback" not in said
+    assert (
+        process.returncode != 0
+        and "run the same command again to continue" in said
+        and "Traceback" not in said
+    )
     assert not list((long_project.root / ".snakemake").glob("locks/*"))
     end(begin(long_project, cluster, *scores(RUNS[0])))
     check(long_project, undisturbed, RUNS[:1])

@@ -26,7 +26,9 @@ def test_every_rule_that_asks_for_a_gpu_asks_in_both_forms():
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
     asking = [body for body in bodies if "gpu=" in body]
-    assert len(asking) == 4 and all('gres=WORKFLOW.get_run_resource("gres")' in body for body in asking)
+    assert len(asking) == 4 and all(
+        'gres=WORKFLOW.get_run_resource("gres")' in body for body in asking
+    )
 
 
 def test_a_dry_run_needs_no_slurm(project: Project):
@@ -36,7 +38,10 @@ def test_a_dry_run_needs_no_slurm(project: Project):
 
 
 def test_without_slurm_the_error_is_one_line(project: Project):
-    if shutil.which("squeue") and subprocess.run(["squeue", "--me"], capture_output=True).returncode == 0:
+    if (
+        shutil.which("squeue")
+        and subprocess.run(["squeue", "--me"], capture_output=True).returncode == 0
+    ):
         pytest.skip("this machine belongs to a cluster")
     done = project.reproduce(PROFILE)
     assert done.returncode == 1
@@ -49,7 +54,9 @@ def test_no_rule_retries_by_itself():
     """A rule's own retries would be spent inside the one allocation that was too small."""
     files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     lines = [line.strip() for file in files for line in file.read_text().splitlines()]
-    assert len(files) > 5 and not [line for line in lines if line.startswith(("retries", "restart"))]
+    assert len(files) > 5 and not [
+        line for line in lines if line.startswith(("retries", "restart"))
+    ]
     assert read_profile()["retries"] == 2
 
 

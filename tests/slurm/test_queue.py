@@ -10,7 +10,9 @@ from tests.workflow.projects import ROOT
 @pytest.fixture
 def leftovers(monkeypatch: pytest.MonkeyPatch):
     """The module of the executor's plugin, which is no package of the tests' environment."""
-    monkeypatch.syspath_prepend(str(ROOT / "profiles/plugins/snakemake_executor_plugin_recompose_slurm"))
+    monkeypatch.syspath_prepend(
+        str(ROOT / "profiles/plugins/snakemake_executor_plugin_recompose_slurm")
+    )
     import leftovers
 
     yield leftovers
@@ -43,7 +45,10 @@ def test_lines_of_squeue_that_are_no_jobs_are_passed_over(leftovers):
     [
         ("COMPLETED\n", "COMPLETED"),
         ("CANCELLED by 0\n", "CANCELLED"),
-        ("# maintenance on Friday\nsacct: error: slow database\n\nOUT_OF_MEMORY\n", "OUT_OF_MEMORY"),
+        (
+            "# maintenance on Friday\nsacct: error: slow database\n\nOUT_OF_MEMORY\n",
+            "OUT_OF_MEMORY",
+        ),
         ("NOTICE of the site\n", None),
         ("", None),
     ],

@@ -18,7 +18,11 @@ INTERVENED = "results/demo/runs/idm/gpt2-small/carma/seed-1"
 
 def recording(project: Project, cluster: Cluster) -> dict[str, str]:
     """PATH with a program before SLURM's own sbatch that records its arguments, one file per call."""
-    recorder, folder, own = project.root / "recorder/sbatch", project.root / "sent", shutil.which("sbatch")
+    recorder, folder, own = (
+        project.root / "recorder/sbatch",
+        project.root / "sent",
+        shutil.which("sbatch"),
+    )
     for made in (recorder.parent, folder):
         made.mkdir()
     recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{folder}/$$\nexec {own} "$@"\n')
@@ -51,22 +55,37 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pro
 
 
 @pytest.mark.quick_faults
-def test_results_are_those_of_an_undisturbed_local_run(submitted: Project, local_demo: dict[str, str]):
+def test_results_are_those_of_an_undisturbed_local_run(
+    submitted: Project, local_demo: dict[str, str]
+):
     found = results(submitted.root)
     assert len(found) > 3 * 2 + 2
     assert found.items() <= local_demo.items()
 
 
-def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(submitted: Project, cluster: Cluster):
+def test_trainings_and_evaluations_get_a_gpu_and_analyses_do_not(
+    submitted: Project, cluster: Cluster
+):
     jobs = {rule: jobs_of(cluster, submitted, rule) for rule in ("train", "evaluate", "analyse")}
-    assert {rule: len(found) for rule, found in jobs.items()} == {"train": 3 + 2, "evaluate": 1, "analyse": 1}
+    assert {rule: len(found) for rule, found in jobs.items()} == {
+        "train": 3 + 2,
+        "evaluate": 1,
+        "analyse": 1,
+    }
     assert len(jobs_of(cluster, submitted)) == 7, "prepare is to run where Snakemake runs"
     for job in (*jobs["train"], *jobs["evaluate"]):
         assert job["TresPerJob"] == "gres:gpu:1"
-        assert (job["NumNodes"], job["NumCPUs"], job["NumTasks"], job["Requeue"]) == ("1", "1", "1", "1")
+        assert (job["NumNodes"], job["NumCPUs"], job["NumTasks"], job["Requeue"]) == (
+            "1",
+            "1",
+            "1",
+            "1",
+        )
     assert all("TresPerJob" not in job for job in jobs["analyse"])
     assert {job["TimeLimit"] for job in jobs["train"]} == {"01:00:00"}
-    assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [("5000M", "01:00:00")]
+    assert [(job["MinMemoryNode"], job["TimeLimit"]) for job in jobs["evaluate"]] == [
+        ("5000M", "01:00:00")
+    ]
     assert sum("--signal=TERM@120" in arguments for arguments in sent(submitted)) == 3 + 2
 
 
@@ -88,11 +107,15 @@ def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_ot
     make_here(project, f"{INTERVENED}/run.json")
     shutil.rmtree(project.root / INTERVENED / "interventions", ignore_errors=True)
     shutil.rmtree(project.root / "results/demo/candidates", ignore_errors=True)
-    done = reproduce(project, cluster, f"{INTERVENED}/interventions/scores.csv", "--config", "gpu_option=gres")
+    done = reproduce(
+        project, cluster, f"{INTERVENED}/interventions/scores.csv", "--config", "gpu_option=gres"
+    )
     assert done.returncode == 0, done.stderr
     jobs = {rule: jobs_of(cluster, project, rule) for rule in ("candidates", "intervene")}
     assert {rule: len(found) for rule, found in jobs.items()} == {"candidates": 1, "intervene": 1}
-    assert len(jobs_of(cluster, project)) == 2 and all(job["NumNodes"] == "1" for job in jobs_of(cluster, project))
+    assert len(jobs_of(cluster, project)) == 2 and all(
+        job["NumNodes"] == "1" for job in jobs_of(cluster, project)
+    )
     assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:1"]
 
 
@@ -103,7 +126,9 @@ def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
     assert len(jobs_of(cluster, submitted)) == before
 
 
-def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cluster, tmp_path: Path):
+def test_errors_show_their_reasons_logs_and_jobs(
+    submitted: Project, cluster: Cluster, tmp_path: Path
+):
     """A training lacks its vocabulary, and an analysis can never start: its partition has shorter jobs.
 
     GPUs are asked for in the other form, a partition by a profile of the user's own, and a resource in the call.
@@ -112,7 +137,13 @@ def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cl
     shutil.move(data / "vocabulary.json", tmp_path)
     shutil.move(made, tmp_path)
     (tmp_path / "profile.yaml").write_text("default-resources:\n  slurm_partition: urgent\n")
-    wanted = ("--retries=0", "--set-resources", "train:runtime=7", "analyse:slurm_partition=short", "--")
+    wanted = (
+        "--retries=0",
+        "--set-resources",
+        "train:runtime=7",
+        "analyse:slurm_partition=short",
+        "--",
+    )
     targets = ("--config", "gpu_option=gres", *wanted, *scores(RUNS[0]), CUT[0])
     done = reproduce(submitted, cluster, *targets, SNAKEMAKE_PROFILE=str(tmp_path))
     shutil.move(tmp_path / "vocabulary.json", data)
@@ -129,8 +160,14 @@ def test_errors_show_their_reasons_logs_and_jobs(submitted: Project, cluster: Cl
     (slurm_log,) = re.findall(rf"^    log:     (/.+/{number}\.log)$", done.stderr, re.MULTILINE)
     assert Path(slurm_log).exists()
     job = cluster.shown(number)
-    assert (job["TresPerNode"], job["TimeLimit"], job["Partition"]) == ("gres:gpu:1", "00:07:00", "urgent")
+    assert (job["TresPerNode"], job["TimeLimit"], job["Partition"]) == (
+        "gres:gpu:1",
+        "00:07:00",
+        "urgent",
+    )
     assert "TresPerJob" not in job, "both forms at once"
 
     never = "CANCELLED: SLURM would never start it (PartitionTimeLimit); docs/cluster.md says how to request less"
-    assert re.search(rf"^    SLURM:   job \d+ ended as {re.escape(never)}$", done.stderr, re.MULTILINE)
+    assert re.search(
+        rf"^    SLURM:   job \d+ ended as {re.escape(never)}$", done.stderr, re.MULTILINE
+    )

@@ -31,7 +31,9 @@ def as_pairs(rows: list[tuple[list[int], list[int]]], chunks: int = 1) -> Sequen
     for side in (0, 1):
         lists = [row[side] for row in rows]
         size = -(-len(lists) // chunks)
-        parts = [pa.array(lists[i : i + size], pa.list_(pa.int32())) for i in range(0, len(lists), size)]
+        parts = [
+            pa.array(lists[i : i + size], pa.list_(pa.int32())) for i in range(0, len(lists), size)
+        ]
         columns.append(to_sequences(pa.chunked_array(parts)))
     return SequencePairs(*columns)
 
@@ -79,17 +81,26 @@ def test_shuffled_rows_fill_batches_of_the_same_lengths(rows, budget, seed):
     shuffled = bucket_by_length(source, target, budget, shuffle_seed=seed)
     assert sorted(np.concatenate(shuffled).tolist()) == list(range(len(rows)))
     for one, other in zip(shuffled, bucket_by_length(source, target, budget), strict=True):
-        assert source[one].tolist() == source[other].tolist() and target[one].tolist() == target[other].tolist()
+        assert (
+            source[one].tolist() == source[other].tolist()
+            and target[one].tolist() == target[other].tolist()
+        )
 
 
 def test_a_resumed_training_has_the_same_batches_and_another_seed_has_others():
     pairs, cpu = as_pairs([([4 + i % 30], [4 + i % 30]) for i in range(300)]), torch.device("cpu")
-    first, again, other = (make_bucketed_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8))
+    first, again, other = (
+        make_bucketed_batches(pairs, 64, cpu, shuffle_seed=seed) for seed in (7, 7, 8)
+    )
     assert all(torch.equal(one.source, two.source) for one, two in zip(first, again, strict=True))
-    assert not all(torch.equal(one.source, two.source) for one, two in zip(first, other, strict=True))
+    assert not all(
+        torch.equal(one.source, two.source) for one, two in zip(first, other, strict=True)
+    )
 
 
-def fairseq_batches(source: np.ndarray, target: np.ndarray, budget: int, seed: int) -> list[list[int]]:
+def fairseq_batches(
+    source: np.ndarray, target: np.ndarray, budget: int, seed: int
+) -> list[list[int]]:
     """Make batches like fairseq 0.10.2, by its description.
 
     A random permutation, a stable sort by target and one by source length, batches filled up to `budget` and cut to a
@@ -114,7 +125,10 @@ def fairseq_batches(source: np.ndarray, target: np.ndarray, budget: int, seed: i
 def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
     """About 10 of the 12 in the median; in the order of the file, which lists the grammar's commands, about 4."""
     train = prepare_data(scan, {"set": "add_jump_2x", "limit": {}}, {}).splits["train"]
-    words = {word: number for number, word in enumerate(dict.fromkeys(e.source.split(" ")[0] for e in train))}
+    words = {
+        word: number
+        for number, word in enumerate(dict.fromkeys(e.source.split(" ")[0] for e in train))
+    }
     first = np.array([words[example.source.split(" ")[0]] for example in train])
     source, target = (
         np.array([text.count(" ") + 2 for text in side])
@@ -126,7 +140,9 @@ def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
 
     upstream = distinct(fairseq_batches(source, target, 4096, seed=1))
     assert upstream == pytest.approx(10, abs=1)
-    assert distinct(bucket_by_length(source, target, 4096, shuffle_seed=1)) == pytest.approx(upstream, abs=0.5)
+    assert distinct(bucket_by_length(source, target, 4096, shuffle_seed=1)) == pytest.approx(
+        upstream, abs=0.5
+    )
     assert distinct(bucket_by_length(source, target, 4096)) < 6
 
 
@@ -165,7 +181,9 @@ def test_ids_stay_as_wide_as_in_the_file():
 def test_each_epoch_of_shuffled_batches_has_every_example_once(count, size, seed):
     batches = shuffle_examples(np.full(count, 7), 7 * size, size, np.ndarray.tolist)
     found = list(batches.draw_epoch(np.random.default_rng(seed)))
-    assert [len(batch) for batch in found] == [size] * (count // size) + [count % size] * (count % size > 0)
+    assert [len(batch) for batch in found] == [size] * (count // size) + [count % size] * (
+        count % size > 0
+    )
     assert len(batches) == len(found)
     assert sorted(row for batch in found for row in batch) == list(range(count))
 
@@ -176,13 +194,18 @@ def test_shuffled_batches_mix_short_and_long_examples_and_change():
     one, same, other = (list(batches.draw_epoch(np.random.default_rng(seed))) for seed in (1, 1, 2))
     assert np.array_equal(one, same) and not np.array_equal(one, other)
     assert min(np.ptp(batch) for batch in one) > 50  # sorted by length it would be 19
-    assert {frozenset(batch.tolist()) for batch in one}.isdisjoint(frozenset(batch.tolist()) for batch in other)
+    assert {frozenset(batch.tolist()) for batch in one}.isdisjoint(
+        frozenset(batch.tolist()) for batch in other
+    )
 
 
 def test_a_batch_of_the_longest_examples_must_fit():
     length = np.array([3, 9, 5])
     assert shuffle_examples(length, 30, None, list).size == 3
-    with pytest.raises(UserError, match=r"has 9 tokens, and 4 of them are more than 30; raise training.batch_tokens"):
+    with pytest.raises(
+        UserError,
+        match=r"has 9 tokens, and 4 of them are more than 30; raise training.batch_tokens",
+    ):
         shuffle_examples(length, 30, 4, list)
     with pytest.raises(UserError, match="has 9 tokens, and 1 of them are more than 8"):
         shuffle_examples(length, 8, None, list)

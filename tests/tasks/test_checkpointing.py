@@ -9,7 +9,13 @@ import torch
 from tests.config.as_json import resolve_run
 from tests.tasks.prompt.test_problem import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
-from tests.training.sentence_toy import model_name, model_settings, sentence_spec, write_encoder, write_pairs
+from tests.training.sentence_toy import (
+    model_name,
+    model_settings,
+    sentence_spec,
+    write_encoder,
+    write_pairs,
+)
 from tests.training.toy import run_main, stopping_at
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -31,16 +37,22 @@ CARMA = {"weight": 0.3, "mi": 0.2, "stability": 0.3}
 def compute_carma(model: torch.nn.Module, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     words = (torch.arange(20) // 2).expand(4, 20).where(real, -1)
     batch = PromptBatch(ids, real, words, real.sum(1) - 1, torch.arange(4))
-    return carma.build(carma.Settings(**(OBJECTIVE | CARMA)), partial(compute_answer_loss, label_smoothing=0.0))(
-        model, batch
-    )[0]
+    return carma.build(
+        carma.Settings(**(OBJECTIVE | CARMA)), partial(compute_answer_loss, label_smoothing=0.0)
+    )(model, batch)[0]
 
 
 def compute_states(model: torch.nn.Module, ids: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    return sum(EncoderWithHeads(model).compute_states(ids, real, torch.zeros_like(ids)).values()).square().mean()
+    return (
+        sum(EncoderWithHeads(model).compute_states(ids, real, torch.zeros_like(ids)).values())
+        .square()
+        .mean()
+    )
 
 
-def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[str, torch.Tensor], torch.Tensor, int]:
+def passes(
+    family: str, checkpointed: bool, **more
+) -> tuple[torch.Tensor, dict[str, torch.Tensor], torch.Tensor, int]:
     """(loss, gradients, state of the generator after both passes, bytes kept between them), with dropout."""
     torch.manual_seed(0)
     if family in FAMILIES:
@@ -52,7 +64,10 @@ def passes(family: str, checkpointed: bool, **more) -> tuple[torch.Tensor, dict[
         model, compute = module.build(module.Settings(**settings), 100), compute_states
     if checkpointed:
         use_gradient_checkpointing(model)
-    ids, real = torch.randint(4, 100, (4, 20)), torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None]
+    ids, real = (
+        torch.randint(4, 100, (4, 20)),
+        torch.arange(20) < torch.tensor([20, 18, 17, 12])[:, None],
+    )
     kept: dict[int, int] = {}  # storage of what autograd saves -> its bytes
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
@@ -123,7 +138,9 @@ def test_fine_tuning_on_sentences_has_the_same_weights(tmp_path, family):
 @pytest.mark.parametrize("method", ["bert", "cat"])
 def test_pre_training_on_masked_words_has_the_same_weights(tmp_path, method):
     data = tmp_path / "data"
-    assert main(["prepare", "--task", "pairs-wordpiece", "--scale", "demo", "--out", str(data)]) == 0
+    assert (
+        main(["prepare", "--task", "pairs-wordpiece", "--scale", "demo", "--out", str(data)]) == 0
+    )
     spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-3", "demo")
     spec["training"] |= {"max_steps": 6, "warmup_steps": 2, "validate_every": 3}
     spec["model"]["dropout"] = 0.1
@@ -135,13 +152,25 @@ def test_the_largest_models_have_it_at_the_papers_scale_and_no_other():
     for scale in ("small", "full"):
         found = {
             name
-            for name in ("gpt2-small", "gpt2-large", "gemma", "llama-small", "llama-large", "qwen-small", "qwen-large")
-            if resolve_run(catalogue, f"idm/{name}/carma/seed-42", scale)["training"].get("gradient_checkpointing")
+            for name in (
+                "gpt2-small",
+                "gpt2-large",
+                "gemma",
+                "llama-small",
+                "llama-large",
+                "qwen-small",
+                "qwen-large",
+            )
+            if resolve_run(catalogue, f"idm/{name}/carma/seed-42", scale)["training"].get(
+                "gradient_checkpointing"
+            )
         }
         assert found == ({"gemma", "llama-large", "qwen-large"} if scale == "full" else set())
 
 
 def test_pre_training_on_text_cannot_have_it():
     """Only its fine-tuning may: pre-training refuses the setting at every scale."""
-    with pytest.raises(UserError, match=r"kind language_modelling, which does not read .*gradient_checkpointing"):
+    with pytest.raises(
+        UserError, match=r"kind language_modelling, which does not read .*gradient_checkpointing"
+    ):
         resolve_run(load_catalogue(), "text-bpe-4k/gemma/pretrain/seed-1", "full")

@@ -38,7 +38,9 @@ def test_a_spec_is_read_from_its_json_form(run: str, scale: str):
 def test_sections_are_objects_of_their_own_classes():
     spec = read_run_spec(toy_spec(), "spec")
     assert isinstance(spec.model.settings, TransformerSettings) and spec.model.settings.width == 32
-    assert spec.model.settings.max_relative_position == 20  # a default, which the JSON form leaves out
+    assert (
+        spec.model.settings.max_relative_position == 20
+    )  # a default, which the JSON form leaves out
     assert spec.training.betas == (0.9, 0.98) and spec.origin is None and spec.objective is None
     fine_tuned = read_run_spec(causal_spec("prompt"), "spec")
     assert fine_tuned.origin == ParentRun(run="toy-text/x/pretrain/seed-3", spec="0")
@@ -59,7 +61,9 @@ def test_given_weights_have_what_scoring_reads():
     spec = resolve_run(catalogue, run, "small")
     assert isinstance(spec, GivenWeightsSpec) and spec.kept_checkpoints == [] and spec.start is None
     content = spec.to_json()
-    assert content["objective"] == {} and content["training"] == {"torch_threads": spec.torch_threads}
+    assert content["objective"] == {} and content["training"] == {
+        "torch_threads": spec.torch_threads
+    }
     assert content["init"]["run"] == "paws/bert/ft/seed-1" and content["weights"] == "paws"
     assert read_given_weights_spec(content, "spec") == spec
     start = resolve_run(catalogue, "text-bpe-4k/gpt2-small/pretrain@start/seed-2", "demo")
@@ -73,9 +77,15 @@ def test_given_weights_have_what_scoring_reads():
     [
         ({"kind": "seq2sek"}, "key 'kind' is 'seq2sek'; did you mean 'seq2seq'?"),
         ({"task": "../x"}, "key 'task' is '../x'"),
-        ({"model": {"name": "transformr"}}, "key 'model.name' is 'transformr'; did you mean 'transformer'?"),
+        (
+            {"model": {"name": "transformr"}},
+            "key 'model.name' is 'transformr'; did you mean 'transformer'?",
+        ),
         ({"model": {"layers": 1}}, "key 'model.name' is missing"),
-        ({"problem": {"smoothing": 0.1}}, "unknown key 'problem.smoothing'; did you mean 'label_smoothing'?"),
+        (
+            {"problem": {"smoothing": 0.1}},
+            "unknown key 'problem.smoothing'; did you mean 'label_smoothing'?",
+        ),
         ({"objective": {"name": "carma", "weight": 2}}, "key 'objective.weight' is 2"),
         ({"data": {"prepare": "os"}}, "key 'data.prepare' is 'os'"),
     ],
@@ -84,4 +94,6 @@ def test_a_wrong_spec_is_refused(change: dict, message: str):
     with pytest.raises(UserError) as error:
         read_run_spec(toy_spec() | change, "spec.json")
     lines = str(error.value).splitlines()
-    assert any(message in line for line in lines) and all(line.startswith("spec.json") for line in lines)
+    assert any(message in line for line in lines) and all(
+        line.startswith("spec.json") for line in lines
+    )

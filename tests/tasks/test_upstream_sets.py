@@ -36,15 +36,26 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, sources, 
     data = resolve_data(catalogue, task, "full")
     assert set(data["sources"]) <= set(sources)
     data["options"] |= upstream_files.FEWER[task]
-    module, given = importlib.import_module(data["prepare"]), {name: sources[name] for name in data["sources"]}
+    module, given = (
+        importlib.import_module(data["prepare"]),
+        {name: sources[name] for name in data["sources"]},
+    )
     made = prepare_data(module, data["options"], given)
     write_data(made, data, tmp_path / "data")
 
     spec = resolve_run(catalogue, run, "full")
     del spec["search"]
     spec["data"], spec["model"] = data, spec["model"] | SIZES | {"positions": 64}
-    spec["problem"] |= {"longest": 64} | ({"stride": 8, "longest_question": 16} if task == "squad" else {})
-    spec["training"] |= {"max_steps": 2, "warmup_steps": 1, "validate_every": 2, "log_every": 1, "torch_threads": 1}
+    spec["problem"] |= {"longest": 64} | (
+        {"stride": 8, "longest_question": 16} if task == "squad" else {}
+    )
+    spec["training"] |= {
+        "max_steps": 2,
+        "warmup_steps": 1,
+        "validate_every": 2,
+        "log_every": 1,
+        "torch_threads": 1,
+    }
     place = {"data": tmp_path / "data", "out": tmp_path / "run"}
     assert run_main("train", spec=spec, init=init, state=tmp_path / "state", **place) == 0
     place |= {"out": tmp_path / "run/eval", "run_dir": tmp_path / "run"}
@@ -53,9 +64,13 @@ def test_from_upstreams_files_to_the_scores_that_tables_show(tmp_path, sources, 
     scores = pd.read_csv(tmp_path / "run/eval/scores.csv").query("readout == 'last'")
     found = set(scores[["split", "subset", "metric"]].itertuples(index=False, name=None))
     shown = {
-        tuple(cell.selection[name] for name in ("split", "subset", "metric")) for cell in cells_of(catalogue, task)
+        tuple(cell.selection[name] for name in ("split", "subset", "metric"))
+        for cell in cells_of(catalogue, task)
     }
-    told = {row["metric"] for row in json.loads((tmp_path / "run/eval/evaluation.json").read_text()).get("absent", [])}
+    told = {
+        row["metric"]
+        for row in json.loads((tmp_path / "run/eval/evaluation.json").read_text()).get("absent", [])
+    }
     assert {wanted for wanted in shown if wanted[2] not in told} <= found
     assert shown or task.endswith("pc")
     assert set(scores["protocol"]) == {made.protocol}
@@ -69,5 +84,6 @@ def cells_of(catalogue, task: str) -> list:
         cell
         for name in TABLES
         for cell in make_cells(name, displays[name], evidence)
-        if (cell.selection.get("task"), cell.selection.get("method")) == (task, "bert") and "split" in cell.selection
+        if (cell.selection.get("task"), cell.selection.get("method")) == (task, "bert")
+        and "split" in cell.selection
     ]

@@ -26,8 +26,14 @@ def write(kind, folder):
     if kind in ("language_modelling", "prompt"):
         if kind == "prompt":
             write_text(folder / "text")
-            (folder / "text.json").write_text(json.dumps(causal_spec("language_modelling", max_steps=1)))
-            places = {"data": folder / "text", "out": folder / "pretrain", "state": folder / "text-state"}
+            (folder / "text.json").write_text(
+                json.dumps(causal_spec("language_modelling", max_steps=1))
+            )
+            places = {
+                "data": folder / "text",
+                "out": folder / "pretrain",
+                "state": folder / "text-state",
+            }
             assert run_main("train", spec=folder / "text.json", **places) == 0
             init.symlink_to(folder / "pretrain/checkpoint")
         (write_text if kind == "language_modelling" else write_prompts)(data)
@@ -44,7 +50,14 @@ def write(kind, folder):
     return sentence_spec(task="squad", model={"positions": 48}) | {"kind": kind, "problem": problem}
 
 
-KINDS = ("seq2seq", "language_modelling", "prompt", "masked_lm", "sentence_prediction", "question_answering")
+KINDS = (
+    "seq2seq",
+    "language_modelling",
+    "prompt",
+    "masked_lm",
+    "sentence_prediction",
+    "question_answering",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,12 +17,28 @@ from workflow_scripts.models.weights import list_weights, write_tensors
 NAMES, VERBS, PLACES = (
     ["anna", "boris", "clara", "david"], ["met", "saw", "liked"], ["here", "there", "far away"]
 )  # fmt: skip
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *NAMES, *VERBS, "here", "th", "##ere", "far", "away", "."]
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *NAMES,
+    *VERBS,
+    "here",
+    "th",
+    "##ere",
+    "far",
+    "away",
+    ".",
+]
 SIZES = {"layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "dropout": 0.0, "positions": 32}
 
 
 def write_tokenizer(folder: Path, pieces: list[str] = PIECES) -> Tokenizer:
-    tokenizer = Tokenizer(WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer = Tokenizer(
+        WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
+    )
     tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
     return tokenizer
@@ -47,7 +63,13 @@ def model_name(family: str) -> str:
 
 def model_settings(family: str = "bert", **more) -> dict:
     cat = {"codes": 8, "last_codes": 6} if family == "cat" else {}
-    return {"family": family, "readout": "mix" if family == "cat" else "last", **SIZES, **cat, **more}
+    return {
+        "family": family,
+        "readout": "mix" if family == "cat" else "last",
+        **SIZES,
+        **cat,
+        **more,
+    }
 
 
 def pairs(rows: int, seed: int) -> list[Sentence]:
@@ -56,26 +78,46 @@ def pairs(rows: int, seed: int) -> list[Sentence]:
     made = []
     for row in range(rows):
         (one, first), (_, second) = (
-            (subject := rng.choice(NAMES), f"{subject} {rng.choice(VERBS)} {rng.choice(NAMES)} {rng.choice(PLACES)} .")
+            (
+                subject := rng.choice(NAMES),
+                f"{subject} {rng.choice(VERBS)} {rng.choice(NAMES)} {rng.choice(PLACES)} .",
+            )
             for _ in range(2)
         )
-        made.append(Sentence(f"{seed}-{row}", first, second, float(one in NAMES[:2]), "long" if "far" in first else ""))
+        made.append(
+            Sentence(
+                f"{seed}-{row}",
+                first,
+                second,
+                float(one in NAMES[:2]),
+                "long" if "far" in first else "",
+            )
+        )
     return made
 
 
-def write_pairs(folder: Path, task: str = "same", scores: bool = False, single: bool = False) -> Path:
+def write_pairs(
+    folder: Path, task: str = "same", scores: bool = False, single: bool = False
+) -> Path:
     splits = {"train": pairs(200, 0), "valid": pairs(40, 1), "test": pairs(60, 2)}
     if scores:
-        splits = {split: [row._replace(label=3.0 * row.label) for row in rows] for split, rows in splits.items()}
+        splits = {
+            split: [row._replace(label=3.0 * row.label) for row in rows]
+            for split, rows in splits.items()
+        }
     if single:
-        splits = {split: [row._replace(second=None) for row in rows] for split, rows in splits.items()}
+        splits = {
+            split: [row._replace(second=None) for row in rows] for split, rows in splits.items()
+        }
     made = build_table(splits, None if scores else ["another", "same"], SentenceOptions(), [])
     data = {"task": task, "prepare": "workflow_scripts.data.datasets.sts", "options": {}}
     write_data(made, data | {"sources": [], "protocol": "paper"}, folder)
     return folder
 
 
-def sentence_spec(family: str = "bert", task: str = "same", steps: int = 150, **changes: dict) -> dict:
+def sentence_spec(
+    family: str = "bert", task: str = "same", steps: int = 150, **changes: dict
+) -> dict:
     """A spec; `changes` are keys of its sections."""
     spec = {
         "task": task, "kind": "sentence_prediction", "method": family, "variant": "ft", "seed": 1,

@@ -45,7 +45,9 @@ def make_batches(shapes: int = 2, seed: int = 0) -> list[Batch]:
         words = torch.randint(4, 30, (32, 6 + number % shapes), generator=generator)
         words[::3, -2:] = 0
         words[torch.arange(32), words.ne(0).sum(1) - 1] = 2
-        target_in = torch.cat([torch.full((32, 1), 2), words[:, :-1]], dim=1).masked_fill(words.eq(0), 0)
+        target_in = torch.cat([torch.full((32, 1), 2), words[:, :-1]], dim=1).masked_fill(
+            words.eq(0), 0
+        )
         batches.append(Batch(words, target_in, words).to(GPU))
     return batches
 
@@ -66,7 +68,9 @@ def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
     return add_objective(problem, spec.objective), spec.training
 
 
-def train_updates(run: str, count: int, graphed: bool, dropout: float = 0.0, precision: str = "fp32") -> list[float]:
+def train_updates(
+    run: str, count: int, graphed: bool, dropout: float = 0.0, precision: str = "fp32"
+) -> list[float]:
     """Return the losses of updates in which batches of two shapes take turns."""
     problem, settings = make_small_problem(run, dropout)
     settings = settings.model_copy(update={"precision": precision})
@@ -105,7 +109,9 @@ def test_graphs_draw_the_random_numbers_of_eager_updates(run):
 @pytest.mark.parametrize("precision", ["tf32", "bf16"])
 @pytest.mark.parametrize("run", RUNS)
 def test_graphs_in_other_precisions(run, precision):
-    graphed, eager = (train_updates(run, 60, graphed, precision=precision) for graphed in (True, False))
+    graphed, eager = (
+        train_updates(run, 60, graphed, precision=precision) for graphed in (True, False)
+    )
     assert graphed == pytest.approx(eager, rel=0.1, abs=0.1)
 
 
@@ -164,7 +170,9 @@ def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
         if graphed:
             update.checked = checked
         loop.set_learning_rate(optimiser, 1e-4)
-        losses[graphed] = [float(update(problem.batches[number % 6])["loss"]) for number in range(12)]
+        losses[graphed] = [
+            float(update(problem.batches[number % 6])["loss"]) for number in range(12)
+        ]
         assert len(warnings) == (2 if graphed else 0)
         assert torch.cuda.current_stream() == torch.cuda.default_stream()
     assert losses[True] == pytest.approx(losses[False], rel=0.05)

@@ -46,7 +46,9 @@ def make_toy_problem(run: str) -> tuple[Problem, Training]:
     torch.manual_seed(1)
     model = build_model(spec.model, VOCABULARY).train()
     problem = Problem(model, WordLoss(0.1), [], dict, capturable=model.capturable)
-    return add_objective(problem, spec.objective), spec.training.model_copy(update={"clip_norm": 1.0})
+    return add_objective(problem, spec.objective), spec.training.model_copy(
+        update={"clip_norm": 1.0}
+    )
 
 
 class Trainer:
@@ -56,7 +58,9 @@ class Trainer:
         self.problem, settings = make_toy_problem(run)
         self.optimiser = loop.build_optimiser(self.problem.model, settings, capturable=True)
         self.warnings: list[str] = []
-        self.update = loop.make_update(self.problem, settings, self.optimiser, CPU, graphed, self.warnings.append)
+        self.update = loop.make_update(
+            self.problem, settings, self.optimiser, CPU, graphed, self.warnings.append
+        )
 
     def train(self) -> list[dict[str, float]]:
         rows = []
@@ -80,7 +84,9 @@ def test_a_repeated_update_is_the_update_itself(run):
     assert not graphed.warnings
     captured = graphed.update.captured
     assert len(captured) == 2
-    assert [update.graph.replays for update in captured.values()] == [UPDATES / 2 - 1] * 2  # the first was eager
+    assert [update.graph.replays for update in captured.values()] == [
+        UPDATES / 2 - 1
+    ] * 2  # the first was eager
 
 
 WAITS = {
@@ -92,7 +98,9 @@ WAITS = {
 }
 
 
-def train_waiting(wait: Callable[[Tensor, Batch], Tensor], graphed: bool, checked: bool = True) -> tuple[Trainer, list]:
+def train_waiting(
+    wait: Callable[[Tensor, Batch], Tensor], graphed: bool, checked: bool = True
+) -> tuple[Trainer, list]:
     """Train with a loss that waits for the data, and does not change by it."""
     trainer = Trainer("scan-jump-x2/transformer/default", graphed)
     loss = trainer.problem.loss

@@ -61,13 +61,19 @@ class Runs:
         self.evaluate(self.whole)
 
     def arguments(self, place: Path) -> list[str]:
-        options = {"spec": self.folder / "spec.json", "data": self.folder / "data", "out": place / "out"}
+        options = {
+            "spec": self.folder / "spec.json",
+            "data": self.folder / "data",
+            "out": place / "out",
+        }
         options |= {"state": place / "state", "save-every": 0.2}
         return [text for name, value in options.items() for text in (f"--{name}", str(value))]
 
     def start(self, place: Path) -> subprocess.Popen[str]:
         line = command("train", *self.arguments(place))
-        return subprocess.Popen(line, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            line, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
+        )
 
     def finish(self, place: Path) -> str:
         """Continue the run to its end in this process, which has loaded torch already; returns what it said."""
@@ -77,7 +83,14 @@ class Runs:
         return said.getvalue()
 
     def evaluation(self, place: Path) -> list[str]:
-        options = ("--run-dir", place / "out", "--data", self.folder / "data", "--out", place / "out/eval")
+        options = (
+            "--run-dir",
+            place / "out",
+            "--data",
+            self.folder / "data",
+            "--out",
+            place / "out/eval",
+        )
         return [*map(str, options), "--settings", str(self.folder / "evaluation.json")]
 
     def evaluate(self, place: Path) -> None:
@@ -85,12 +98,16 @@ class Runs:
 
     def assert_same_files(self, place: Path) -> None:
         """Every result of training, and of evaluation if there is one, is equal to the last bit."""
-        results = [path.relative_to(place / "out") for path in (place / "out").rglob("*") if path.is_file()]
+        results = [
+            path.relative_to(place / "out") for path in (place / "out").rglob("*") if path.is_file()
+        ]
         weights = {f"{name}.safetensors" for name in self.checkpoints}
         assert {*weights, "training.csv"} < {path.name for path in results}
         for path in results:
             if path.name != "record.json":  # which holds times
-                assert (place / "out" / path).read_bytes() == (self.whole / "out" / path).read_bytes(), path
+                assert (place / "out" / path).read_bytes() == (
+                    self.whole / "out" / path
+                ).read_bytes(), path
 
     def assert_same_as_whole(self, place: Path) -> dict:
         """The same, and no state is left; returns record.json."""
@@ -191,7 +208,8 @@ def test_out_of_memory_is_one_line(runs, tmp_path):
     spec["model"] |= {"width": 4096, "feed_forward": 32768}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     arguments = [
-        text.replace(str(runs.folder / "spec.json"), str(tmp_path / "spec.json")) for text in runs.arguments(tmp_path)
+        text.replace(str(runs.folder / "spec.json"), str(tmp_path / "spec.json"))
+        for text in runs.arguments(tmp_path)
     ]
     line = [sys.executable, "-c", LIMITED, "train", *arguments]
     done = subprocess.run(line, cwd=ROOT, env=environment(), capture_output=True, text=True)
@@ -201,17 +219,24 @@ def test_out_of_memory_is_one_line(runs, tmp_path):
 
 @pytest.mark.quick_faults
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp_path, number, code):
+def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(
+    runs, tmp_path, number, code
+):
     process = runs.start(tmp_path)
     wait_for_new_state(process, tmp_path)
     process.send_signal(number)
     _, said = process.communicate()
     assert process.returncode == code
     last = said.splitlines()[-1]
-    assert last.startswith(f"{LINE_START}stopped at step ") and last.endswith("run the same command again to continue")
+    assert last.startswith(f"{LINE_START}stopped at step ") and last.endswith(
+        "run the same command again to continue"
+    )
     stopped_at = last.split("step ")[1].split(",")[0]
     assert f"step-{stopped_at}" in steps(tmp_path)
-    assert f"stopped by signal {number} at step {stopped_at}" in (tmp_path / "state/log.txt").read_text()
+    assert (
+        f"stopped by signal {number} at step {stopped_at}"
+        in (tmp_path / "state/log.txt").read_text()
+    )
     assert not (tmp_path / "out").exists()
 
     said = runs.finish(tmp_path)
@@ -221,7 +246,9 @@ def test_asked_to_stop_it_saves_and_says_that_the_same_command_goes_on(runs, tmp
 
 
 @pytest.mark.quick_faults
-def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_results(runs, tmp_path):
+def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_results(
+    runs, tmp_path
+):
     """The signal comes when the last state is being saved, or the results are being written."""
     for _ in range(5):  # it may have ended before the signal arrives
         process = runs.start(tmp_path)
@@ -234,19 +261,25 @@ def test_asked_to_stop_in_its_last_step_or_after_it_the_next_call_writes_the_res
         runs.assert_same_as_whole(tmp_path)
         shutil.rmtree(tmp_path / "out")
     assert process.returncode == 143
-    assert f"step-{STEPS}" in steps(tmp_path) and [path.name for path in tmp_path.iterdir()] == ["state"]
+    assert f"step-{STEPS}" in steps(tmp_path) and [path.name for path in tmp_path.iterdir()] == [
+        "state"
+    ]
 
     assert f"resumes after {STEPS} of {STEPS} steps" in runs.finish(tmp_path)
     assert runs.assert_same_as_whole(tmp_path)["resumed"] == 1
 
 
 @pytest.mark.quick_faults
-def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(runs, tmp_path, capsys):
+def test_a_second_process_on_the_same_state_is_refused_and_the_first_goes_on(
+    runs, tmp_path, capsys
+):
     first = runs.start(tmp_path)
     wait_for_new_state(first, tmp_path)
     first.send_signal(signal.SIGSTOP)
     assert here("train", *runs.arguments(tmp_path)) == 1
-    assert_one_error(capsys.readouterr().err, str(tmp_path / "state"), f"in use by process {first.pid}")
+    assert_one_error(
+        capsys.readouterr().err, str(tmp_path / "state"), f"in use by process {first.pid}"
+    )
     first.send_signal(signal.SIGCONT)
     assert first.wait() == 0
     runs.assert_same_as_whole(tmp_path)

@@ -30,7 +30,10 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def train(toy: Path, out: str) -> dict[str, bytes]:
     """Train to the end; return the files."""
-    places = [f"--{name}={toy / file}" for name, file in (("spec", "spec.json"), ("data", "data"), ("out", out))]
+    places = [
+        f"--{name}={toy / file}"
+        for name, file in (("spec", "spec.json"), ("data", "data"), ("out", out))
+    ]
     assert main(["train", *places, "--device", "cpu", "--progress", "lines"]) == 0
     names = ("run.json", "training.csv", "checkpoint/model.safetensors")
     return {name: (toy / out / name).read_bytes() for name in names}
@@ -50,15 +53,24 @@ def test_events_have_the_values_of_the_training_and_change_nothing(toy: Path, mo
         logged = [(step, value) for step, one, value in history if one == name]
         found = [(event.step, event.value) for event in events.Scalars(tag)]
         assert [step for step, _ in found] == [step for step, _ in logged] and len(found) > 1
-        assert [value for _, value in found] == pytest.approx([value for _, value in logged], rel=1e-6)
+        assert [value for _, value in found] == pytest.approx(
+            [value for _, value in logged], rel=1e-6
+        )
 
 
-def test_without_the_package_or_a_folder_to_write_the_training_continues(toy: Path, monkeypatch, capsys):
+def test_without_the_package_or_a_folder_to_write_the_training_continues(
+    toy: Path, monkeypatch, capsys
+):
     plain = train(toy, "plain")
     (toy / "file").touch()
-    for number, (place, package) in enumerate([(toy / "file/curves", True), (toy / "curves", False)]):
+    for number, (place, package) in enumerate(
+        [(toy / "file/curves", True), (toy / "curves", False)]
+    ):
         if not package:
-            for name in {"tensorboard", *(name for name in sys.modules if name.startswith("tensorboard."))}:
+            for name in {
+                "tensorboard",
+                *(name for name in sys.modules if name.startswith("tensorboard.")),
+            }:
                 monkeypatch.setitem(sys.modules, name, None)  # as where it is not installed
         monkeypatch.setenv("RECOMPOSE_TENSORBOARD", str(place))
         capsys.readouterr()
@@ -68,7 +80,9 @@ def test_without_the_package_or_a_folder_to_write_the_training_continues(toy: Pa
     assert not (toy / "curves").exists()
 
 
-def test_a_full_disk_ends_the_curves_and_not_the_training(toy: Path, monkeypatch, capsys, small_disk: Path):
+def test_a_full_disk_ends_the_curves_and_not_the_training(
+    toy: Path, monkeypatch, capsys, small_disk: Path
+):
     pytest.importorskip("tensorboard", reason="the extra `tensorboard` is not installed")
     plain, disk = train(toy, "plain"), os.statvfs(small_disk)
     (small_disk / "filler").write_bytes(bytes(disk.f_bavail * disk.f_frsize))

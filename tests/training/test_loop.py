@@ -18,12 +18,20 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.settings import CHOSEN, Training
-from workflow_scripts.training.loop import MAX_SAVE_SHARE, StopRequested, build_optimiser, compute_learning_rate, train
+from workflow_scripts.training.loop import (
+    MAX_SAVE_SHARE,
+    StopRequested,
+    build_optimiser,
+    compute_learning_rate,
+    train,
+)
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 CPU = torch.device("cpu")
 SEED = 11
-BATCHES = [torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)]
+BATCHES = [
+    torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)
+]
 SETTINGS = Training(
     max_steps=12,
     batch_tokens=1,
@@ -57,7 +65,9 @@ class Line(nn.Module):
         self.seen = self.weight.detach().clone()
 
 
-def squared_error(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor | float]]:
+def squared_error(
+    model: nn.Module, batch: torch.Tensor
+) -> tuple[torch.Tensor, dict[str, torch.Tensor | float]]:
     loss = (model(batch) - batch.sum(-1)).square().mean()
     return loss, {"half": loss / 2, "constant": 1.5}
 
@@ -92,7 +102,8 @@ def run(
 @pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
 def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
     parts, whole = (
-        SETTINGS.model_copy(update=change) for change in ({"warmup_fraction": fraction}, {"warmup_steps": steps})
+        SETTINGS.model_copy(update=change)
+        for change in ({"warmup_fraction": fraction}, {"warmup_steps": steps})
     )
     assert [compute_learning_rate(parts, step) for step in range(1, 13)] == [
         compute_learning_rate(whole, step) for step in range(1, 13)
@@ -106,7 +117,9 @@ def chosen(state: TrainingState, name: str = CHOSEN) -> tuple[int, float | None]
 
 def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
     """The history as name -> (step, value)."""
-    return {name: [(s, v) for s, n, v in state.history if n == name] for _, name, _ in state.history}
+    return {
+        name: [(s, v) for s, n, v in state.history if n == name] for _, name, _ in state.history
+    }
 
 
 def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
@@ -115,7 +128,9 @@ def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
 
     weight = Line().weight.detach().clone()
     first, second, losses, norms = torch.zeros(3), torch.zeros(3), [], []
-    order = np.concatenate([np.random.default_rng([SEED, epoch]).permutation(5) for epoch in range(3)])
+    order = np.concatenate(
+        [np.random.default_rng([SEED, epoch]).permutation(5) for epoch in range(3)]
+    )
     for step in range(1, 13):
         x = BATCHES[order[step - 1]]
         error = x @ weight - x.sum(-1)
@@ -126,13 +141,20 @@ def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
         rate = 0.1 * min(step / 4, (4 / step) ** 0.5)
         first, second = 0.9 * first + 0.1 * gradient, 0.98 * second + 0.02 * gradient**2
         weight = weight * (1 - rate * 0.1)
-        weight = weight - rate * (first / (1 - 0.9**step)) / ((second / (1 - 0.98**step)).sqrt() + 1e-8)
+        weight = weight - rate * (first / (1 - 0.9**step)) / (
+            (second / (1 - 0.98**step)).sqrt() + 1e-8
+        )
 
     torch.testing.assert_close(model.weight.detach(), weight, rtol=1e-4, atol=1e-6)
-    means = {n: [statistics.fmean(values[i : i + 4]) for i in (0, 4, 8)] for n, values in (("l", losses), ("n", norms))}
+    means = {
+        n: [statistics.fmean(values[i : i + 4]) for i in (0, 4, 8)]
+        for n, values in (("l", losses), ("n", norms))
+    }
     logged = by_name(state)
     assert [value for _, value in logged["loss"]] == pytest.approx(means["l"], rel=1e-4)
-    assert [value for _, value in logged["half"]] == pytest.approx([value / 2 for value in means["l"]], rel=1e-4)
+    assert [value for _, value in logged["half"]] == pytest.approx(
+        [value / 2 for value in means["l"]], rel=1e-4
+    )
     assert [value for _, value in logged["gradient_norm"]] == pytest.approx(means["n"], rel=1e-4)
     assert logged["constant"] == [(4, 1.5), (8, 1.5), (12, 1.5)]
     assert [step for step, _ in logged["valid_score"]] == [5, 10, 12]
@@ -145,14 +167,17 @@ def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
 
     def objective(model: nn.Module, batch: torch.Tensor) -> tuple[torch.Tensor, dict]:
         number = next(calls)
-        return squared_error(model, batch)[0], {"odd": torch.tensor(float(number))} if number % 2 else {}
+        return squared_error(model, batch)[0], {
+            "odd": torch.tensor(float(number))
+        } if number % 2 else {}
 
     state, _ = run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path)
     assert by_name(state)["odd"] == [(4, 2.0), (8, 6.0), (12, 10.0)]
 
 
 @pytest.mark.parametrize(
-    ("values", "best"), [([1, 3, 2], 10), ([1, 1, 1], 12), ([2, 1, 2], 12), ([3, 2, 1], 5), ([0, 0, -1], 10)]
+    ("values", "best"),
+    [([1, 3, 2], 10), ([1, 1, 1], 12), ([2, 1, 2], 12), ([3, 2, 1], 5), ([0, 0, -1], 10)],
 )
 def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, values, best):
     scores, seen = iter(values), {}
@@ -171,7 +196,12 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
 
 @pytest.mark.parametrize(
     ("values", "losses", "best"),
-    [([1, 1, 1], [3, 2, 4], 10), ([1, 1, 1], [2, 2, 2], 12), ([1, 2, 1], [1, 9, 0], 10), ([2, 1, 2], [1, 0, 2], 5)],
+    [
+        ([1, 1, 1], [3, 2, 4], 10),
+        ([1, 1, 1], [2, 2, 2], 12),
+        ([1, 2, 1], [1, 9, 0], 10),
+        ([2, 1, 2], [1, 0, 2], 5),
+    ],
 )
 def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, losses, best):
     found = iter(zip(values, losses, strict=True))
@@ -179,7 +209,9 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
     def validate(_model: nn.Module) -> dict[str, float]:
         return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
 
-    state, store = run(Problem(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path)
+    state, store = run(
+        Problem(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path
+    )
     assert chosen(state) == (best, max(values))
     assert store.locate_best(CHOSEN, best).exists()
     resumed = Line()
@@ -190,7 +222,9 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
     ("values", "others", "best", "other_best"),
     [([1, 3, 2], [2, 1, 0], 10, 5), ([3, 2, 1], [1, 1, 0], 5, 10), ([0, 0, 1], [5, 5, 5], 12, 12)],
 )
-def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_path, values, others, best, other_best):
+def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(
+    tmp_path, values, others, best, other_best
+):
     """Through a stop in the middle, too: the state has what a resumed run needs, and no more."""
     found, seen = iter(zip(values, others, strict=True)), {}
     settings = SETTINGS.model_copy(update={"also_keep": ["held_out", "last"]})
@@ -202,11 +236,15 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(tmp_
     with pytest.raises(StopRequested):
         run(Problem(Line(), stopped_at(8), BATCHES, validate), tmp_path, settings=settings)
     model = Line()
-    state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings)
+    state, store = run(
+        Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings
+    )
     assert state.best.keys() == {CHOSEN, "held_out"} and chosen(state) == (best, max(values))
     assert chosen(state, "held_out") == (other_best, max(others))
     assert torch.equal(load_file(store.locate_best(CHOSEN, best))["weight"], seen[best])
-    assert torch.equal(load_file(store.locate_best("held_out", other_best))["weight"], seen[other_best])
+    assert torch.equal(
+        load_file(store.locate_best("held_out", other_best))["weight"], seen[other_best]
+    )
     assert by_name(state)["valid_held_out_score"] == list(zip((5, 10, 12), others, strict=True))
     assert torch.equal(model.weight.detach(), seen[12])
     store.remove()
@@ -217,10 +255,16 @@ def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(t
     whole = Line()
     expected, _ = run(Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole")
     with pytest.raises(StopRequested) as stop:
-        run(Problem(Line(), stopped_at(6), BATCHES, score_nothing), tmp_path / "stopped", save_every=0)
+        run(
+            Problem(Line(), stopped_at(6), BATCHES, score_nothing),
+            tmp_path / "stopped",
+            save_every=0,
+        )
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 6)
     resumed = Line()
-    found, _ = run(Problem(resumed, squared_error, BATCHES, score_nothing), tmp_path / "stopped", save_every=0)
+    found, _ = run(
+        Problem(resumed, squared_error, BATCHES, score_nothing), tmp_path / "stopped", save_every=0
+    )
     assert resumed.weight.equal(whole.weight)
     assert found.history == expected.history and found.resumed == 1
     assert len(found.interval_seconds) == len(expected.interval_seconds) == 3
@@ -256,10 +300,20 @@ def test_examples_are_shuffled_in_each_epoch_by_seed_and_epoch_alone(tmp_path):
 def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_stopped(tmp_path):
     settings = SETTINGS.model_copy(update={"validation": "none"})
     whole = Line()
-    expected, store = run(Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole", settings=settings)
+    expected, store = run(
+        Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole", settings=settings
+    )
     with pytest.raises(StopRequested):
-        run(Problem(Line(), stopped_at(6), BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
-    found, other = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path / "stopped", settings=settings)
+        run(
+            Problem(Line(), stopped_at(6), BATCHES, score_nothing),
+            tmp_path / "stopped",
+            settings=settings,
+        )
+    found, other = run(
+        Problem(Line(), squared_error, BATCHES, score_nothing),
+        tmp_path / "stopped",
+        settings=settings,
+    )
     assert (chosen(found), found.history) == ((12, None), expected.history)
     assert torch.equal(load_file(store.locate_best(CHOSEN, 12))["weight"], whole.weight)
     assert other.locate_best(CHOSEN, 12).read_bytes() == store.locate_best(CHOSEN, 12).read_bytes()
@@ -296,10 +350,18 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
     with Reporter("run", 12, "none") as reporter, pytest.raises(StopRequested) as stop:
         train(problem, SETTINGS, SEED, CPU, store, reporter, 60)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
-    assert (tmp_path / "log.txt").read_text().splitlines()[-1].endswith("stopped by signal 15 at step 12")
+    assert (
+        (tmp_path / "log.txt")
+        .read_text()
+        .splitlines()[-1]
+        .endswith("stopped by signal 15 at step 12")
+    )
     state, _ = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     assert (state.step, state.resumed, chosen(state)[0]) == (12, 1, 12)
-    assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [(1, 12), (13, 12)]
+    assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [
+        (1, 12),
+        (13, 12),
+    ]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -312,7 +374,10 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_after_it(tmp
 
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
         run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path, save_every=0)
-    saved_steps = [int(path.name.removeprefix("step-")) for path in StateFolder(tmp_path, {}).list_saved_states()]
+    saved_steps = [
+        int(path.name.removeprefix("step-"))
+        for path in StateFolder(tmp_path, {}).list_saved_states()
+    ]
     assert saved_steps and max(saved_steps) < 7
 
 
@@ -373,7 +438,11 @@ def test_validations_between_two_saves_cost_no_state_and_lose_no_best_weights(tm
 
     def train_until(stop: int | None) -> TrainingState:
         model = Line()
-        first = store.load(Line(), build_optimiser(Line(), settings)).step if store.list_saved_states() else 0
+        first = (
+            store.load(Line(), build_optimiser(Line(), settings)).step
+            if store.list_saved_states()
+            else 0
+        )
         steps = iter(sorted(step for step in scores if step > first))
 
         def validate(validated: nn.Module) -> dict[str, float]:
@@ -383,7 +452,15 @@ def test_validations_between_two_saves_cost_no_state_and_lose_no_best_weights(tm
 
         objective = stopped_at(stop - first) if stop else squared_error
         with Reporter("run", 12, "none") as reporter:
-            return train(Problem(model, objective, BATCHES, validate), settings, SEED, CPU, store, reporter, 60)
+            return train(
+                Problem(model, objective, BATCHES, validate),
+                settings,
+                SEED,
+                CPU,
+                store,
+                reporter,
+                60,
+            )
 
     with pytest.raises(StopRequested):
         train_until(7)

@@ -38,7 +38,11 @@ def test_a_seed_fixes_every_generator():
 def test_the_description_names_the_processor_and_the_threads():
     set_seed_and_threads(1, 1, torch.device("cpu"))
     facts = describe_device(torch.device("cpu"))
-    assert facts["device"] == "cpu" and facts["threads"] == 1 and facts["cpu"] == facts["device_name"] != ""
+    assert (
+        facts["device"] == "cpu"
+        and facts["threads"] == 1
+        and facts["cpu"] == facts["device_name"] != ""
+    )
     assert facts["deterministic_algorithms"] and facts["driver"] is None
 
 
@@ -49,7 +53,10 @@ GPU = "GPU-907e85af-569a-c435-043f-cc178c7c612d"
     ("answer", "count"),
     [
         (f"{GPU}, 496, nvidia-cuda-mps-server\n{GPU}, 525, python3\n", 1),
-        (f"{GPU}, 525, python3\nGPU-another, 9, python3\n{GPU}, 526, /a path, with a comma/python3\n", 2),
+        (
+            f"{GPU}, 525, python3\nGPU-another, 9, python3\n{GPU}, 526, /a path, with a comma/python3\n",
+            2,
+        ),
         ("No running processes found\n", None),
         ("", None),
         (f"Warning: a driver says something\n{GPU}, [N/A], python3\n{GPU}, 7, [Not Found]\n", 1),
@@ -62,7 +69,9 @@ def test_processes_on_the_gpu_are_counted_without_the_server_of_mps(answer, coun
 def test_on_a_cpu_no_gpu_process_is_counted_and_tf32_is_refused_in_one_line():
     cpu = torch.device("cpu")
     assert torch.cuda.is_available() or count_gpu_processes() is None
-    with pytest.raises(UserError, match=r"^precision tf32: a cpu device has no TF32; use precision: fp32$"):
+    with pytest.raises(
+        UserError, match=r"^precision tf32: a cpu device has no TF32; use precision: fp32$"
+    ):
         set_precision("tf32", cpu)
     set_precision("bf16", cpu)
     assert torch.get_float32_matmul_precision() == "highest"

@@ -62,7 +62,9 @@ def test_every_pair_is_tried_and_the_best_by_validation_is_chosen(place):
 )
 def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
     """Killed as soon as a pair is done, and as soon as the second one has saved its state."""
-    process = subprocess.Popen(command("search", *arguments(place, tmp_path)), cwd=ROOT, env=environment())
+    process = subprocess.Popen(
+        command("search", *arguments(place, tmp_path)), cwd=ROOT, env=environment()
+    )
     state, deadline = tmp_path / "state", time.monotonic() + 120
     while not any(state.glob(when)) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -72,21 +74,32 @@ def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
     assert 1 <= len(before) < 4
     assert main(["search", *arguments(place, tmp_path)]) == 0
     kept, whole = (pd.read_csv(where / "out/search.csv") for where in (tmp_path, place / "whole"))
-    assert kept["seconds"].tolist()[: len(before)] == [row["seconds"] for row in before]  # not trained again
+    assert kept["seconds"].tolist()[: len(before)] == [
+        row["seconds"] for row in before
+    ]  # not trained again
     assert kept.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 
 
 def test_a_state_of_another_search_is_refused(place, tmp_path, capsys):
     (tmp_path / "state").mkdir()
-    content = dict.fromkeys(("spec_digest", "data_digest", "code_digest", "init_digest"), "0") | {"pairs": []}
+    content = dict.fromkeys(("spec_digest", "data_digest", "code_digest", "init_digest"), "0") | {
+        "pairs": []
+    }
     (tmp_path / "state/done.json").write_text(json.dumps(content))
     assert main(["search", *arguments(place, tmp_path)]) == 1
-    assert_one_error(capsys.readouterr().err, "done.json was made with another spec; delete", "to start again")
+    assert_one_error(
+        capsys.readouterr().err, "done.json was made with another spec; delete", "to start again"
+    )
 
 
 def train(place: Path, tmp_path: Path, *more: object, **changes) -> int:
     spec = sentence_spec(steps=1000) | {"search": GRID, "seed": 5} | changes
-    folders = {"data": place / "data", "init": place / "init", "out": tmp_path / "out", "state": tmp_path / "state"}
+    folders = {
+        "data": place / "data",
+        "init": place / "init",
+        "out": tmp_path / "out",
+        "state": tmp_path / "state",
+    }
     return run_main("train", *more, spec=spec, **folders)
 
 
@@ -103,17 +116,28 @@ def test_a_run_of_another_seed_takes_what_was_chosen(place, tmp_path):
     ("given", "changes", "message"),
     [
         (False, {}, "needs the chosen.json of its search; pass --search"),
-        (True, {"search": GRID | {"learning_rate": [0.1]}}, "is from another configuration of same/bert/ft"),
+        (
+            True,
+            {"search": GRID | {"learning_rate": [0.1]}},
+            "is from another configuration of same/bert/ft",
+        ),
         (True, {"protocol": "paper"}, "run the search again"),
     ],
 )
-def test_a_run_whose_search_is_missing_or_another_is_refused(place, tmp_path, capsys, given, changes, message):
+def test_a_run_whose_search_is_missing_or_another_is_refused(
+    place, tmp_path, capsys, given, changes, message
+):
     more = ("--search", place / "whole/out/chosen.json") if given else ()
     assert train(place, tmp_path, *more, **changes) == 1
     assert_one_error(capsys.readouterr().err, message)
 
 
 def test_a_spec_without_a_search(place, tmp_path, capsys):
-    folders = {"data": place / "data", "init": place / "init", "out": tmp_path / "out", "state": tmp_path / "state"}
+    folders = {
+        "data": place / "data",
+        "init": place / "init",
+        "out": tmp_path / "out",
+        "state": tmp_path / "state",
+    }
     assert run_main("search", spec=sentence_spec(), **folders) == 1
     assert_one_error(capsys.readouterr().err, "key 'search' must have values")

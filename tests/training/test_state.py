@@ -40,7 +40,9 @@ def step(model: nn.Module, optimiser: torch.optim.Optimizer) -> float:
     return loss.item()
 
 
-def saved_steps(folder: Path, count: int) -> tuple[nn.Module, torch.optim.Optimizer, TrainingState, StateFolder]:
+def saved_steps(
+    folder: Path, count: int
+) -> tuple[nn.Module, torch.optim.Optimizer, TrainingState, StateFolder]:
     """A run that has saved a state, and its best weights, after each of `count` steps."""
     model, optimiser = small_run()
     store, state = StateFolder(folder, IDENTITY), TrainingState()
@@ -50,7 +52,9 @@ def saved_steps(folder: Path, count: int) -> tuple[nn.Module, torch.optim.Optimi
     return model, optimiser, state, store
 
 
-def save_step(model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState, store: StateFolder) -> None:
+def save_step(
+    model: nn.Module, optimiser: torch.optim.Optimizer, state: TrainingState, store: StateFolder
+) -> None:
     loss = step(model, optimiser)
     state.step += 1
     state.history.append((state.step, "loss", loss))
@@ -140,7 +144,14 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
 
 
 @pytest.mark.parametrize(
-    "name", ["tensors.safetensors", "state.json", "training.csv", "sha256sums", "../best-model-3.safetensors"]
+    "name",
+    [
+        "tensors.safetensors",
+        "state.json",
+        "training.csv",
+        "sha256sums",
+        "../best-model-3.safetensors",
+    ],
 )
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
 @pytest.mark.quick_faults
@@ -171,7 +182,9 @@ def test_when_no_state_can_be_read_the_run_starts_again(tmp_path):
 @pytest.mark.quick_faults
 def test_a_state_of_another_spec_or_other_data_is_refused(tmp_path, name):
     saved_steps(tmp_path, 2)
-    with pytest.raises(UserError, match=f"step-2/state.json was made with another {name[:4]}; delete {tmp_path}"):
+    with pytest.raises(
+        UserError, match=f"step-2/state.json was made with another {name[:4]}; delete {tmp_path}"
+    ):
         StateFolder(tmp_path, {**IDENTITY, name: "else"}).load(*small_run())
     assert StateFolder(tmp_path, IDENTITY).load(*small_run()).step == 2
 
@@ -184,7 +197,9 @@ def test_a_state_of_code_that_kept_no_further_weights_is_refused_for_its_code_al
         (generation / "state.json").write_text(json.dumps(facts))
         lines = (generation / "sha256sums").read_text().splitlines()
         digest = hashlib.sha256((generation / "state.json").read_bytes()).hexdigest()
-        lines = [f"{digest}  state.json" if line.endswith("  state.json") else line for line in lines]
+        lines = [
+            f"{digest}  state.json" if line.endswith("  state.json") else line for line in lines
+        ]
         (generation / "sha256sums").write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(UserError, match=r"step-2/state\.json was made with another spec"):
         StateFolder(tmp_path, IDENTITY | {"spec_digest": "other"}).load(*small_run())
@@ -192,7 +207,11 @@ def test_a_state_of_code_that_kept_no_further_weights_is_refused_for_its_code_al
 
 def test_a_second_holder_of_the_lock_is_refused_until_the_first_is_done(tmp_path):
     first, second = StateFolder(tmp_path, IDENTITY), StateFolder(tmp_path, IDENTITY)
-    with first.lock(), pytest.raises(UserError, match=f"in use by process {os.getpid()}"), second.lock():
+    with (
+        first.lock(),
+        pytest.raises(UserError, match=f"in use by process {os.getpid()}"),
+        second.lock(),
+    ):
         pass
     with second.lock():
         pass
@@ -212,7 +231,11 @@ def test_the_log_says_what_happened(tmp_path):
     _, _, _, store = saved_steps(tmp_path, 2)
     store.load(*small_run())
     lines = (tmp_path / "log.txt").read_text().splitlines()
-    assert [line.split("] ")[1] for line in lines] == ["saved step-1", "saved step-2", "resumed from step-2"]
+    assert [line.split("] ")[1] for line in lines] == [
+        "saved step-1",
+        "saved step-2",
+        "resumed from step-2",
+    ]
 
 
 def test_nothing_is_pickled(tmp_path):
@@ -227,4 +250,7 @@ def test_the_history_reads_back_exactly(tmp_path):
     history = [(1, "loss", 0.1 + 0.2), (1, "a,b", 1e-300), (20, "loss", 3.0)]
     write_history(tmp_path / "training.csv", history)
     assert read_history(tmp_path / "training.csv") == history
-    assert (tmp_path / "training.csv").read_text().splitlines()[:2] == ["step,name,value", "1,loss,0.30000000000000004"]
+    assert (tmp_path / "training.csv").read_text().splitlines()[:2] == [
+        "step,name,value",
+        "1,loss,0.30000000000000004",
+    ]

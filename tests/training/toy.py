@@ -32,8 +32,13 @@ def write_split(path: Path, pairs: list[tuple[str, str, str]]) -> None:
     """Write (source, target, subset) rows in the format of a prepared split; unknown words get the id of <unk>."""
     source, target, subset = (list(column) for column in zip(*pairs, strict=True))
     ids = {
-        f"{side}_ids": [[words.index(word) if word in words else 3 for word in text.split()] for text in texts]
-        for side, texts, words in (("source", source, SOURCE_WORDS), ("target", target, TARGET_WORDS))
+        f"{side}_ids": [
+            [words.index(word) if word in words else 3 for word in text.split()] for text in texts
+        ]
+        for side, texts, words in (
+            ("source", source, SOURCE_WORDS),
+            ("target", target, TARGET_WORDS),
+        )
     }
     lists = {name: pa.array(column, pa.list_(pa.int32())) for name, column in ids.items()}
     pq.write_table(pa.table({"source": source, "target": target, "subset": subset, **lists}), path)
@@ -47,8 +52,12 @@ def write_data(folder: Path, seed: int = 0) -> Path:
         letters = ["".join(draw.choices("abcdefgh", k=draw.randint(1, 6))) for _ in range(count)]
         named = [(*pair(word), "short" if len(word) < 3 else "long") for word in letters]
         write_split(folder / f"{split}.parquet", named)
-    (folder / "vocabulary.json").write_text(json.dumps({"source": SOURCE_WORDS, "target": TARGET_WORDS}))
-    (folder / "dataset.json").write_text(json.dumps({"task": "toy", "subset_groups": {"both": ["short", "long"]}}))
+    (folder / "vocabulary.json").write_text(
+        json.dumps({"source": SOURCE_WORDS, "target": TARGET_WORDS})
+    )
+    (folder / "dataset.json").write_text(
+        json.dumps({"task": "toy", "subset_groups": {"both": ["short", "long"]}})
+    )
     return folder
 
 
@@ -76,7 +85,14 @@ def toy_spec(**training: object) -> dict:
         "protocol": "reduced",
         "data": {},
         "init": None,
-        "model": {"name": "transformer", "layers": 1, "heads": 2, "width": 32, "feed_forward": 32, "dropout": 0.1},
+        "model": {
+            "name": "transformer",
+            "layers": 1,
+            "heads": 2,
+            "width": 32,
+            "feed_forward": 32,
+            "dropout": 0.1,
+        },
         "problem": {"label_smoothing": 0.0},
         "objective": {},
         "training": {
@@ -119,12 +135,19 @@ def command(name: str, *arguments: object) -> list[str]:
 
 def environment() -> dict[str, str]:
     """The environment for commands: one thread, and the repository's modules from any folder."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(ROOT),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
 
 
 def call(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    return subprocess.run(command(name, *arguments), cwd=ROOT, env=environment(), capture_output=True, text=True)
+    return subprocess.run(
+        command(name, *arguments), cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
 
 
 def here(name: str, *arguments: object) -> int:

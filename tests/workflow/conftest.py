@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.projects import ROOT, SCORES, Project, add_demo, copied, plain_environment, whole_copy
+from tests.workflow.projects import (
+    ROOT,
+    SCORES,
+    Project,
+    add_demo,
+    copied,
+    plain_environment,
+    whole_copy,
+)
 
 
 @pytest.fixture
@@ -39,7 +47,9 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = copied(root)
     add_demo(project)
     if stale := project.planned():
-        pytest.skip(f"results/demo is not up to date ({len(stale)} files are stale): run ./reproduce first")
+        pytest.skip(
+            f"results/demo is not up to date ({len(stale)} files are stale): run ./reproduce first"
+        )
     return root
 
 

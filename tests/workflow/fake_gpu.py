@@ -42,9 +42,14 @@ class FakeTools:
         file.write_text(script)
         file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
-    def add_smi(self, *free_gib: int, noise: str = "", code: int = 0, text: str | None = None) -> None:
+    def add_smi(
+        self, *free_gib: int, noise: str = "", code: int = 0, text: str | None = None
+    ) -> None:
         """Write an nvidia-smi that lists a GPU for each size of its free memory, or prints `text`."""
-        lines = [f"{index}, GPU-{index}a2b-{index}c3d, {GIB * free}" for index, free in enumerate(free_gib)]
+        lines = [
+            f"{index}, GPU-{index}a2b-{index}c3d, {GIB * free}"
+            for index, free in enumerate(free_gib)
+        ]
         answer = self.folder / "smi.txt"
         self.folder.mkdir(parents=True, exist_ok=True)
         answer.write_text(noise + "\n".join(lines) + "\n" if text is None else text)

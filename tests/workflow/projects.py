@@ -16,7 +16,13 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 # What a person may have set who runs the tests: a mirror, a cluster, a profile, colours.
-SETTINGS = ("RECOMPOSE_MIRROR", "RECOMPOSE_SLURM_CONF", "SNAKEMAKE_PROFILE", "FORCE_COLOR", "SLURM_CONF")
+SETTINGS = (
+    "RECOMPOSE_MIRROR",
+    "RECOMPOSE_SLURM_CONF",
+    "SNAKEMAKE_PROFILE",
+    "FORCE_COLOR",
+    "SLURM_CONF",
+)
 PARTS = (
     "README.md",
     "catalogue",
@@ -57,7 +63,12 @@ class Project:
     def reproduce(self, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
         """Run ./reproduce; stdout and stderr are text."""
         return subprocess.run(
-            ["./reproduce", *arguments], cwd=self.root, capture_output=True, text=True, timeout=300, **options
+            ["./reproduce", *arguments],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            **options,
         )
 
     def make(self, *arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -90,13 +101,19 @@ class Project:
         path = self.root / file
         content = json.loads(json.dumps(yaml.safe_load(path.read_text())))
         yield content
-        path.write_text(yaml.safe_dump(content, sort_keys=False))  # the order of axes is that of rows
+        path.write_text(
+            yaml.safe_dump(content, sort_keys=False)
+        )  # the order of axes is that of rows
 
     def planned(self, *arguments: str) -> set[tuple[str, str]]:
         """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""
         snakemake = str(self.root / ".venv/bin/snakemake")
         made = subprocess.run(
-            [snakemake, "--summary", *arguments], cwd=self.root, capture_output=True, text=True, timeout=120
+            [snakemake, "--summary", *arguments],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert made.returncode == 0, made.stderr
         rows = csv.DictReader(made.stdout.splitlines(), delimiter="\t")
@@ -116,7 +133,9 @@ def record_as_made(project: Project, *targets: str) -> None:
     """Of files that are there."""
     environment = os.environ | {"PATH": f"{project.root / '.venv/bin'}:{os.environ['PATH']}"}
     command = [".venv/bin/snakemake", "--quiet", "all", "--touch", "--forceall", *targets]
-    done = subprocess.run(command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -13,7 +13,11 @@ EXAMPLE = ROOT / "docs/examples/devil_detail"
 
 def add_example(project: Project) -> None:
     """Copy its files, each of which is new."""
-    files = [file.relative_to(EXAMPLE) for file in EXAMPLE.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    files = [
+        file.relative_to(EXAMPLE)
+        for file in EXAMPLE.rglob("*")
+        if file.is_file() and file.suffix != ".pyc"
+    ]
     assert len(files) == 11 and not [file for file in files if (project.root / file).exists()]
     for file in files:
         (project.root / file).parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +35,11 @@ def test_a_new_paper_and_the_example_make_their_tables_and_verdicts_at_once(proj
     tables = project.root / "results/demo/tables"
     with open(tables / "mine/table1.csv") as stream:
         (cell,) = csv.DictReader(stream)
-    assert (cell["row"], cell["column"], cell["status"]) == ("Transformer", "ADDJUMP 2x", "measured")
+    assert (cell["row"], cell["column"], cell["status"]) == (
+        "Transformer",
+        "ADDJUMP 2x",
+        "measured",
+    )
     cells = {}
     for table in ("table-cogs", "table-scan"):
         with open(tables / f"devil_detail/{table}.csv") as stream:
@@ -43,7 +51,8 @@ def test_a_new_paper_and_the_example_make_their_tables_and_verdicts_at_once(proj
         "best model/last weights": ("81", "", "published only"),
     }
     assert {
-        key: tuple(cells[key][name] for name in ("published", "protocol", "status")) for key in expected
+        key: tuple(cells[key][name] for name in ("published", "protocol", "status"))
+        for key in expected
     } == expected
     assert (project.root / "results/demo/figures/devil_detail/figure-cogs.svg").exists()
     assert "5 exploratory claims of the papers at demo: 2 no verdict, 3 not run" in done.stdout
@@ -61,7 +70,9 @@ def test_the_example_splits_scan_by_length(cutoff, monkeypatch):
     import scan_length
 
     splits = prepare_data(scan_length, {"cutoff": cutoff}, {}).splits
-    lengths = {name: [len(example.target.split()) for example in rows] for name, rows in splits.items()}
+    lengths = {
+        name: [len(example.target.split()) for example in rows] for name, rows in splits.items()
+    }
     assert max(lengths["train"] + lengths["in_distribution"]) <= cutoff < min(lengths["test"])
     assert len(set().union(*splits.values())) == sum(map(len, splits.values())) == 20_910
     # 16,990 and 3,920 are the sizes of the official split, which has 22.

@@ -14,7 +14,10 @@ from workflow_scripts.workflow.changes import (
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(max_size=3),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text("abc", min_size=1), children, max_size=3),
+    lambda children: (
+        st.lists(children, max_size=3)
+        | st.dictionaries(st.text("abc", min_size=1), children, max_size=3)
+    ),
     max_leaves=8,
 )
 

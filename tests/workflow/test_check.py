@@ -11,7 +11,10 @@ import pytest
 from tests.workflow.projects import DATA, SCORES, TRAINED, Project, copied
 
 pytestmark = pytest.mark.quick_faults
-RECORD, EVALUATION = TRAINED.replace("run.json", "record.json"), SCORES.replace("scores.csv", "record.json")
+RECORD, EVALUATION = (
+    TRAINED.replace("run.json", "record.json"),
+    SCORES.replace("scores.csv", "record.json"),
+)
 
 
 def check(project: Project, *arguments: str) -> list[str]:
@@ -48,7 +51,12 @@ def copy_results(made: Project, target: Path, *folders: str) -> Project:
 
 
 def state_of(folder: Path) -> dict[Path, tuple[int, bytes]]:
-    files = [file for part in ("results", ".snakemake") for file in (folder / part).rglob("*") if file.is_file()]
+    files = [
+        file
+        for part in ("results", ".snakemake")
+        for file in (folder / part).rglob("*")
+        if file.is_file()
+    ]
     return {file: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
@@ -79,7 +87,10 @@ def test_results_that_are_damaged_unknown_or_without_a_record(made: Project):
     other.parent.mkdir(parents=True)
     other.write_text("{}")
     data, train, evaluate, error = check(made)
-    assert data.startswith("results/demo/data/scan-hop-x2/record.json: ") and "scan-hop-x2" in data.split(": ", 1)[1]
+    assert (
+        data.startswith("results/demo/data/scan-hop-x2/record.json: ")
+        and "scan-hop-x2" in data.split(": ", 1)[1]
+    )
     assert train.startswith(f"{RECORD}: {RECORD}:1: not valid JSON")
     assert evaluate == f"{EVALUATION}: {EVALUATION} has no fingerprint and spec"
     assert error.startswith("error: 3 of 3 results differ")
@@ -94,7 +105,10 @@ def test_a_source_file_with_another_checksum(made: Project):
     assert check(made) == ["4 results agree with the current configuration"]
     manifest.write_text(json.dumps({"sha256": "0" * 64}))
     fetched, _ = check(made)
-    assert fetched == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
+    assert (
+        fetched
+        == f'results/downloads/cogs/gen.tsv.json: sha256 was "{"0" * 64}" and is "{checksum}"'
+    )
 
 
 def test_any_packing_of_a_source_file_is_right(made: Project):
@@ -107,7 +121,9 @@ def test_any_packing_of_a_source_file_is_right(made: Project):
     assert check(made) == ["4 results agree with the current configuration"]
 
 
-def test_results_with_snakemakes_records_are_current_in_another_folder(made_once: Project, tmp_path: Path):
+def test_results_with_snakemakes_records_are_current_in_another_folder(
+    made_once: Project, tmp_path: Path
+):
     project = copy_results(made_once, tmp_path, "results", ".snakemake/metadata")
     done = project.reproduce(SCORES)
     assert (done.returncode, "Nothing to be done" in done.stderr) == (0, True), done.stderr
@@ -117,7 +133,9 @@ def test_results_with_snakemakes_records_are_current_in_another_folder(made_once
 
 def test_results_alone_are_checked_and_then_recorded_by_touch(made_once: Project, tmp_path: Path):
     project = copy_results(made_once, tmp_path, "results")
-    weights = {file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")}
+    weights = {
+        file: file.read_bytes() for file in (project.root / "results").rglob("*.safetensors")
+    }
     assert weights and check(project) == ["3 results agree with the current configuration"]
     project.make("--touch", "--forceall", SCORES)
     assert planned(project) == set()

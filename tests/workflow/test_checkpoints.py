@@ -16,7 +16,13 @@ from workflow_scripts.models.weights import list_weights
 from workflow_scripts.results import Results, read_checkpoint
 from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
 
-KINDS = ("seq2seq", "prompt", "sentence_prediction", "language_modelling", "masked_lm")  # of the demo
+KINDS = (
+    "seq2seq",
+    "prompt",
+    "sentence_prediction",
+    "language_modelling",
+    "masked_lm",
+)  # of the demo
 ROWS = 8
 
 
@@ -44,7 +50,9 @@ def read_predictions(results: Results, run: str, checkpoint: Checkpoint) -> list
     return table["prediction"].tolist()
 
 
-def assert_equal_predictions(results: Results, run: str, checkpoint: Checkpoint, model: torch.nn.Module) -> None:
+def assert_equal_predictions(
+    results: Results, run: str, checkpoint: Checkpoint, model: torch.nn.Module
+) -> None:
     kind, task = checkpoint.spec.kind, checkpoint.spec.task
     inputs = read_inputs(results.folder / "data" / task, kind, checkpoint.settings.splits[0])
     wanted = read_predictions(results, run, checkpoint)
@@ -67,7 +75,9 @@ def test_every_run_loads_and_predicts_what_its_evaluation_did(results: Results):
         checkpoint = results.checkpoint(run)
         model, weights = checkpoint.load_model(), load_file(checkpoint.folder / "model.safetensors")
         own = list_weights(model)
-        assert own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own), run
+        assert own.keys() == weights.keys() and all(
+            torch.equal(own[name], weights[name]) for name in own
+        ), run
         seen[checkpoint.spec.kind] += 1
         if checkpoint.spec.kind in ("language_modelling", "masked_lm"):
             with pytest.raises(UserError, match="predicts no text; use its model"):
@@ -77,8 +87,17 @@ def test_every_run_loads_and_predicts_what_its_evaluation_did(results: Results):
     assert set(seen) == set(KINDS)
 
 
-def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(results: Results, tmp_path: Path):
-    command = ["export", "--scale", "demo", "--results", str(results.folder.parent), "--checkpoints"]
+def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(
+    results: Results, tmp_path: Path
+):
+    command = [
+        "export",
+        "--scale",
+        "demo",
+        "--results",
+        str(results.folder.parent),
+        "--checkpoints",
+    ]
     assert main([*command, str(tmp_path / "models")]) == 0
     (tmp_path / "models").rename(tmp_path / "elsewhere")
     exported = sorted((tmp_path / "elsewhere").glob("*/*/*/*"))
@@ -86,7 +105,9 @@ def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(result
     assert sorted(names) == [run for run in sorted(results.runs().index) if "@" not in run]
     seen = {}
     for name, folder in zip(names, exported, strict=True):
-        files = {name.removeprefix("checkpoint/"): sha for name, sha in read_run(folder).files.items()}
+        files = {
+            name.removeprefix("checkpoint/"): sha for name, sha in read_run(folder).files.items()
+        }
         for file in folder.iterdir():
             if file.name in files:
                 assert sha256(file.read_bytes()).hexdigest() == files[file.name]
@@ -99,10 +120,15 @@ def test_every_exported_run_loads_on_its_own_and_has_the_bytes_of_the_run(result
         model = checkpoint.load_model()
         if kind in ("prompt", "language_modelling"):
             found = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True).state_dict()
-            assert all(torch.equal(found[key], weight) for key, weight in model.state_dict().items())
+            assert all(
+                torch.equal(found[key], weight) for key, weight in model.state_dict().items()
+            )
         if kind not in ("masked_lm", "language_modelling"):
             assert_equal_predictions(results, name, checkpoint, model)
     card = (tmp_path / "elsewhere/paws/cat/mix/seed-1/README.md").read_text()
     (score,) = results.scores(task="paws", variant="mix", metric="accuracy", subset="swap")["value"]
-    assert f"| test | swap | accuracy | mix | {score:.2f} percent | 89.32 (cat: Table 2, CAT_mix, PAWS (SO)" in card
+    assert (
+        f"| test | swap | accuracy | mix | {score:.2f} percent | 89.32 (cat: Table 2, CAT_mix, PAWS (SO)"
+        in card
+    )
     assert "pairs-wordpiece: no source files; stand-in data" in card  # the pre-training, too

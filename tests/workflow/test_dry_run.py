@@ -46,7 +46,9 @@ def test_a_dry_run_is_a_list_of_jobs(workflow):
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):
-    with pytest.raises(UserError, match=r"^no rule makes nothing\.txt; .*; settings go after --config$"):
+    with pytest.raises(
+        UserError, match=r"^no rule makes nothing\.txt; .*; settings go after --config$"
+    ):
         list_planned_jobs("nothing.txt")
     (workflow / "Snakefile").write_text("rule one:\n    nothing: 1\n")
     with pytest.raises(UserError, match=r"^snakemake --dry-run failed: .+$"):
@@ -77,9 +79,17 @@ def test_commands_take_the_same_words(command, monkeypatch):
         ("", [], []),
         ("-n file.csv -- --papers", [], ["-n", "file.csv", "--", "--papers"]),
         ("--papers lrf cat --scale small -n", ["scale=small", "papers=[lrf,cat]"], ["-n"]),
-        ("file.csv --scale=small --papers=lrf -j 2", ["scale=small", "papers=[lrf]"], ["file.csv", "-j", "2"]),
+        (
+            "file.csv --scale=small --papers=lrf -j 2",
+            ["scale=small", "papers=[lrf]"],
+            ["file.csv", "-j", "2"],
+        ),
         ("--config scale=small papers=[lrf]", ["scale=small", "papers=[lrf]"], []),
-        ("--papers lrf -C extra=true -n --config=seeds=[1]", ["extra=true", "seeds=[1]", "papers=[lrf]"], ["-n"]),
+        (
+            "--papers lrf -C extra=true -n --config=seeds=[1]",
+            ["extra=true", "seeds=[1]", "papers=[lrf]"],
+            ["-n"],
+        ),
         ("--papers lrf results/small/claims.csv", ["papers=[lrf]"], ["results/small/claims.csv"]),
         ("--config extra=true results/demo/a.csv -n", ["extra=true"], ["results/demo/a.csv", "-n"]),
         ("--scale", ["scale=[]"], []),  # no scale and no list of papers: refused as in config.yaml
@@ -89,16 +99,24 @@ def test_commands_take_the_same_words(command, monkeypatch):
 def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):
     """All of them before another option, so that no file is taken for a setting."""
     shutil.copy(ROOT / "reproduce", tmp_path)
-    says = {"envs/make_venv": "", ".venv/bin/python": "", ".venv/bin/snakemake": "printf '%s\\n' \"$@\""}
+    says = {
+        "envs/make_venv": "",
+        ".venv/bin/python": "",
+        ".venv/bin/snakemake": "printf '%s\\n' \"$@\"",
+    }
     for name, said in says.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"#!/bin/sh\n{said}\n")
         (tmp_path / name).chmod(0o755)
     environment = os.environ | {"PATH": "/usr/bin:/bin"}
     command = [tmp_path / "reproduce", *words.split()]
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+    said = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     end = said.index("--logger=terminal")
-    last = dict(word.split("=", 1) for word in said[1:end])  # Snakemake takes the last word of a key
+    last = dict(
+        word.split("=", 1) for word in said[1:end]
+    )  # Snakemake takes the last word of a key
     assert said[:1] == ["--config"] or not settings
     assert last == dict(word.split("=", 1) for word in settings)
     assert said[end + 1 :] == others

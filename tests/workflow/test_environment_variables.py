@@ -42,11 +42,18 @@ def read_patterns() -> list[str]:
 
 
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=folder, env=PLAIN | variables, capture_output=True, text=True, errors="replace")
+    return subprocess.run(
+        command, cwd=folder, env=PLAIN | variables, capture_output=True, text=True, errors="replace"
+    )
 
 
 def test_the_documentation_lists_the_variables_that_are_kept():
-    section = (ROOT / "docs/start.md").read_text().split("## What it takes from your shell")[1].split("\n## ")[0]
+    section = (
+        (ROOT / "docs/start.md")
+        .read_text()
+        .split("## What it takes from your shell")[1]
+        .split("\n## ")[0]
+    )
     documented = set(re.findall(r"`([A-Z][A-Z0-9_]*\*?)`", section))
     kept = {name for name in read_patterns() if name.isupper() or name.endswith("*")}
     lower = {name for name in read_patterns() if name not in kept}
@@ -69,15 +76,30 @@ def test_functions_that_are_exported_are_not_called(tmp_path: Path):
     (tmp_path / "envs").mkdir()
     for name in ("clean_environment", "variables.txt"):
         shutil.copy(ROOT / "envs" / name, tmp_path / "envs")
-    printed = run(tmp_path, "bash", "-c", ". envs/clean_environment; compgen -e; declare -F", **HOSTILE).stdout.split()
+    printed = run(
+        tmp_path, "bash", "-c", ". envs/clean_environment; compgen -e; declare -F", **HOSTILE
+    ).stdout.split()
     assert "declare" not in printed
     assert {"HOME", "PATH", "LC_ALL", "PYTHONUTF8"} <= set(printed)
-    assert not {"CDPATH", "COLUMNS", "GIT_DIR", "PYTHONSAFEPATH", "POSIXLY_CORRECT", "SHELLOPTS"} & set(printed)
+    assert not {
+        "CDPATH",
+        "COLUMNS",
+        "GIT_DIR",
+        "PYTHONSAFEPATH",
+        "POSIXLY_CORRECT",
+        "SHELLOPTS",
+    } & set(printed)
 
 
-@pytest.mark.parametrize("variables", [{"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, HOSTILE])
+@pytest.mark.parametrize(
+    "variables", [{"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}, HOSTILE]
+)
 def test_a_command_by_itself_reads_utf_8_and_no_other_variable(variables):
-    python = {name: value for name, value in variables.items() if name not in ("PYTHONHOME", "PYTHONSAFEPATH")}
+    python = {
+        name: value
+        for name, value in variables.items()
+        if name not in ("PYTHONHOME", "PYTHONSAFEPATH")
+    }
     process = run(ROOT, sys.executable, "-m", "workflow_scripts", "lint", **python)
     assert (process.returncode, process.stderr) == (0, "")
     assert process.stdout == "config.yaml, catalogue/ and papers/: no problem found\n"
@@ -90,6 +112,9 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path):
         shutil.copy(ROOT / "envs" / name, tmp_path / "envs")
     command = ". envs/clean_environment; echo $XDG_CACHE_HOME"
     no_folder = str(tmp_path / "file" / "cache")
-    assert run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=no_folder).stdout == f"{tmp_path}/.snakemake/cache\n"
+    assert (
+        run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=no_folder).stdout
+        == f"{tmp_path}/.snakemake/cache\n"
+    )
     writable = str(tmp_path / "cache")
     assert run(tmp_path, "bash", "-c", command, XDG_CACHE_HOME=writable).stdout == f"{writable}\n"

@@ -11,7 +11,9 @@ from tests.disks import mounted
 from tests.workflow.projects import SCORES, TRAINED, Project, add_demo, copied, plain_environment
 
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
-FIRST, SECOND = (f"scan-jump-x2/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal"))
+FIRST, SECOND = (
+    f"scan-jump-x2/{name}/seed-1" for name in ("transformer/default", "sq-transformer/sal")
+)
 
 
 def scores(run: str) -> str:
@@ -21,7 +23,11 @@ def scores(run: str) -> str:
 def contents(folder: Path) -> dict[Path, bytes]:
     """The results of runs and data under a folder."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {path: path.read_bytes() for path in files if {"runs", "data"} & set(path.relative_to(folder).parts)}
+    return {
+        path: path.read_bytes()
+        for path in files
+        if {"runs", "data"} & set(path.relative_to(folder).parts)
+    }
 
 
 @pytest.fixture
@@ -53,7 +59,9 @@ def test_a_full_disk(project: Project, small_disk: Path, finished_demo: Path):
     filler.unlink()
     project.make(scores(SECOND))
     for run in (FIRST, SECOND):
-        assert (project.root / scores(run)).read_bytes() == (finished_demo / scores(run)).read_bytes()
+        assert (project.root / scores(run)).read_bytes() == (
+            finished_demo / scores(run)
+        ).read_bytes()
 
 
 @pytest.mark.faults
@@ -77,15 +85,27 @@ DAMAGED = "cognition/transformer/default/seed-1"
 CHECKPOINT = f"results/demo/runs/{DAMAGED}/checkpoint/model.safetensors"
 # What is cut in half, what reads it, and what that says. Tables are tested by the predictions of their runs.
 HALVES = {
-    "scores": (scores(FIRST), f"{TABLES}/sq_transformer/table1.csv", "does not match its checksum; delete"),
+    "scores": (
+        scores(FIRST),
+        f"{TABLES}/sq_transformer/table1.csv",
+        "does not match its checksum; delete",
+    ),
     "predictions": (
         f"results/demo/runs/{MATCHED}/eval/predictions.parquet",
         f"{TABLES}/lrf/table-scan.csv",
         "does not match its checksum; delete",
     ),
     "run": (f"results/demo/runs/{TRANSLATING}/run.json", scores(TRANSLATING), "not valid JSON"),
-    "interventions": (f"{PROMPTS}/scores.csv", f"{TABLES}/carma/table-cap.csv", "does not match its checksum; delete"),
-    "analysis": (f"{CODES}/analysis.json", f"{TABLES}/sq_transformer/table-codes.csv", "not valid JSON"),
+    "interventions": (
+        f"{PROMPTS}/scores.csv",
+        f"{TABLES}/carma/table-cap.csv",
+        "does not match its checksum; delete",
+    ),
+    "analysis": (
+        f"{CODES}/analysis.json",
+        f"{TABLES}/sq_transformer/table-codes.csv",
+        "not valid JSON",
+    ),
 }
 
 
@@ -94,7 +114,11 @@ class Damaged:
 
     def __init__(self, project: Project):
         self.root = project.root
-        self.before = {path: path.read_bytes() for path in (self.root / "results/demo").rglob("*") if path.is_file()}
+        self.before = {
+            path: path.read_bytes()
+            for path in (self.root / "results/demo").rglob("*")
+            if path.is_file()
+        }
         for file in (CHECKPOINT, *(file for file, _, _ in HALVES.values())):
             whole = self.before[self.root / file]
             (self.root / file).write_bytes(whole[: len(whole) // 2])
@@ -139,29 +163,45 @@ def test_what_is_damaged_is_refused_and_made_again_when_it_is_deleted(damaged: D
 def test_a_results_file_cut_in_half(damaged: Damaged, name: str):
     """Jobs that read it refuse it; deleted with its folder, it is recreated, and jobs that read it are rerun."""
     file, reader, said = HALVES[name]
-    assert any(file in line and said in line for line in damaged.refused.stderr.splitlines()), damaged.refused.stderr
+    assert any(file in line and said in line for line in damaged.refused.stderr.splitlines()), (
+        damaged.refused.stderr
+    )
     folder = (damaged.root / file).parent
-    beside = [path for path in damaged.before if path.parent == folder and path.suffix in (".csv", ".parquet")]
+    beside = [
+        path
+        for path in damaged.before
+        if path.parent == folder and path.suffix in (".csv", ".parquet")
+    ]
     damaged.assert_as_before(damaged.root / reader, *beside)
 
 
 @pytest.mark.quick_faults
 def test_a_broken_checkpoint(damaged: Damaged):
     """It is refused by its scoring; deleted, the run is trained again to the same scores."""
-    assert any("error: " in line and "model.safetensors" in line for line in damaged.refused.stderr.splitlines())
+    assert any(
+        "error: " in line and "model.safetensors" in line
+        for line in damaged.refused.stderr.splitlines()
+    )
     damaged.assert_as_before(damaged.root / CHECKPOINT, damaged.root / scores(DAMAGED))
 
 
 @pytest.mark.faults
-@pytest.mark.skipif(not FAKETIME.exists(), reason="libfaketime, which sets the clock of a process, is not installed")
+@pytest.mark.skipif(
+    not FAKETIME.exists(), reason="libfaketime, which sets the clock of a process, is not installed"
+)
 def test_a_clock_that_was_set_back(project: Project):
     """The job whose inputs are from the future fails and says so; by a right clock the next call makes the results."""
     project.make(SCORES)
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["transformer"]["variants"]["default"]["training"] = {"learning_rate": 0.00123}
-    done = project.reproduce(SCORES, env=os.environ | {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "-1d"})
+    done = project.reproduce(
+        SCORES, env=os.environ | {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "-1d"}
+    )
     assert done.returncode == 1
     assert "could indicate a clock skew" in done.stderr and "Traceback" not in done.stderr
     project.make(SCORES)
-    assert json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"] == 0.00123
+    assert (
+        json.loads((project.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
+        == 0.00123
+    )
     assert "Nothing to be done" in project.make(SCORES).stderr

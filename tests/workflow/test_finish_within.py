@@ -60,7 +60,9 @@ def read_results(project: Project, run: str) -> dict[str, bytes]:
     """The files of a run that are equal if the results are, weights included."""
     folder = project.root / f"results/demo/runs/{run}"
     files = [*FILES, "checkpoint/model.safetensors"]
-    return {name: (folder / name).read_bytes() for name in files if not name.endswith("record.json")}
+    return {
+        name: (folder / name).read_bytes() for name in files if not name.endswith("record.json")
+    }
 
 
 def test_with_enough_time_everything_is_finished_and_exported(project: Project):
@@ -76,7 +78,10 @@ def test_with_enough_time_everything_is_finished_and_exported(project: Project):
     assert (demo / "tables/mine/table1.csv").exists() and (demo / "claims.csv").exists()
     assert not (demo / "report.html").exists()
     assert list_files(exported) == FILES
-    assert all((exported / name).read_bytes() == (demo / "runs" / RUN / name).read_bytes() for name in FILES)
+    assert all(
+        (exported / name).read_bytes() == (demo / "runs" / RUN / name).read_bytes()
+        for name in FILES
+    )
     results = Results(project.root / EXPORTED.parent)
     assert list(results.runs().index) == [RUN] and len(results.scores()) > 0
 
@@ -116,7 +121,9 @@ def test_with_little_time_the_runs_of_primary_claims_are_finished(project: Proje
 
 @pytest.mark.faults
 @pytest.mark.parametrize("shares_gpu", [False, True], ids=["default", "gpu"])
-def test_a_training_that_takes_too_long_is_saved_and_continues(shares_gpu, tmp_path: Path, monkeypatch):
+def test_a_training_that_takes_too_long_is_saved_and_continues(
+    shares_gpu, tmp_path: Path, monkeypatch
+):
     """Its step time is far too short in the table. All bits are those of an undisturbed run."""
     project, undisturbed = copied(tmp_path / "first"), copied(tmp_path / "second")
     for each in (project, undisturbed):
@@ -134,7 +141,9 @@ def test_a_training_that_takes_too_long_is_saved_and_continues(shares_gpu, tmp_p
     done = project.reproduce("--finish-within", "30s", *profile, SCORES)
     assert done.returncode == 1 and time.monotonic() - began < 30, done.stderr
     assert "Starting 1 of 1 open runs" in done.stderr and "Traceback" not in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("error: 0 of 1 open runs are finished; left: 1 (at least 0:")
+    assert done.stderr.splitlines()[-1].startswith(
+        "error: 0 of 1 open runs are finished; left: 1 (at least 0:"
+    )
     assert not tools.list_daemons() and tools.read_calls().count("quit") == shares_gpu
     (log,) = (project.root / f"results/demo/state/{RUN}").glob("*/log.txt")
     assert "stopped by signal" in log.read_text()
@@ -167,7 +176,10 @@ def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(
         time.sleep(0.2)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 128 + signal.SIGINT, said
-    assert "Starting 1 of 1 open runs, 1 of them for primary claims, whose time is unknown, with 59:" in said
+    assert (
+        "Starting 1 of 1 open runs, 1 of them for primary claims, whose time is unknown, with 59:"
+        in said
+    )
     assert "left: 1 (of unknown time; first " in said and "Traceback" not in said
     assert list((project.root / f"results/demo/state/{RUN}").glob("*/step-*"))
     assert not list((project.root / ".snakemake").glob("locks/*"))
@@ -195,7 +207,12 @@ def test_what_does_not_stop_is_killed_when_the_time_ends(tmp_path: Path, monkeyp
     looks: list[float] = []
     began = time.monotonic()
     code = run_snakemake(
-        [], [], None, stop_at=began + 1, kill_at=began + 2, watch=lambda: looks.append(time.monotonic())
+        [],
+        [],
+        None,
+        stop_at=began + 1,
+        kill_at=began + 2,
+        watch=lambda: looks.append(time.monotonic()),
     )
     assert code == -signal.SIGKILL and 2 <= time.monotonic() - began < 4 and len(looks) >= 3
 
@@ -206,10 +223,19 @@ def test_what_does_not_stop_is_killed_when_the_time_ends(tmp_path: Path, monkeyp
         ("--finish-within", "--finish-within none is no time; give one such as 90s, 25m or 1h30m"),
         ("--finish-within 25", "--finish-within 25 is no time; give one such as 90s, 25m or 1h30m"),
         ("--export-weights", "--export-weights needs --finish-within, such as --finish-within 25m"),
-        ("--finish-within 5m -F", "--finish-within runs what is not done; call ./reproduce without it to force jobs"),
+        (
+            "--finish-within 5m -F",
+            "--finish-within runs what is not done; call ./reproduce without it to force jobs",
+        ),
         ("--finish-within 5m --cores", "argument --cores/-c: expected one argument"),
-        ("--finish-within 5m nothing.txt", "no rule makes nothing.txt; catalogue/ and papers/ list what exists"),
-        ("--finish-within 5m --workflow-profile profiles/slurm", "--finish-within is for the machine that it runs on"),
+        (
+            "--finish-within 5m nothing.txt",
+            "no rule makes nothing.txt; catalogue/ and papers/ list what exists",
+        ),
+        (
+            "--finish-within 5m --workflow-profile profiles/slurm",
+            "--finish-within is for the machine that it runs on",
+        ),
     ],
 )
 def test_a_wrong_call_is_one_line(words: str, message: str, project: Project):

@@ -45,7 +45,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
 
 def test_the_answer_of_nvidia_smi_is_read_among_noise():
     answer = (
-        NOISE + "0, GPU-1a2b, 81037\n\n 1 ,  GPU-3c4d , 512 MiB \r\n2, GPU-5e6f, [N/A]\n0, GPU-1a2b, 81037\nGPU lost\n"
+        NOISE
+        + "0, GPU-1a2b, 81037\n\n 1 ,  GPU-3c4d , 512 MiB \r\n2, GPU-5e6f, [N/A]\n0, GPU-1a2b, 81037\nGPU lost\n"
     )
     assert parse_gpus(answer) == [
         Gpu(0, "GPU-1a2b", 81037 * 2**20),
@@ -84,7 +85,9 @@ def test_of_two_gpus_one_is_chosen(tools):
     for visible in ("0", "0,1", first.uuid, first.uuid[:6]):
         assert choose_gpu([first, second], visible) == first
     for visible in ("", "2", "MIG-1", "-1"):
-        with pytest.raises(MissingGpuError, match=f"CUDA_VISIBLE_DEVICES is '{visible}', which names none of the 2"):
+        with pytest.raises(
+            MissingGpuError, match=f"CUDA_VISIBLE_DEVICES is '{visible}', which names none of the 2"
+        ):
             choose_gpu([first, second], visible)
 
 
@@ -105,12 +108,16 @@ def test_of_two_gpus_one_is_chosen(tools):
 )
 def test_memory_and_kind_of_task_decide_how_many_share_a_gpu(config, free_bytes, count):
     gpu = Gpu(0, "GPU-0", free_bytes and int(free_bytes))
-    assert choose_job_count(load_catalogue(), load_config({"extra": False} | config), gpu)[0] == count
+    assert (
+        choose_job_count(load_catalogue(), load_config({"extra": False} | config), gpu)[0] == count
+    )
 
 
 def test_measured_memory_counts_with_its_context():
     run = next(
-        run for run in gpu_sharing.list_requested_runs(load_catalogue(), load_config(SMALL)) if "sal" in str(run)
+        run
+        for run in gpu_sharing.list_requested_runs(load_catalogue(), load_config(SMALL))
+        if "sal" in str(run)
     )
     assert 0.7e9 < gpu_sharing.estimate_process_bytes(run, "small") < 0.8e9
 
@@ -164,7 +171,9 @@ def test_mps_runs_while_the_jobs_do(project_with_job, tools):
     tools.add_smi(70, noise=NOISE)
     tools.add_mps()
     done = project_with_job.make(*GPU_PROFILE, REPORT)
-    assert said_of_gpu(done) == [f"GPU 0: up to {WITH_GRAPHS.processes} jobs at once (more would not be faster)"]
+    assert said_of_gpu(done) == [
+        f"GPU 0: up to {WITH_GRAPHS.processes} jobs at once (more would not be faster)"
+    ]
     seen = (project_with_job.root / REPORT).read_text()
     assert "CUDA_VISIBLE_DEVICES=GPU-0a2b-0c3d\n" in seen
     assert f"CUDA_MPS_PIPE_DIRECTORY={tools.folder}/recompose-mps-" in seen
@@ -199,7 +208,10 @@ def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeyp
     count = f"up to {WITH_GRAPHS.processes} jobs at once"
     assert chosen.startswith(f"GPU 0, one of 2; CUDA_VISIBLE_DEVICES chooses another: {count}")
     reason = "cannot bind the socket" if "bind" in fault else "no message"
-    assert without == f"MPS did not start ({reason}): jobs take turns on the GPU, which is slower than with MPS"
+    assert (
+        without
+        == f"MPS did not start ({reason}): jobs take turns on the GPU, which is slower than with MPS"
+    )
     assert "CUDA_MPS" not in (project_with_job.root / REPORT).read_text()
     assert not list(tools.folder.glob("recompose-mps-*"))
 
@@ -207,11 +219,15 @@ def test_without_mps_the_jobs_take_turns(fault, project_with_job, tools, monkeyp
 def test_where_mps_is_not_installed_a_line_says_so(project_with_job, tools):
     tools.add_smi(70)
     done = project_with_job.make(*GPU_PROFILE, REPORT)
-    assert said_of_gpu(done)[1].startswith("nvidia-cuda-mps-control is not on PATH: jobs take turns on the GPU")
+    assert said_of_gpu(done)[1].startswith(
+        "nvidia-cuda-mps-control is not on PATH: jobs take turns on the GPU"
+    )
 
 
 @pytest.mark.quick_faults
-def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one(project_with_job, tools):
+def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one(
+    project_with_job, tools
+):
     tools.add_mps()
     demanding = project_with_job.reproduce(*GPU_PROFILE, "--config", "device=cuda", "--", REPORT)
     assert demanding.returncode == 1 and not (project_with_job.root / REPORT).exists()
@@ -220,7 +236,9 @@ def test_without_a_gpu_the_jobs_use_the_cpu_unless_the_configuration_demands_one
     )
     tools.add_smi(text="\x00garbage\n")
     done = project_with_job.make(*GPU_PROFILE, REPORT)
-    assert said_of_gpu(done) == ["No GPU is used: nvidia-smi lists no GPU (garbage); trainings run on the CPU"]
+    assert said_of_gpu(done) == [
+        "No GPU is used: nvidia-smi lists no GPU (garbage); trainings run on the CPU"
+    ]
     assert tools.read_calls() == []
 
 
@@ -246,7 +264,9 @@ def test_stopped_by_a_signal_it_saves_the_training_and_ends_mps(ctrl_c, project,
     tools.add_smi(70)
     tools.add_mps()
     command = ["./reproduce", *GPU_PROFILE, TRAINED]
-    process = subprocess.Popen(command, cwd=project.root, start_new_session=True, text=True, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, cwd=project.root, start_new_session=True, text=True, stderr=subprocess.PIPE
+    )
     log = project.root / f"results/demo/logs/train/{RUN}.log"
     deadline = time.monotonic() + 120
     while not (log.exists() and "step" in log.read_text()):
@@ -257,5 +277,7 @@ def test_stopped_by_a_signal_it_saves_the_training_and_ends_mps(ctrl_c, project,
         time.sleep(0.3)
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 128 + (signal.SIGINT if ctrl_c else signal.SIGTERM), said
-    assert "Traceback" not in said and list((project.root / f"results/demo/state/{RUN}").glob("*/step-*"))
+    assert "Traceback" not in said and list(
+        (project.root / f"results/demo/state/{RUN}").glob("*/step-*")
+    )
     assert not tools.list_daemons() and not list((project.root / ".snakemake").glob("locks/*"))

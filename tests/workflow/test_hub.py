@@ -37,7 +37,9 @@ def test_runs_have_the_models_manifest_among_their_inputs(from_hub):
     assert ("fetch_model", MANIFEST) in from_hub.planned()
     run = "results/demo/runs/scan-jump/transformer/default/seed-1/run.json"
     done = from_hub.make("-n", "-p", run)
-    assert f"--init=results/downloads/models/{GATED} " in re.sub(r"\s+", " ", done.stdout + done.stderr)
+    assert f"--init=results/downloads/models/{GATED} " in re.sub(
+        r"\s+", " ", done.stdout + done.stderr
+    )
 
     plan, why = from_hub.command("plan").stdout, from_hub.command("why", run).stdout
     assert ", 1 fetch_model" in plan and f"{GATED} of the Hugging Face hub, gated" in plan
@@ -49,7 +51,10 @@ def test_a_commit_that_is_not_the_pinned_one_is_refused(from_hub):
         methods["transformer"]["init"]["revision"] = "a" * 40
     done = from_hub.reproduce("-n")
     assert done.returncode != 0
-    assert f"init.revision is {'a' * 40}, in sources.yaml it is {REVISION}" in done.stdout + done.stderr
+    assert (
+        f"init.revision is {'a' * 40}, in sources.yaml it is {REVISION}"
+        in done.stdout + done.stderr
+    )
 
 
 def test_the_rule_fetches_with_the_environments_token_and_writes_it_nowhere(project, monkeypatch):
@@ -66,7 +71,9 @@ def test_the_rule_fetches_with_the_environments_token_and_writes_it_nowhere(proj
     assert token not in done.stdout + done.stderr
 
 
-def test_without_network_a_model_comes_from_the_folder_of_the_configuration(project, tmp_path_factory):
+def test_without_network_a_model_comes_from_the_folder_of_the_configuration(
+    project, tmp_path_factory
+):
     models = tmp_path_factory.mktemp("models")
     (models / GATED).mkdir(parents=True)
     for file, content in FILES.items():
@@ -74,4 +81,6 @@ def test_without_network_a_model_comes_from_the_folder_of_the_configuration(proj
     with project.edited("config.yaml") as config:
         config["models"]["local"] = str(models)
     project.make(MANIFEST, env=os.environ | {"HF_ENDPOINT": "http://127.0.0.1:9"})
-    assert (project.root / MANIFEST).with_name("model.safetensors").read_bytes() == FILES["model.safetensors"]
+    assert (project.root / MANIFEST).with_name("model.safetensors").read_bytes() == FILES[
+        "model.safetensors"
+    ]

@@ -26,7 +26,11 @@ def long_run(project):
 def started(project) -> subprocess.Popen[str]:
     """./reproduce in a process group of its own, as a terminal would have it, when its training has begun."""
     process = subprocess.Popen(
-        ["./reproduce", TARGET], cwd=project.root, start_new_session=True, text=True, stderr=subprocess.PIPE
+        ["./reproduce", TARGET],
+        cwd=project.root,
+        start_new_session=True,
+        text=True,
+        stderr=subprocess.PIPE,
     )
     log = project.root / f"results/demo/logs/train/{RUN}.log"
     deadline = time.monotonic() + 120
@@ -45,13 +49,18 @@ def saved_state(root: Path) -> list[Path]:
 
 
 @pytest.mark.quick_faults
-def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training_and_leaves_no_lock(long_run):
+def test_a_second_call_is_refused_a_dry_run_is_not_and_ctrl_c_saves_the_training_and_leaves_no_lock(
+    long_run,
+):
     process = started(long_run)
     try:
         beside = long_run.reproduce(TARGET)
         assert (beside.returncode, beside.stdout, beside.stderr) == (1, "", f"{REFUSED}\n")
         dry = long_run.reproduce("-n", TARGET)
-        assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "1 job: 1 train (not run: -n)"), dry.stderr
+        assert (dry.returncode, dry.stdout.splitlines()[-1]) == (
+            0,
+            "1 job: 1 train (not run: -n)",
+        ), dry.stderr
         assert process.poll() is None and list((long_run.root / ".snakemake").glob("locks/*"))
     finally:
         os.killpg(process.pid, signal.SIGINT)
@@ -68,7 +77,9 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
     process = started(long_run)
     os.killpg(process.pid, signal.SIGKILL)
     wait_for_end_of(process)
-    assert list((long_run.root / ".snakemake").glob("locks/*")), "this test needs a lock that was left"
+    assert list((long_run.root / ".snakemake").glob("locks/*")), (
+        "this test needs a lock that was left"
+    )
     long_run.edit("catalogue/tasks/kinds.yaml", "max_steps: 100000,", "max_steps: 3,")
     done = long_run.make(TARGET)
     assert "LockException" not in done.stderr
@@ -78,14 +89,19 @@ def test_killed_with_its_locks_goes_on_at_the_next_call(long_run):
 @pytest.mark.faults
 def test_of_two_calls_at_once_one_makes_everything(project):
     calls = [
-        subprocess.Popen(["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True) for _ in range(2)
+        subprocess.Popen(
+            ["./reproduce", SCORES], cwd=project.root, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
     ]
     said = {call.wait(timeout=300): call.communicate()[1] for call in calls}
     assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
 
 
 @pytest.mark.quick_faults
-def test_where_the_file_system_has_no_locks_those_of_snakemake_count(project, tmp_path, monkeypatch):
+def test_where_the_file_system_has_no_locks_those_of_snakemake_count(
+    project, tmp_path, monkeypatch
+):
     """`flock` exits with 71 then. The locks' owner is unknown: they stay, and Snakemake says how to delete them."""
     flock = tmp_path / "bin/flock"
     flock.parent.mkdir()
@@ -137,11 +153,15 @@ def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(l
     with orphan(long_run) as trainer:
         other = "results/demo/data/cogs/dataset.json"
         done = long_run.reproduce(TARGET, other)
-        assert done.returncode == 1 and f"is in use by process {trainer} on " in done.stderr, done.stderr
+        assert done.returncode == 1 and f"is in use by process {trainer} on " in done.stderr, (
+            done.stderr
+        )
         assert "1 failed, 1 of 2 jobs done" in done.stderr and (long_run.root / other).exists()
         os.kill(trainer, signal.SIGTERM)
         wait_until(lambda: has_ended(trainer))
-    assert saved_state(long_run.root) and {rule for rule, _ in long_run.planned(TARGET)} == {"train"}
+    assert saved_state(long_run.root) and {rule for rule, _ in long_run.planned(TARGET)} == {
+        "train"
+    }
 
 
 @pytest.mark.faults
@@ -154,7 +174,10 @@ def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(projec
     assert "1 job: 1 train (not run: -n)" in project.reproduce("-n", TARGET).stdout
     assert project.command("check").returncode == 0
     project.make("--touch", TARGET)
-    assert "Nothing to be done" in project.reproduce(TARGET).stderr and (project.root / TARGET).read_bytes() == before
+    assert (
+        "Nothing to be done" in project.reproduce(TARGET).stderr
+        and (project.root / TARGET).read_bytes() == before
+    )
 
 
 @pytest.mark.quick_faults

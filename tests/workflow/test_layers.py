@@ -30,7 +30,9 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     def found(project: Project) -> set[str]:
         names = set()
         for key, paper in load_catalogue(project.root).papers.items():
-            names |= {f"{key}/{name}" for name, entry in paper.analyses.items() if entry.module == module}
+            names |= {
+                f"{key}/{name}" for name, entry in paper.analyses.items() if entry.module == module
+            }
         finished = project.root / "results/demo/analyses"
         return {name for name in names if (finished / name).exists()}
 
@@ -58,7 +60,17 @@ def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rul
         expected = of_tasks(*(name for name, task in tasks.items() if task.kind == kind))
     wanted = expected(demo)
     assert wanted and of_rule(planned, rule) == wanted
-    order = ["fetch", "prepare", "candidates", "search", "train", "evaluate", "intervene", "analyse", "table"]
+    order = [
+        "fetch",
+        "prepare",
+        "candidates",
+        "search",
+        "train",
+        "evaluate",
+        "intervene",
+        "analyse",
+        "table",
+    ]
     assert of_rule(planned, *order[: order.index(rule)]) == set()
 
 
@@ -147,7 +159,11 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
     assert named(demo.planned(target)) == {(rule, run) for rule in OF_A_RUN}
     demo.make(target)
     with open(demo.root / target) as stream:
-        scores = {row["metric"]: float(row["value"]) for row in csv.DictReader(stream) if row["subset"] == "all"}
+        scores = {
+            row["metric"]: float(row["value"])
+            for row in csv.DictReader(stream)
+            if row["subset"] == "all"
+        }
     assert scores["words"] >= 1
     curve = (demo.root / f"results/demo/runs/{run}/training.csv").read_text()
     assert "norm" in curve
@@ -194,7 +210,11 @@ def draw(inputs):
 
 
 def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else(demo):
-    package, paper, run = demo.root / "workflow_scripts", demo.root / "papers/mine", "echo/transformer/default/seed-1"
+    package, paper, run = (
+        demo.root / "workflow_scripts",
+        demo.root / "papers/mine",
+        "echo/transformer/default/seed-1",
+    )
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
     analysis = {"module": "lengths", "runs": [variant]}
@@ -204,7 +224,13 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     figure["module"] = "lengths"
     displays = {"analyses": {"lengths": analysis}, "displays": {"histogram": figure}}
     published = (demo.root / "papers/lrf/published.csv").read_text().splitlines()[0] + "\n"
-    task = {"extends": "seq2seq", "title": "Echo", "protocol": "reduced", "prepare": "echo", "options": {"words": 5}}
+    task = {
+        "extends": "seq2seq",
+        "title": "Echo",
+        "protocol": "reduced",
+        "prepare": "echo",
+        "options": {"words": 5},
+    }
     task["evaluation"] = {"splits": ["test"], "max_length": 10, "batch_tokens": 512}
     for file, text in {
         demo.root / "catalogue/tasks/echo.yaml": yaml.safe_dump({"echo": task}),
@@ -219,8 +245,17 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
         file.write_text(text)
     assert demo.planned() == set()
     target = "results/demo/figures/mine/histogram.svg"
-    made = {("prepare", "echo"), ("train", run), ("analyse", "mine/lengths"), ("figure", "mine/histogram")}
+    made = {
+        ("prepare", "echo"),
+        ("train", run),
+        ("analyse", "mine/lengths"),
+        ("figure", "mine/histogram"),
+    }
     assert named(demo.planned(target)) == made
     demo.make(target)
-    assert (demo.root / "results/demo/analyses/mine/lengths/lengths.csv").read_text().startswith("length\n2\n")
+    assert (
+        (demo.root / "results/demo/analyses/mine/lengths/lengths.csv")
+        .read_text()
+        .startswith("length\n2\n")
+    )
     assert "<svg" in (demo.root / target).read_text()

@@ -20,7 +20,9 @@ def folder(tmp_path: Path) -> Path:
         shutil.copy2(ROOT / "envs" / name, tmp_path / "envs" / name)
     (tmp_path / "pyproject.toml").write_text('dependencies = ["torch==0.0.0"]\n')
     hashes = {name: make_wheel(tmp_path, name) for name in ("setuptools", "toy", "torch")}
-    pins = [f"{name}==0.0.0 \\\n    --hash=sha256:{hashes[name]}\n" for name in ("setuptools", "toy")]
+    pins = [
+        f"{name}==0.0.0 \\\n    --hash=sha256:{hashes[name]}\n" for name in ("setuptools", "toy")
+    ]
     (tmp_path / "envs/requirements.lock").write_text("# A comment.\n" + "".join(pins))
     return tmp_path
 
@@ -31,8 +33,12 @@ def make_wheel(folder: Path, name: str) -> str:
     needs = "Requires-Dist: toy\n" if name == "torch" else ""
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{name}.py", "")
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.0\n{needs}")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.0\n{needs}"
+        )
+        archive.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{info}/RECORD", f"{name}.py,,\n")
     return hashlib.sha256(wheel.read_bytes()).hexdigest()
 
@@ -40,7 +46,9 @@ def make_wheel(folder: Path, name: str) -> str:
 def make_venv(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     captured = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL, "timeout": 120}
     offline = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(folder)}
-    return subprocess.run(["envs/make_venv"], cwd=folder, env=os.environ | offline | environment, **captured)
+    return subprocess.run(
+        ["envs/make_venv"], cwd=folder, env=os.environ | offline | environment, **captured
+    )
 
 
 def without_python(folder: Path) -> str:
@@ -69,7 +77,9 @@ def test_no_python_is_one_line(folder):
         ("torch", "No matching distribution found for torch==0.0.0"),
     ],
 )
-def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for_a_whole_one(folder, name, fault):
+def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for_a_whole_one(
+    folder, name, fault
+):
     """Of torch, whose sha256 differs between machines, only the version is checked: here it is missing."""
     wheel = folder / f"{name}-0.0.0-py3-none-any.whl"
     if name == "torch":
@@ -88,7 +98,9 @@ def test_environment_of_these_versions_is_left_alone_and_of_others_made_again(fo
     lock, made = folder / "envs/requirements.lock", folder / ".venv/made-from.lock"
     assert make_venv(folder).returncode == 0
     assert made.read_text().splitlines() == ["setuptools==0.0.0", "torch==0.0.0", "toy==0.0.0"]
-    assert {"setuptools.py", "torch.py", "toy.py"} <= {file.name for file in (folder / ".venv").rglob("*.py")}
+    assert {"setuptools.py", "torch.py", "toy.py"} <= {
+        file.name for file in (folder / ".venv").rglob("*.py")
+    }
     lock.write_text(f"{lock.read_text()}    --hash=sha256:{'0' * 64}\n# Another comment.\n")
     done = make_venv(folder)
     assert (done.returncode, done.stderr) == (0, "")
@@ -112,7 +124,10 @@ def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(f
     information = next((folder / ".venv").rglob("toy-0.0.0.dist-info"))
     information.rename(information.with_name("elsewhere"))
     done = make_venv(folder)
-    assert (done.returncode, done.stderr) == (1, f"error: .venv does not work (toy==0.0.0 not installed){advice}")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: .venv does not work (toy==0.0.0 not installed){advice}",
+    )
     information.with_name("elsewhere").rename(information)
     assert make_venv(folder).returncode == 0
     (folder / ".venv").rename(folder / "moved")
@@ -122,19 +137,30 @@ def test_an_environment_without_its_packages_or_its_python_is_said_in_one_line(f
         python.unlink()
         python.symlink_to("/nowhere/python3.11")
     done = make_venv(folder)
-    assert (done.returncode, done.stderr) == (1, f"error: .venv does not work (its Python is gone){advice}")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"error: .venv does not work (its Python is gone){advice}",
+    )
 
 
 @pytest.mark.parametrize("setting", ["PIP_USER=1", "PIP_CONSTRAINT", "PIP_TARGET", "user"])
 def test_settings_of_pip_that_are_not_of_the_index_install_nothing_else(folder, setting):
     (folder / "constraint.txt").write_text("toy==1.0.0\n")
-    (folder / "pip.conf").write_text(f"[install]\nuser = true\n[global]\nno-index = true\nfind-links = {folder}\n")
+    (folder / "pip.conf").write_text(
+        f"[install]\nuser = true\n[global]\nno-index = true\nfind-links = {folder}\n"
+    )
     variables = {
         "PIP_USER=1": {"PIP_USER": "1"},
         "PIP_CONSTRAINT": {"PIP_CONSTRAINT": str(folder / "constraint.txt")},
         "PIP_TARGET": {"PIP_TARGET": str(folder / "target")},
-        "user": {"PIP_CONFIG_FILE": str(folder / "pip.conf"), "PIP_NO_INDEX": "", "PIP_FIND_LINKS": ""},
+        "user": {
+            "PIP_CONFIG_FILE": str(folder / "pip.conf"),
+            "PIP_NO_INDEX": "",
+            "PIP_FIND_LINKS": "",
+        },
     }[setting]
     done = make_venv(folder, **variables)
     assert done.returncode == 0, done.stderr
-    assert {"setuptools.py", "torch.py", "toy.py"} <= {file.name for file in (folder / ".venv").rglob("*.py")}
+    assert {"setuptools.py", "torch.py", "toy.py"} <= {
+        file.name for file in (folder / ".venv").rglob("*.py")
+    }

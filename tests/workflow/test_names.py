@@ -12,11 +12,27 @@ from tests.workflow.projects import ROOT, Project, copied
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import read_catalogue
 
-HOSTILE = ("../x", "a b", "a;touch x", "$(touch x)", "a\nb", "x" * 300, "é", "/x", "..", "`touch x`", "'", "-x", "")
+HOSTILE = (
+    "../x",
+    "a b",
+    "a;touch x",
+    "$(touch x)",
+    "a\nb",
+    "x" * 300,
+    "é",
+    "/x",
+    "..",
+    "`touch x`",
+    "'",
+    "-x",
+    "",
+)
 
 
 def test_every_field_of_a_shell_command_is_quoted():
-    text = "".join(file.read_text() for file in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))])
+    text = "".join(
+        file.read_text() for file in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
+    )
     commands = re.findall(r'^    shell:\n((?:        ".*"\n)+)', text, flags=re.MULTILINE)
     assert len(commands) == len(re.findall(r"^ *shell\b|\bshell\(", text, flags=re.MULTILINE)) > 10
     assert not re.search(r"^ *(run|script|notebook|wrapper|cwl):", text, flags=re.MULTILINE)
@@ -27,11 +43,19 @@ def test_every_field_of_a_shell_command_is_quoted():
 
 def test_no_code_of_a_file_is_run():
     """Neither of a pickle, nor of the hub, nor of a text, nor through a shell of our own."""
-    calls = r"trust_remote_code(?!\": False)|torch\.load|pickle\.loads?\(|yaml\.(unsafe_|full_)?load\("
+    calls = (
+        r"trust_remote_code(?!\": False)|torch\.load|pickle\.loads?\(|yaml\.(unsafe_|full_)?load\("
+    )
     calls += r"|shell=True|os\.system|(?<![.\w])(eval|exec)\("
-    files = [file for folder in ("workflow_scripts", "profiles") for file in sorted((ROOT / folder).rglob("*.py"))]
+    files = [
+        file
+        for folder in ("workflow_scripts", "profiles")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+    ]
     assert len(files) > 100
-    assert [(file.name, found[0]) for file in files for found in re.finditer(calls, file.read_text())] == []
+    assert [
+        (file.name, found[0]) for file in files for found in re.finditer(calls, file.read_text())
+    ] == []
 
 
 def test_a_mirror_and_a_checkout_of_any_name_are_one_word(tmp_path, mirror):
@@ -43,7 +67,10 @@ def test_a_mirror_and_a_checkout_of_any_name_are_one_word(tmp_path, mirror):
     with project.edited("config.yaml") as config:
         config["data"]["mirror"] = str(strange)
     project.make("results/downloads/scan/LICENSE")
-    assert f"from {strange}/scan/LICENSE" in (project.root / "results/downloads/logs/scan/LICENSE.log").read_text()
+    assert (
+        f"from {strange}/scan/LICENSE"
+        in (project.root / "results/downloads/logs/scan/LICENSE.log").read_text()
+    )
     assert not list(tmp_path.rglob("x"))
 
 
@@ -110,7 +137,9 @@ def test_rows_columns_and_titles_name_no_file(place, capsys):
     label, before = "..; $(touch x) `touch x` é' -" + "x" * 300, set(place.parents[2].rglob("*"))
     assert make_table(place, label, f"../x\n{label}") == 0, capsys.readouterr().err
     made = {file for file in set(place.parents[2].rglob("*")) - before if file.is_file()}
-    assert made == {place / f"results/out/odd.{suffix}" for suffix in ("csv", "html", "json", "md", "tex")}
+    assert made == {
+        place / f"results/out/odd.{suffix}" for suffix in ("csv", "html", "json", "md", "tex")
+    }
     assert (place / "results/out/odd.csv").read_text().count(label) == 2
 
 
@@ -118,4 +147,7 @@ def test_rows_columns_and_titles_name_no_file(place, capsys):
 def test_a_row_or_column_that_no_cell_could_name_is_refused(place, label, capsys):
     assert make_table(place, label, "x") == 1
     said = capsys.readouterr().err
-    assert f"'displays.odd.rows.0.row' is {label!r}" in said and f"'displays.odd.columns.0.column' is {label!r}" in said
+    assert (
+        f"'displays.odd.rows.0.row' is {label!r}" in said
+        and f"'displays.odd.columns.0.column' is {label!r}" in said
+    )

@@ -24,7 +24,16 @@ def call(folder: Path, content: str, device: str, *options: str) -> str:
     folder.mkdir(exist_ok=True)
     (folder / "Snakefile").write_text(content)
     (folder / "environment.yaml").touch()
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *options, "--config", f"device={device}"]
+    command = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        "1",
+        *options,
+        "--config",
+        f"device={device}",
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True).stderr
 
 
@@ -37,7 +46,11 @@ def reruns_on_another_device(folder: Path, content: str) -> bool:
 
 def test_a_resource_reruns_nothing_and_passes_the_linter(tmp_path: Path):
     assert not reruns_on_another_device(tmp_path / "resource", AS_RESOURCE)
-    assert "Shell command directly uses variable" not in call(tmp_path / "resource", AS_RESOURCE, "cpu", "--lint")
+    assert "Shell command directly uses variable" not in call(
+        tmp_path / "resource", AS_RESOURCE, "cpu", "--lint"
+    )
     # Where one of these is no longer so, use a parameter, or the global.
     assert reruns_on_another_device(tmp_path / "parameter", AS_PARAMETER)
-    assert "Shell command directly uses variable DEVICE" in call(tmp_path / "global", AS_GLOBAL, "cpu", "--lint")
+    assert "Shell command directly uses variable DEVICE" in call(
+        tmp_path / "global", AS_GLOBAL, "cpu", "--lint"
+    )

@@ -65,7 +65,9 @@ def test_config_of_one_call_chooses_scale_and_extra_runs(project):
     assert planned["train"] == len(runs)
     assert planned["fetch"] == len(sources(project, runs)) > 0
     assert jobs(project, "--papers", "sq_transformer", "--scale", "small") == planned
-    assert jobs(project, *scale, "extra=true")["train"] == len(requested(project, "small", extra=True))
+    assert jobs(project, *scale, "extra=true")["train"] == len(
+        requested(project, "small", extra=True)
+    )
     variants = {run.rsplit("/", 1)[0] for run in requested(project, "demo", extra=True)}
     assert jobs(project, *ONE_PAPER, "seeds=[7,8,9]")["train"] == 3 * len(variants)
 
@@ -81,7 +83,12 @@ def sources(project: Project, runs: set[str]) -> set[str]:
         chain = [entries[task]]
         while "extends" in chain[-1]:
             chain.append(entries[chain[-1]["extends"]])
-        rules = [rule for entry in chain for rule in entry.get("when", []) if rule.get("scale") == "small"]
+        rules = [
+            rule
+            for entry in chain
+            for rule in entry.get("when", [])
+            if rule.get("scale") == "small"
+        ]
         return next(found["sources"] for found in (*rules, *chain) if "sources" in found)
 
     found = {source for task in {run.split("/")[0] for run in runs} for source in sources(task)}
@@ -92,9 +99,16 @@ def sources(project: Project, runs: set[str]) -> set[str]:
 def test_a_target_of_another_scale_needs_no_config(project):
     """Its runs are those of its own scale, whatever config.yaml says."""
     planned = project.planned("results/small/tables/sq_transformer/table1.csv")
-    trained = {output for rule, output in planned if rule == "train" and output.endswith("run.json")}
+    trained = {
+        output for rule, output in planned if rule == "train" and output.endswith("run.json")
+    }
     tasks = ("scan-jump-x2/", "scan-around-right/", "cogs/")
-    methods = ("transformer/default", "sq-transformer/sal", "sq-transformer/sal-entropy-3", "sq-transformer/srl")
+    methods = (
+        "transformer/default",
+        "sq-transformer/sal",
+        "sq-transformer/sal-entropy-3",
+        "sq-transformer/srl",
+    )
     expected = {
         f"results/small/runs/{run}/run.json"
         for run in requested(project, "small", extra=False)
@@ -108,13 +122,17 @@ def test_every_job_can_be_typed(project):
     listed = project.reproduce("-n", "--printshellcmds").stdout.splitlines()
     commands = [line for line in listed if line.startswith(("python", "printf"))]
     assert len(commands) == counted(listed[-1]).total() > 100
-    assert all(command.startswith(("python -m workflow_scripts ", "printf ")) for command in commands)
+    assert all(
+        command.startswith(("python -m workflow_scripts ", "printf ")) for command in commands
+    )
 
 
 def test_unknown_config_key_is_one_line_with_the_nearest(project):
     done = project.reproduce("--config", "scal=small")
     assert done.returncode == 1
-    assert "error: config.yaml: unknown key 'scal'; did you mean 'scale'?" in done.stderr.splitlines()
+    assert (
+        "error: config.yaml: unknown key 'scal'; did you mean 'scale'?" in done.stderr.splitlines()
+    )
     assert "Traceback" not in done.stderr
     assert not (project.root / "results").exists()
 
@@ -147,14 +165,18 @@ def test_a_configuration_that_snakemake_would_misread_is_refused_in_one_line(pro
         stream.write("scale: small\n")
     done = project.reproduce("-n")
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert re.fullmatch(r"error: config\.yaml:\d+: .*'scale' is listed twice.*", done.stderr.splitlines()[-1])
+    assert re.fullmatch(
+        r"error: config\.yaml:\d+: .*'scale' is listed twice.*", done.stderr.splitlines()[-1]
+    )
 
 
 def test_fine_tuning_waits_for_what_it_starts_from(project):
     """A run brings along its parent, and the parent's data, which no paper names."""
     target = "results/demo/runs/idm/gpt2-small/carma/seed-1/interventions/scores.csv"
     planned = project.planned(target)
-    trained = {output for rule, output in planned if rule == "train" and output.endswith("run.json")}
+    trained = {
+        output for rule, output in planned if rule == "train" and output.endswith("run.json")
+    }
     folder = "results/demo/runs"
     parent = f"{folder}/text-bpe-4k/gpt2-small/pretrain/seed-1/run.json"
     assert trained == {f"{folder}/idm/gpt2-small/carma/seed-1/run.json", parent}

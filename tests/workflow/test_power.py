@@ -19,7 +19,11 @@ ROOT = Path(__file__).parents[2]
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what plan reads, without analysis plans, as the working directory."""
     for folder in ("catalogue", "papers"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("analysis_plan.yaml", "plans"))
+        shutil.copytree(
+            ROOT / folder,
+            tmp_path / folder,
+            ignore=shutil.ignore_patterns("analysis_plan.yaml", "plans"),
+        )
     for file in tmp_path.glob("papers/*/experiments.yaml"):
         edit(file, lambda content: name_planned_seeds(content, list(range(101, 110))))
     shutil.copy(ROOT / "config.yaml", tmp_path)
@@ -38,7 +42,9 @@ def recorded_hours(variants: list[tuple[str, str, str]], seeds: int) -> float:
         }
     hours = 0.0
     for variant in variants:
-        steps = resolve_run(load_catalogue(), "/".join(variant) + "/seed-1", "small")["training"]["max_steps"]
+        steps = resolve_run(load_catalogue(), "/".join(variant) + "/seed-1", "small")["training"][
+            "max_steps"
+        ]
         hours += seeds * steps * float(times[variant]["seconds_per_step"]) / 3600
     return hours
 
@@ -80,10 +86,16 @@ def test_runs_of_several_claims_are_counted_once(project: Path, capsys: pytest.C
     assert lines["sum"][1] == str(9 * 8)
 
 
-def test_shares_have_power_too_and_another_scale_is_said(project: Path, capsys: pytest.CaptureFixture[str]):
+def test_shares_have_power_too_and_another_scale_is_said(
+    project: Path, capsys: pytest.CaptureFixture[str]
+):
     plan(project, measure="success_rate", threshold=50.0, smallest=0.6, published=None, spread=None)
     assert main(["plan", "--power", "--papers", "sq_transformer"]) == 0
-    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("a-planned-one"))
+    (line,) = (
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("a-planned-one")
+    )
     assert "shares" in line and "(5:5%)" in line and "(90:10%)" in line
     assert main(["plan", "--power", "--papers", "sq_transformer", "--scale", "demo"]) == 0
-    assert capsys.readouterr().out.startswith("sq_transformer: analysis_plan.yaml is of the scale small\n")
+    assert capsys.readouterr().out.startswith(
+        "sq_transformer: analysis_plan.yaml is of the scale small\n"
+    )

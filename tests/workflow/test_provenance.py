@@ -37,8 +37,14 @@ def test_every_result_says_how_it_was_made(finished_demo: Path, pattern: str):
         expected = MAY_BE_EMPTY if trained else MAY_BE_EMPTY | {"seed", "precision", "threads"}
         assert empty - {"deterministic_algorithms"} <= expected, file
         assert record["spec"] and record["fingerprint"].endswith(record["code_digest"])
-        assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(record["finished"])
-        assert record["cpu_seconds"] > 0 and record["peak_memory_bytes"] > 1e7 and record["resumed"] >= 0
+        assert datetime.fromisoformat(record["started"]) <= datetime.fromisoformat(
+            record["finished"]
+        )
+        assert (
+            record["cpu_seconds"] > 0
+            and record["peak_memory_bytes"] > 1e7
+            and record["resumed"] >= 0
+        )
         assert record["versions"].keys() >= VERSIONS
         if trained:
             assert record["deterministic_algorithms"] and record["precision"] == "fp32"
@@ -48,7 +54,9 @@ def test_a_training_lists_its_attempts(finished_demo: Path):
     for folder in (finished_demo / "results/demo").glob("runs/*/*/*/*"):
         if "@" in str(folder):  # given weights: nothing is trained
             continue
-        run, record = (json.loads((folder / name).read_text()) for name in ("run.json", "record.json"))
+        run, record = (
+            json.loads((folder / name).read_text()) for name in ("run.json", "record.json")
+        )
         attempts = record["attempts"]
         assert len(attempts) == record["resumed"] + 1 and attempts[-1]["last_step"] == run["steps"]
         assert all(attempt["host"] and attempt["device_name"] for attempt in attempts)

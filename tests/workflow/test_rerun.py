@@ -36,7 +36,10 @@ def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
         "table": r"results/\w+/tables/(.+)\.\w+$",
         "figure": r"results/\w+/figures/(.+)\.\w+$",
     }
-    return {(rule, re.match(forms[rule], output)[1] if rule in forms else "") for rule, output in planned}
+    return {
+        (rule, re.match(forms[rule], output)[1] if rule in forms else "")
+        for rule, output in planned
+    }
 
 
 def read_paper(project: Project, paper: str = PAPER) -> Paper:
@@ -46,7 +49,9 @@ def read_paper(project: Project, paper: str = PAPER) -> Paper:
 
 
 def judged_displays(project: Project, paper: str = PAPER) -> set[str]:
-    sides = [side for claim in read_paper(project, paper).claims for side in (claim.left, claim.right)]
+    sides = [
+        side for claim in read_paper(project, paper).claims for side in (claim.left, claim.right)
+    ]
     return {side.split("/")[0] for side in sides if isinstance(side, str)}
 
 
@@ -56,19 +61,27 @@ def requested(project: Project, paper: str) -> set[str]:
     return {
         f"{task}/{method}/{'@'.join(filter(None, (variant, experiment.get('weights'))))}/seed-{seed}"
         for experiment in content["demo"]
-        for task in ([experiment["task"]] if isinstance(experiment["task"], str) else experiment["task"])
+        for task in (
+            [experiment["task"]] if isinstance(experiment["task"], str) else experiment["task"]
+        )
         for method, variants in experiment["methods"].items()
         for variant in variants
         for seed in experiment.get("seeds", content["seeds"])["demo"]
     }
 
 
-def readers(project: Project, runs: set[str], papers: set[str] | None = None) -> set[tuple[str, str]]:
+def readers(
+    project: Project, runs: set[str], papers: set[str] | None = None
+) -> set[tuple[str, str]]:
     """Analyses, tables, figures and claims that show one of `runs`: of `papers`, if not of those that ask for it."""
-    asking = papers or {file.parent.name for file in (project.root / "papers").glob("*/experiments.yaml")}
+    asking = papers or {
+        file.parent.name for file in (project.root / "papers").glob("*/experiments.yaml")
+    }
     found = set()
     for paper in asking:
-        found |= readers_of_paper(project, paper, runs if papers else runs & requested(project, paper))
+        found |= readers_of_paper(
+            project, paper, runs if papers else runs & requested(project, paper)
+        )
     return found
 
 
@@ -91,19 +104,32 @@ def readers_of_paper(project: Project, paper: str, runs: set[str]) -> set[tuple[
                 found.add((cell["task"], cell["method"], variant))
         return found
 
-    analyses = {name for name, entry in content.analyses.items() if named_runs(entry.make_json()) & changed}
+    analyses = {
+        name for name, entry in content.analyses.items() if named_runs(entry.make_json()) & changed
+    }
     shown = set()
-    for name, display in ((name, display.make_json()) for name, display in content.displays.items()):
+    for name, display in (
+        (name, display.make_json()) for name, display in content.displays.items()
+    ):
         cells = [*display.get("rows", ()), *display.get("columns", ())]
-        uses = {*display.get("analyses", ()), *(cell["analysis"] for cell in cells if "analysis" in cell)}
+        uses = {
+            *display.get("analyses", ()),
+            *(cell["analysis"] for cell in cells if "analysis" in cell),
+        }
         if uses & analyses or named_runs(display) & changed:
             shown.add((display["kind"], name))
     verdicts = {("claims", "")} if runs else set()
-    return {(rule, f"{paper}/{name}") for rule, name in {("analyse", name) for name in analyses} | shown} | verdicts
+    return {
+        (rule, f"{paper}/{name}") for rule, name in {("analyse", name) for name in analyses} | shown
+    } | verdicts
 
 
 def retrained(project: Project, runs: set[str]) -> set[tuple[str, str]]:
-    return {(rule, run) for rule in ("train", "evaluate") for run in runs} | readers(project, runs) | END
+    return (
+        {(rule, run) for rule in ("train", "evaluate") for run in runs}
+        | readers(project, runs)
+        | END
+    )
 
 
 def made(project: Project, part: str) -> set[str]:
@@ -116,7 +142,10 @@ def made(project: Project, part: str) -> set[str]:
 def weighed(project: Project, part: str) -> set[str]:
     """The evaluations of given weights, `<variant>@<weights>`, whose name holds `part`."""
     folder = project.root / "results/demo/runs"
-    names = {str(file.parents[1].relative_to(folder)) for file in folder.glob("*/*/*@*/*/eval/evaluation.json")}
+    names = {
+        str(file.parents[1].relative_to(folder))
+        for file in folder.glob("*/*/*@*/*/eval/evaluation.json")
+    }
     return {name for name in names if part in f"{name}/"}
 
 
@@ -132,7 +161,10 @@ def test_nothing_changed(demo):
 def reversed_keys(content):
     """The same content with the keys of every mapping the other way round, except axes: their order is that of rows."""
     if isinstance(content, dict):
-        return {k: v if k in ("axes", "each") else reversed_keys(v) for k, v in reversed(content.items())}
+        return {
+            k: v if k in ("axes", "each") else reversed_keys(v)
+            for k, v in reversed(content.items())
+        }
     return [reversed_keys(item) for item in content] if isinstance(content, list) else content
 
 
@@ -146,7 +178,11 @@ def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
     assert first.startswith('"""')
 
     with demo.edited("config.yaml") as config:
-        config["device"], config["data"]["mirror"], config["models"]["local"] = "cuda", "/mirror", "/models"
+        config["device"], config["data"]["mirror"], config["models"]["local"] = (
+            "cuda",
+            "/mirror",
+            "/models",
+        )
     monkeypatch.setenv("RECOMPOSE_MIRROR", "/another")
 
     files = [*(demo.root / "catalogue").rglob("*.yaml"), *(demo.root / "papers").glob("*/*.yaml")]
@@ -191,7 +227,9 @@ def test_code_of_the_loop_reruns_every_training_but_no_data(demo):
     demo.change_code("training/loop.py")
     planned, runs = named(demo.planned()), made(demo, "/")
     # It shows runs that others start from, which no request names.
-    beside = {("intervene", run) for run in intervened(demo)} | {("table", "carma/table-pretrained")}
+    beside = {("intervene", run) for run in intervened(demo)} | {
+        ("table", "carma/table-pretrained")
+    }
     beside |= {("search", variant) for variant in searched(demo)}
     beside |= {("evaluate", run) for run in weighed(demo, "@")} | readers(demo, weighed(demo, "@"))
     assert planned == retrained(demo, runs) | beside
@@ -206,21 +244,34 @@ def searched(project: Project) -> set[str]:
 def intervened(project: Project) -> set[str]:
     """The runs of the demo that interventions were made on."""
     folder = project.root / "results/demo/runs"
-    return {str(file.parents[1].relative_to(folder)) for file in folder.glob("*/*/*/*/interventions/intervention.json")}
+    return {
+        str(file.parents[1].relative_to(folder))
+        for file in folder.glob("*/*/*/*/interventions/intervention.json")
+    }
 
 
 def test_title_of_one_table_code_of_one_figure_and_text_of_one_claim(demo):
     """Of a table that no claim is about: each of the three reruns itself alone."""
     judged, displays = judged_displays(demo), read_paper(demo).displays
-    table = next(name for name, display in displays.items() if display.kind == "table" and name not in judged)
+    table = next(
+        name for name, display in displays.items() if display.kind == "table" and name not in judged
+    )
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
         content["displays"][table]["title"] = "Another title"
     module = displays["learning-curves"].module
     demo.change_code(f"reporting/figures/{module}.py")
-    figures = {name for name, display in displays.items() if display.kind == "figure" and display.module == module}
+    figures = {
+        name
+        for name, display in displays.items()
+        if display.kind == "figure" and display.module == module
+    }
     with demo.edited("papers/sq_transformer/claims.yaml") as content:
         content["claims"][1]["statement"] = "Said otherwise"
-    own = {("table", f"{PAPER}/{table}"), ("claims", ""), *(("figure", f"{PAPER}/{name}") for name in figures)}
+    own = {
+        ("table", f"{PAPER}/{table}"),
+        ("claims", ""),
+        *(("figure", f"{PAPER}/{name}") for name in figures),
+    }
     assert named(demo.planned()) == own | END
 
 
@@ -268,7 +319,9 @@ def test_one_published_number(demo):
     file, name = demo.root / "papers/sq_transformer/published.csv", "table1"
     lines = file.read_text().splitlines()
     number = next(i for i, line in enumerate(lines) if line.startswith(f"{name},"))
-    lines[number] = re.sub('"?$', r" corrected\g<0>", lines[number], count=1)  # the note may be in quotes
+    lines[number] = re.sub(
+        '"?$', r" corrected\g<0>", lines[number], count=1
+    )  # the note may be in quotes
     file.write_text("\n".join(lines) + "\n")
     assert name in judged_displays(demo)
     assert named(demo.planned()) == {("table", f"{PAPER}/{name}"), ("claims", "")} | END
@@ -296,7 +349,9 @@ def test_data_and_weights_deleted_to_save_room(demo):
     assert demo.planned() == set()
 
 
-@pytest.mark.parametrize("file", ["runs/*/*/*/*/interventions/answers", "analyses/*/*/analysis", "analyses/*/*/scores"])
+@pytest.mark.parametrize(
+    "file", ["runs/*/*/*/*/interventions/answers", "analyses/*/*/analysis", "analyses/*/*/scores"]
+)
 def test_a_deleted_file_that_no_finished_job_reads(demo, file):
     """Answers that only an analysis reads, a manifest and scores whose tables are there."""
     deleted = sorted(demo.root.glob(f"results/demo/{file}.*"))[0]
@@ -338,7 +393,9 @@ def test_pre_training_reruns_what_starts_from_it(demo):
     causal = {run for method in methods for run in made(demo, f"/{method}/")}
     given = {run for method in methods for run in weighed(demo, f"/{method}/")}
     assert of_rule(planned, "train") == causal and of_rule(planned, "evaluate") == causal | given
-    assert of_rule(planned, "intervene") == {run for run in causal | given if "/pretrain/" not in run}
+    assert of_rule(planned, "intervene") == {
+        run for run in causal | given if "/pretrain/" not in run
+    }
     assert of_rule(planned, "prepare", "candidates") == set()
 
 
@@ -347,13 +404,19 @@ def test_options_of_an_intervention_rerun_no_training(demo):
         tasks["idm"]["when"].append({"task": "idm", "intervention": {"rates": [0.3]}})
     planned = named(demo.planned())
     assert of_rule(planned, "train", "evaluate", "candidates") == set()
-    assert of_rule(planned, "intervene") and all(run.startswith("idm/") for run in of_rule(planned, "intervene"))
+    assert of_rule(planned, "intervene") and all(
+        run.startswith("idm/") for run in of_rule(planned, "intervene")
+    )
 
 
 ONE_SEED = ("--config", "seeds=[1]")
 SMALL = {
     "results/small/tables/lrf/table-cogs.csv": {"cogs"},
-    "results/small/tables/sq_transformer/table-structure.csv": {"cogs", "scan-around-right", "scan-jump-x2"},
+    "results/small/tables/sq_transformer/table-structure.csv": {
+        "cogs",
+        "scan-around-right",
+        "scan-jump-x2",
+    },
     "results/small/tables/sq_transformer/table-variants.csv": {"scan-jump-x2"},
 }
 
@@ -367,7 +430,9 @@ def test_another_revision_reruns_what_is_made_from_it_alone(project):
     assert project.planned(*SMALL, *ONE_SEED) == set()
     with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         content["datasets"]["cogs"]["files"]["gen.tsv"]["sha256"] = "0" * 64
-    again = {(rule, run) for rule in ("train", "evaluate") for run in runs if run.startswith("cogs/")}
+    again = {
+        (rule, run) for rule in ("train", "evaluate") for run in runs if run.startswith("cogs/")
+    }
     tables = {("table", "lrf/table-cogs"), ("table", "sq_transformer/table-structure")}
     found = named(project.planned(*SMALL, *ONE_SEED))
     assert found == again | tables | {("fetch", "cogs/gen.tsv"), ("prepare", "cogs")}
@@ -378,7 +443,9 @@ def test_touched_source_files_rerun_nothing_however_large(project):
     target = "results/small/data/cogs/dataset.json"
     pretend(project, target)
     archive = project.root / "results/downloads/cogs/train.tsv"
-    limit = yaml.safe_load((project.root / "profiles/default/profile.yaml").read_text())["max-checksum-file-size"]
+    limit = yaml.safe_load((project.root / "profiles/default/profile.yaml").read_text())[
+        "max-checksum-file-size"
+    ]
     os.truncate(archive, limit + 1)  # it takes no space
     record_as_made(project, target)
     for file in archive.parents[1].glob("*/*.t*"):
@@ -406,6 +473,10 @@ def test_another_revision_of_a_source_file(project, tmp_path, monkeypatch):
     assert project.planned(target) == set()
     publish(names[0], 20)
     fetched = f"results/downloads/scan/{names[0]}"
-    assert project.planned(target) == {("fetch", fetched), ("fetch", f"{fetched}.json"), ("prepare", target)}
+    assert project.planned(target) == {
+        ("fetch", fetched),
+        ("fetch", f"{fetched}.json"),
+        ("prepare", target),
+    }
     project.make(target)
     assert json.loads((project.root / target).read_text())["splits"]["train"]["rows"] == 40

@@ -41,7 +41,9 @@ def test_finished_jobs_leave_no_timers(tmp_path: Path):
     assert most_threads(tmp_path / "snakemake", "") > 15
 
 
-def test_one_timer_wakes_the_scheduler_once_and_keeps_no_process_alive(monkeypatch: pytest.MonkeyPatch):
+def test_one_timer_wakes_the_scheduler_once_and_keeps_no_process_alive(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr(JobScheduler, "_schedule_reevalutation", None)  # put back at the end
     limit_scheduler_timers()
     scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0))

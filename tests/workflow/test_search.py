@@ -36,21 +36,30 @@ def searching(project) -> Project:
     return project
 
 
-def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(searching, monkeypatch):
+def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(
+    searching, monkeypatch
+):
     monkeypatch.setenv("PATH", f"{searching.root / '.venv/bin'}:/usr/bin:/bin")
     made = command(searching, "snakemake", "--cores", "1", "--", *TARGETS)
     assert [made.count(f"rule {rule}:") for rule in ("prepare", "search", "train")] == [1, 1, 2]
     assert rules(searching) == []
     chosen = json.loads((searching.root / CHOSEN).read_text())["chosen"]
-    assert all(json.loads((searching.root / target).read_text())["chosen"] == chosen for target in TARGETS)
-    assert command(searching, "workflow_scripts", "check") == "4 results agree with the current configuration\n"
+    assert all(
+        json.loads((searching.root / target).read_text())["chosen"] == chosen for target in TARGETS
+    )
+    assert (
+        command(searching, "workflow_scripts", "check")
+        == "4 results agree with the current configuration\n"
+    )
     # Another grid: the search and what was trained with it are stale, and each says why.
     with searching.edited("catalogue/tasks/scan.yaml") as tasks:
         tasks["scan-jump"]["when"][1]["search"]["learning_rate"] = [0.001, 0.02]
     said = command(searching, "workflow_scripts", "why", *TARGETS)
     assert f"search {RUN}: search.learning_rate.1 was 0.01 and is 0.02" in said
     assert f"train {RUN}/seed-3: search.learning_rate.1 was 0.01 and is 0.02" in said
-    assert "3 jobs would run" in said.splitlines()  # the search and two trainings, each for a reason of its own
+    assert (
+        "3 jobs would run" in said.splitlines()
+    )  # the search and two trainings, each for a reason of its own
     checked = searching.command("check")
     assert checked.returncode == 1
     record = CHOSEN.replace("chosen.json", "record.json")
@@ -60,7 +69,9 @@ def test_a_search_is_made_once_for_all_seeds_and_again_when_its_grid_changes(sea
 
 def test_the_plan_counts_searches(searching):
     def jobs() -> str:
-        said = command(searching, "workflow_scripts", "plan", "--scale", "demo", "--papers", "sq_transformer")
+        said = command(
+            searching, "workflow_scripts", "plan", "--scale", "demo", "--papers", "sq_transformer"
+        )
         return next(line for line in said.splitlines() if "jobs " in line)
 
     assert " search" not in jobs()

@@ -79,8 +79,13 @@ def test_a_job_runs_from_its_file_without_a_catalogue(project: Path, capsys):
     spec["spec"]["training"] |= {"max_steps": 2, "validate_every": 2}
     (project / "short.json").write_text(json.dumps(spec))
     places = ["--data", "data", "--device", "cpu", "--progress", "none"]
-    assert main(["train", "--spec", "short.json", *places, "--out", "run"]) == 0, capsys.readouterr().err
-    assert main(["evaluate", "--spec", "short.json", "--run-dir", "run", *places, "--out", "run/eval"]) == 0
+    assert main(["train", "--spec", "short.json", *places, "--out", "run"]) == 0, (
+        capsys.readouterr().err
+    )
+    assert (
+        main(["evaluate", "--spec", "short.json", "--run-dir", "run", *places, "--out", "run/eval"])
+        == 0
+    )
     assert json.loads((project / "run/run.json").read_text())["scale"] == "demo"
     assert (project / "run/eval/scores.csv").exists()
 
@@ -91,4 +96,7 @@ def test_a_file_is_written_only_when_its_bytes_change(project: Path):
     write_spec_files(load_catalogue(), Config(scale="demo"), JOBS)
     assert file.stat().st_mtime == 1
     write_spec_files(load_catalogue(), Config(scale="demo", precision="bf16"), JOBS)
-    assert file.stat().st_mtime != 1 and json.loads(file.read_text())["spec"]["training"]["precision"] == "bf16"
+    assert (
+        file.stat().st_mtime != 1
+        and json.loads(file.read_text())["spec"]["training"]["precision"] == "bf16"
+    )

@@ -26,4 +26,6 @@ def test_snakemake_prints_that_as_one_line(project: Project):
     done = project.reproduce("-n", "--papers", "lrf", "--scale", "full")
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if "error" in line or "Wildcards" in line]
-    assert len(said) == 1 and said[0].startswith("error: papers/lrf/experiments.yaml: the experiment on "), done.stderr
+    assert len(said) == 1 and said[0].startswith(
+        "error: papers/lrf/experiments.yaml: the experiment on "
+    ), done.stderr

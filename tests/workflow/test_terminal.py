@@ -13,7 +13,13 @@ def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
     ours, its = pty.openpty()
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "30"}
     process = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=its, stderr=its, env=environment, close_fds=True
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=its,
+        stderr=its,
+        env=environment,
+        close_fds=True,
     )
     os.close(its)
     written = b""
@@ -46,7 +52,9 @@ def test_a_training_shows_a_bar_its_loss_its_pace_and_the_time_left(project, col
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["transformer"]["training"] = {"max_steps": 250}
     run = "scan-jump-x2/transformer/default/seed-1"
-    lines = on_a_terminal(["./reproduce", f"results/demo/runs/{run}/run.json"], project.root, columns)
+    lines = on_a_terminal(
+        ["./reproduce", f"results/demo/runs/{run}/run.json"], project.root, columns
+    )
     shown = r"\d+/250 steps  \d+\.\d/s  \d:\d\d left  loss \d+\.\d+"
     name = r"   *" if columns == 80 else rf"  train      {run} *"
     found = [line for line in lines if re.match(rf"{name}[━╸╺]+ *{shown}", line)]

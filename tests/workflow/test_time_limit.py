@@ -29,17 +29,32 @@ SAL = {"scale": "small", "task": "scan-jump-x2", "method": "sq-transformer", "va
 def make_job(rule: str, name: str, seed: int = 1, needs: tuple[str, ...] = ()) -> dict:
     """A job of a dry run, of the run `<task>/<method>/<variant>`."""
     task, method, variant = name.split("/")
-    wildcards = {"scale": "small", "task": task, "method": method, "variant": variant, "seed": f"seed-{seed}"}
+    wildcards = {
+        "scale": "small",
+        "task": task,
+        "method": method,
+        "variant": variant,
+        "seed": f"seed-{seed}",
+    }
     output = f"{rule}/{name}/{seed}"
-    return {"rule": rule, "wildcards": wildcards, "input": list(needs), "output": [output], "command": None}
+    return {
+        "rule": rule,
+        "wildcards": wildcards,
+        "input": list(needs),
+        "output": [output],
+        "command": None,
+    }
 
 
 def open_run(seed: int, *jobs: Job) -> OpenRun:
-    return OpenRun(Run("cogs", "transformer", "default", seed), [jobs[-1]], list(jobs), is_primary=False)
+    return OpenRun(
+        Run("cogs", "transformer", "default", seed), [jobs[-1]], list(jobs), is_primary=False
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("25m", 1500), ("2h", 7200), ("1h30m", 5400), ("1m5s", 65), ("0s", 0)]
+    ("text", "seconds"),
+    [("90s", 90), ("25m", 1500), ("2h", 7200), ("1h30m", 5400), ("1m5s", 65), ("0s", 0)],
 )
 def test_times_are_read(text, seconds):
     assert parse_duration(text) == seconds
@@ -47,15 +62,24 @@ def test_times_are_read(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "25", "m", "1.5h", "-1m", "30m1h", "none", "1d"])
 def test_what_is_no_time_is_refused_in_one_line(text):
-    with pytest.raises(UserError, match=r"^--finish-within .* is no time; give one such as 90s, 25m or 1h30m$"):
+    with pytest.raises(
+        UserError, match=r"^--finish-within .* is no time; give one such as 90s, 25m or 1h30m$"
+    ):
         parse_duration(text)
 
 
 def test_runs_of_primary_claims_come_first_claim_by_claim_and_seed_by_seed():
-    names = ["cogs/lrf/default", "scan-jump-x2/transformer/default", "bird/cat/comp@paws", "bird/bert/ft@paws"]
+    names = [
+        "cogs/lrf/default",
+        "scan-jump-x2/transformer/default",
+        "bird/cat/comp@paws",
+        "bird/bert/ft@paws",
+    ]
     planned = [make_job("evaluate", name, seed) for name in names for seed in (2, 1)]
     runs = list_open_runs(load_catalogue(), load_config(CONFIG), read_jobs(planned))
-    assert [(run.run.task, run.run.seed, run.is_primary) for run in runs if run.run.method != "bert"] == [
+    assert [
+        (run.run.task, run.run.seed, run.is_primary) for run in runs if run.run.method != "bert"
+    ] == [
         *(("bird", seed, True) for seed in (1, 2)),
         *(("scan-jump-x2", seed, True) for seed in (1, 2)),
         *(("cogs", seed, False) for seed in (1, 2)),
@@ -76,7 +100,9 @@ def test_a_run_comes_with_the_jobs_that_it_needs_each_once():
 
 
 def test_only_what_ends_in_time_is_chosen():
-    data, *trainings = (Job(rule, {}, [], [], "") for rule in ("prepare", "long", "short", "short", "unknown"))
+    data, *trainings = (
+        Job(rule, {}, [], [], "") for rule in ("prepare", "long", "short", "short", "unknown")
+    )
     for training in trainings:
         training.needed = [data]
     seconds = {"prepare": 10.0, "long": 100.0, "short": 30.0, "unknown": None}
@@ -108,7 +134,9 @@ def test_only_the_remaining_steps_of_a_saved_training_count(tmp_path, monkeypatc
     assert count_saved_steps(job) == 1000
     rest = estimate_seconds(catalogue, config, alone, job)
     assert rest == pytest.approx(whole - 1000 * 1.2 * 0.2025)
-    assert estimate_seconds(catalogue, config, shared, job) == pytest.approx(2 * rest - time_limit.START_SECONDS)
+    assert estimate_seconds(catalogue, config, shared, job) == pytest.approx(
+        2 * rest - time_limit.START_SECONDS
+    )
 
 
 def test_times_that_nobody_measured_are_unknown():
@@ -146,7 +174,9 @@ def test_an_evaluation_takes_as_long_as_those_of_other_seeds_in_this_folder(tmp_
     catalogue, config = load_catalogue(), load_config(CONFIG)
     monkeypatch.chdir(tmp_path)
     for seed, seconds in ((2, 30), (3, 50), (4, 40)):
-        record = Path(f"results/small/runs/scan-jump-x2/sq-transformer/sal/seed-{seed}/eval/record.json")
+        record = Path(
+            f"results/small/runs/scan-jump-x2/sq-transformer/sal/seed-{seed}/eval/record.json"
+        )
         record.parent.mkdir(parents=True)
         record.write_text(f'{{"seconds": {seconds}}}')
     job = Job("evaluate", SAL | {"seed": "seed-1"}, [], [], "")

@@ -14,7 +14,9 @@ def why(project: Project, *arguments: str) -> list[str]:
 
 
 def test_nothing_is_stale(made: Project):
-    assert why(made, SCORES, "--papers", "sq_transformer", "--scale", "demo") == ["Nothing would run"]
+    assert why(made, SCORES, "--papers", "sq_transformer", "--scale", "demo") == [
+        "Nothing would run"
+    ]
 
 
 def test_a_key_of_one_variant_with_its_place(made: Project):
@@ -23,8 +25,12 @@ def test_a_key_of_one_variant_with_its_place(made: Project):
     train, evaluate, last = why(made, SCORES)
     before = json.loads((made.root / TRAINED).read_text())["spec"]["training"]["learning_rate"]
     place = r"catalogue/methods/seq2seq\.yaml:\d+: transformer\.variants\.default"
-    assert re.fullmatch(rf"train {RUN}: training\.learning_rate was {before} and is 0\.00123 \({place}\)", train)
-    assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith("which is rerun too")
+    assert re.fullmatch(
+        rf"train {RUN}: training\.learning_rate was {before} and is 0\.00123 \({place}\)", train
+    )
+    assert evaluate.startswith(f"evaluate {RUN}: reads {TRAINED}, ") and evaluate.endswith(
+        "which is rerun too"
+    )
     assert last == "2 jobs would run, 1 of them for a reason of their own"
 
 
@@ -65,14 +71,20 @@ def test_a_result_without_a_record(made: Project):
     (made.root / SCORES).with_name("record.json").write_text("{}")
     train, evaluate, _ = why(made, SCORES, TRAINED)
     assert train.startswith(f"train {RUN}: {TRAINED} is missing; its record cannot be read (")
-    assert evaluate == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} has no fingerprint and spec"
+    assert (
+        evaluate
+        == f"evaluate {RUN}: {SCORES.replace('scores.csv', 'record.json')} has no fingerprint and spec"
+    )
 
 
 def test_changed_contents_of_an_input(made: Project):
     file = made.root / DATA / "dataset.json"
     file.write_text(file.read_text().replace("{", "{ ", 1))
     sentences = why(made, TRAINED)
-    assert sentences == [f"train {RUN}: {DATA}/dataset.json changed after it was read", "1 job would run"]
+    assert sentences == [
+        f"train {RUN}: {DATA}/dataset.json changed after it was read",
+        "1 job would run",
+    ]
 
 
 def test_another_command(made: Project):
@@ -88,7 +100,9 @@ def test_the_same_configuration_by_the_command_line(made: Project):
 
 def test_a_claim_and_a_display(demo):
     with demo.edited("papers/sq_transformer/claims.yaml") as content:
-        claim = next(claim for claim in content["claims"] if claim["claim"] == "sal-over-srl-addjump")
+        claim = next(
+            claim for claim in content["claims"] if claim["claim"] == "sal-over-srl-addjump"
+        )
         name, before = claim["claim"], claim["at_least"]
         claim["at_least"] = before + 7.5
     with demo.edited("papers/sq_transformer/displays.yaml") as content:
@@ -105,25 +119,37 @@ def test_another_set_of_runs(demo):
         content["demo"].append(cogs | {"task": "cogs", "seeds": {"demo": [77]}})
     sentences = why(demo)
     assert "train cogs/transformer/default/seed-77: has no results yet" in sentences
-    (table,) = [sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")]
-    assert table.endswith("shows cogs/sq-transformer/srl/seed-77, cogs/transformer/default/seed-77 too")
+    (table,) = [
+        sentence for sentence in sentences if sentence.startswith("table sq_transformer/table1: ")
+    ]
+    assert table.endswith(
+        "shows cogs/sq-transformer/srl/seed-77, cogs/transformer/default/seed-77 too"
+    )
     with demo.edited("papers/sq_transformer/experiments.yaml") as content:
         content["demo"] = [one for one in content["demo"] if one.get("seeds") != {"demo": [77]}]
         content["demo"][0]["seeds"]["demo"].remove(2)
-    (table,) = [sentence for sentence in why(demo) if sentence.startswith("table sq_transformer/table1: ")]
+    (table,) = [
+        sentence for sentence in why(demo) if sentence.startswith("table sq_transformer/table1: ")
+    ]
     assert table.endswith("/seed-2 no more") and " too" not in table
 
 
 def test_a_source_file_and_a_model_of_the_hub(project):
     """Both commits, or both checksums, and where they are set."""
     source, model = "cogs/gen.tsv", "openai-community/gpt2"
-    targets = ["results/small/data/cogs/dataset.json", f"results/downloads/models/{model}/model.json"]
+    targets = [
+        "results/small/data/cogs/dataset.json",
+        f"results/downloads/models/{model}/model.json",
+    ]
     pretend(project, *targets)
     assert why(project, *targets) == ["Nothing would run"]
     with project.edited("workflow_scripts/data/sources/sources.yaml") as content:
         entry = content["datasets"]["cogs"]["files"]["gen.tsv"]
         checksum, entry["sha256"] = entry["sha256"], "0" * 64
-        commit, content["hugging_face"][model]["revision"] = content["hugging_face"][model]["revision"], "a" * 40
+        commit, content["hugging_face"][model]["revision"] = (
+            content["hugging_face"][model]["revision"],
+            "a" * 40,
+        )
     project.edit("catalogue/methods/causal.yaml", commit, "a" * 40)  # lint compares the two files
     (project.root / f"results/downloads/{source}.json").write_text(json.dumps({"sha256": checksum}))
     (project.root / targets[1]).write_text(json.dumps({"revision": commit}))
@@ -132,7 +158,9 @@ def test_a_source_file_and_a_model_of_the_hub(project):
     place = f"{file} datasets.cogs.files.gen.tsv.sha256"
     assert fetched == f'fetch {source}: sha256 was "{checksum}" and is "{"0" * 64}" ({place})'
     place = f"{file} hugging_face.{model}.revision"
-    assert repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'
+    assert (
+        repository == f'fetch_model {model}: revision was "{commit}" and is "{"a" * 40}" ({place})'
+    )
     assert prepared.startswith("prepare cogs: its record cannot be read (")  # not made for real
     assert last == "3 jobs would run"
 
@@ -143,7 +171,10 @@ def test_a_published_number(demo):
     line = "table1,Transformer,JUMP,exact_match,40.04±17.3,"
     demo.edit("papers/sq_transformer/published.csv", f"{line}40.04,", f"{line}41.04,")
     own, last = why(demo, table)
-    key, file = "published.table1/Transformer/JUMP/exact_match.value", "papers/sq_transformer/published.csv"
+    key, file = (
+        "published.table1/Transformer/JUMP/exact_match.value",
+        "papers/sq_transformer/published.csv",
+    )
     assert own == f'table sq_transformer/table1: {key} was "40.04" and is "41.04" ({file})'
     assert last == "1 job would run"
 

@@ -36,6 +36,8 @@ COMMANDS = {
 def build_parser(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
     """Import the module of a command, and build the parser of its arguments."""
     module = importlib.import_module(f"workflow_scripts.commands.{name.replace('-', '_')}")
-    parser = argparse.ArgumentParser(prog=f"python -m workflow_scripts {name}", description=module.__doc__)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m workflow_scripts {name}", description=module.__doc__
+    )
     module.add_arguments(parser)
     return module, parser

@@ -5,12 +5,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_replaceable, hash_files, read_mapping, write_atomically, write_json
+from workflow_scripts.common.files import (
+    check_replaceable,
+    hash_files,
+    read_mapping,
+    write_atomically,
+    write_json,
+)
 from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis, read_planned_analysis
+from workflow_scripts.provenance.planned_analysis import (
+    AnalysedRun,
+    PlannedAnalysis,
+    read_planned_analysis,
+)
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
@@ -19,15 +29,28 @@ from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs")
+    what.add_argument(
+        "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
+    )
     what.add_argument("--paper", help="folder of papers/; with --analysis and --scale")
-    parser.add_argument("--analysis", help="with --paper: name under `analyses` in its displays.yaml")
+    parser.add_argument(
+        "--analysis", help="with --paper: name under `analyses` in its displays.yaml"
+    )
     parser.add_argument("--scale", help="with --paper: scale of the catalogue")
     runs = "with --paper: instead of the runs that config.yaml asks for"
     parser.add_argument("--runs", nargs="*", metavar="ID", help=runs)
-    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="results/<scale>")
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables")
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="DIR", help="results/<scale>"
+    )
+    parser.add_argument(
+        "--downloads",
+        type=Path,
+        default=Path("results/downloads"),
+        help="where fetch put the sources",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables"
+    )
     parser.set_defaults(planned=None)
 
 
@@ -63,8 +86,12 @@ def main(args: argparse.Namespace) -> None:
         analysis = analyse(parse_published(rows), entry.options)
     models = [origin.model for origin in origins]
     fingerprint = fingerprint_analysis(entry, models, planned.published_numbers)
-    digests |= {run.task: origin.data_digest for run, origin in zip(planned.runs, origins, strict=True)}
-    weights = {run.name: origin.weights_sha256 for run, origin in zip(planned.runs, origins, strict=True)}
+    digests |= {
+        run.task: origin.data_digest for run, origin in zip(planned.runs, origins, strict=True)
+    }
+    weights = {
+        run.name: origin.weights_sha256 for run, origin in zip(planned.runs, origins, strict=True)
+    }
     with write_atomically(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -77,14 +104,19 @@ def main(args: argparse.Namespace) -> None:
             "module": entry.module,
             "options": entry.options,
             "runs": [run.name for run in planned.runs],
-            "protocol": find_worst_protocol(*(run.protocol for run in trained)) if trained else None,
+            "protocol": find_worst_protocol(*(run.protocol for run in trained))
+            if trained
+            else None,
             "notes": analysis.notes,
             "files": hash_files(out),
             "checkpoints_sha256": weights,
         }
         write_json(out / "analysis.json", content)
         device = describe_device(torch.device("cpu"))
-        write_json(out / "record.json", make_record(fingerprint, digests, precision="fp32", computed_on=device))
+        write_json(
+            out / "record.json",
+            make_record(fingerprint, digests, precision="fp32", computed_on=device),
+        )
 
 
 @dataclass(frozen=True)
@@ -110,7 +142,9 @@ def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
             scored = evaluation["spec"]["scored"]
             return RunOrigin(scored["model"]["name"], scored["protocol"], *digests)
         except (KeyError, TypeError) as error:
-            raise UserError(f"{file} is not what evaluate writes of given weights; score the run again") from error
+            raise UserError(
+                f"{file} is not what evaluate writes of given weights; score the run again"
+            ) from error
     trained = read_run(folder)
     check_checkpoint(folder, trained)
     spec = trained.spec

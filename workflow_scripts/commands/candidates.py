@@ -21,9 +21,18 @@ from workflow_scripts.provenance.spec_fingerprints import fingerprint_candidates
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_task_arguments(parser)
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets candidates.parquet and .json")
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="prepared data of the task"
+    )
+    parser.add_argument(
+        "--downloads",
+        type=Path,
+        default=Path("results/downloads"),
+        help="where fetch put the sources",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="gets candidates.parquet and .json"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -37,14 +46,22 @@ def main(args: argparse.Namespace) -> None:
 
     from workflow_scripts.data.prepared import digest_data, read_table
     from workflow_scripts.interventions.candidates import build
-    from workflow_scripts.interventions.synonym_resources import load_resources, make_stand_in_resources
+    from workflow_scripts.interventions.synonym_resources import (
+        load_resources,
+        make_stand_in_resources,
+    )
 
     contents = read_table(args.data, spec.split, ["content"])["content"].to_pylist()
     resources = load_resources(sources) if sources else make_stand_in_resources()
     with write_atomically(args.out) as out:
         out.mkdir()
-        pq.write_table(build(contents, resources, spec.options), out / "candidates.parquet", compression="zstd")
+        pq.write_table(
+            build(contents, resources, spec.options), out / "candidates.parquet", compression="zstd"
+        )
         digest = digest_data(args.data)
-        write_json(out / "candidates.json", {"spec": spec.to_json(), "data_digest": digest, "files": hash_files(out)})
+        write_json(
+            out / "candidates.json",
+            {"spec": spec.to_json(), "data_digest": digest, "files": hash_files(out)},
+        )
         made = make_record(fingerprint_candidates(spec), digests | {task: digest})
         write_json(out / "record.json", made)

@@ -33,8 +33,14 @@ def main(args: argparse.Namespace) -> None:
         try:
             now = fingerprint_job(catalogue, config, rule, wildcards)
             changes = describe_changes(record, now) if now else [f"no {rule} is needed now"]
-            packings = load_sources()[wildcards["source"]].packings if changes and rule == "fetch" else ()
-            changes = [] if any(read_json(record).get("sha256") == one.sha256 for one in packings) else changes
+            packings = (
+                load_sources()[wildcards["source"]].packings if changes and rule == "fetch" else ()
+            )
+            changes = (
+                []
+                if any(read_json(record).get("sha256") == one.sha256 for one in packings)
+                else changes
+            )
         except UserError as error:
             changes = [str(error)]
         except KeyError as error:
@@ -45,7 +51,9 @@ def main(args: argparse.Namespace) -> None:
             print(f"{record}: {'; '.join(changes)}")
     if differing:
         advice = "`./reproduce -n` with the same options lists those that it will make again; delete the others by hand"
-        raise UserError(f"{differing} of {found} results differ from the current configuration; {advice}")
+        raise UserError(
+            f"{differing} of {found} results differ from the current configuration; {advice}"
+        )
     print(f"{found} results agree with the current configuration")
 
 

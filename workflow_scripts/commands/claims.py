@@ -18,12 +18,24 @@ from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_co
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--show", type=Path, metavar="FILE", help="print a claims.csv, in a folder named as its scale")
-    add_config_arguments(parser)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that each paper asks for")
-    parser.add_argument("--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="claims.csv; other files go with it, such as claim_sides.csv"
+        "--show",
+        type=Path,
+        metavar="FILE",
+        help="print a claims.csv, in a folder named as its scale",
+    )
+    add_config_arguments(parser)
+    parser.add_argument(
+        "--runs", nargs="*", metavar="ID", help="instead of the runs that each paper asks for"
+    )
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="has runs/ and analyses/ of the scale"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="claims.csv; other files go with it, such as claim_sides.csv",
     )
 
 
@@ -40,8 +52,17 @@ def main(args: argparse.Namespace) -> None:
             raise UserError(f"claims needs --{name} (or --show FILE alone)")
     catalogue, config = load_catalogue(), load_call_config(args)
     scale = config.scale
-    asked = {paper: select_paper_runs(catalogue, paper, scale, args.runs, config) for paper in config.papers}
-    write_claims(args.out, {key: judge_paper(catalogue, key, scale, runs, args.results) for key, runs in asked.items()})
+    asked = {
+        paper: select_paper_runs(catalogue, paper, scale, args.runs, config)
+        for paper in config.papers
+    }
+    write_claims(
+        args.out,
+        {
+            key: judge_paper(catalogue, key, scale, runs, args.results)
+            for key, runs in asked.items()
+        },
+    )
     displays = []
     for key, runs_of_paper in asked.items():
         claimed = catalogue.papers[key].select_claimed_displays(runs_of_paper)
@@ -50,5 +71,7 @@ def main(args: argparse.Namespace) -> None:
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
     with write_atomically(args.out.with_name("overview.rst")) as temporary:
-        temporary.write_text(format_overview(catalogue, scale, read_claim_rows(args.out)), encoding="utf-8")
+        temporary.write_text(
+            format_overview(catalogue, scale, read_claim_rows(args.out)), encoding="utf-8"
+        )
     print_claims(args.out, scale)

@@ -16,7 +16,13 @@ from workflow_scripts.reporting.pages.crate import make_crate
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip", help="the crate; replaced when complete")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE.zip",
+        help="the crate; replaced when complete",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -24,7 +30,9 @@ def main(args: argparse.Namespace) -> None:
     catalogue, results = load_catalogue(), Path("results", args.scale)
     find_scale(catalogue, args.scale)
     if not (results / "config.json").exists():
-        raise UserError(f"{results} has no complete results; make them with ./reproduce --scale {args.scale}")
+        raise UserError(
+            f"{results} has no complete results; make them with ./reproduce --scale {args.scale}"
+        )
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
     config = load_config(read_json(results / "config.json"))

@@ -8,7 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
+from workflow_scripts.commands.inputs import (
+    add_spec_arguments,
+    check_data,
+    check_init,
+    get_planned_run,
+    hash_weights,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -42,10 +48,19 @@ def add_scoring_arguments(parser: argparse.ArgumentParser, out: str) -> None:
     """Add the arguments of the commands that score a run."""
     add_spec_arguments(parser, "<task>/<method>/<variant>[@<weights>]/seed-<n>", required=False)
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="folder that train wrote")
-    parser.add_argument("--weights", type=Path, metavar="DIR", help="of given weights: checkpoint or model of the hub")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
+    parser.add_argument(
+        "--weights",
+        type=Path,
+        metavar="DIR",
+        help="of given weights: checkpoint or model of the hub",
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="prepared data of the task"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument("--settings", type=Path, metavar="FILE", help="settings as JSON, instead of those of --spec")
+    parser.add_argument(
+        "--settings", type=Path, metavar="FILE", help="settings as JSON, instead of those of --spec"
+    )
     add_machine_arguments(parser)
 
 
@@ -59,7 +74,9 @@ def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
     settings = read_scoring_settings(args, Evaluation, run.planned and run.planned.evaluation)
-    check_replaceable(args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"})
+    check_replaceable(
+        args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
+    )
 
     import pyarrow.parquet as pq
 
@@ -75,13 +92,21 @@ def main(args: argparse.Namespace) -> None:
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
-        write_scores(out / "scores.csv", [run_columns | row for row in scores if "reason" not in row])
+        write_scores(
+            out / "scores.csv", [run_columns | row for row in scores if "reason" not in row]
+        )
         content = {
-            "kept_sha256": {name: run.files[f"checkpoint/{name}.safetensors"] for name in spec.kept_checkpoints},
-            "absent": [row for row in scores if "reason" in row],  # metrics that are undefined for this run
+            "kept_sha256": {
+                name: run.files[f"checkpoint/{name}.safetensors"] for name in spec.kept_checkpoints
+            },
+            "absent": [
+                row for row in scores if "reason" in row
+            ],  # metrics that are undefined for this run
         }
         fingerprint = fingerprint_evaluation(settings, run.shared_spec)
-        write_scoring_records(out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content)
+        write_scoring_records(
+            out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content
+        )
 
 
 @dataclass(frozen=True)
@@ -110,11 +135,17 @@ def read_scored_run(args: argparse.Namespace) -> ScoredRun:
     if args.run_dir:
         trained = read_run(args.run_dir)
         if planned and planned.spec.run_name != trained.name:
-            raise UserError(f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}")
+            raise UserError(
+                f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}"
+            )
         spec = trained.spec
-        return ScoredRun(trained.name, trained.scale, planned, spec, spec, trained.data_digest, trained.files)
+        return ScoredRun(
+            trained.name, trained.scale, planned, spec, spec, trained.data_digest, trained.files
+        )
     if planned is None:
-        raise UserError("name a trained run with --run-dir, or given weights with --spec, or with --run and --scale")
+        raise UserError(
+            "name a trained run with --run-dir, or given weights with --spec, or with --run and --scale"
+        )
     return read_given_weights(args, planned)
 
 
@@ -124,7 +155,9 @@ def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredR
 
     spec = planned.spec
     if not isinstance(spec, GivenWeightsSpec):
-        raise UserError(f"{spec.run_name} names no weights, <variant>@<weights>; score a training with --run-dir")
+        raise UserError(
+            f"{spec.run_name} names no weights, <variant>@<weights>; score a training with --run-dir"
+        )
     check_init(spec.run_name, spec.origin, args.weights, "--weights")
     if isinstance(spec.origin, ParentRun):
         check_parent(args.weights.parent, spec.origin)
@@ -144,13 +177,19 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
     """Raise UserError unless the folder holds the run whose weights are scored."""
     trained = read_run(folder)
     if trained.name != parent.run:
-        raise UserError(f"{folder} holds {trained.name}, but the weights are those of {parent.run}; correct --weights")
+        raise UserError(
+            f"{folder} holds {trained.name}, but the weights are those of {parent.run}; correct --weights"
+        )
     if trained.spec_digest != parent.spec:
-        raise UserError(f"{folder / 'run.json'} has another configuration than the spec names; train the run again")
+        raise UserError(
+            f"{folder / 'run.json'} has another configuration than the spec names; train the run again"
+        )
 
 
 @contextmanager
-def open_checkpoint(args: argparse.Namespace, run: ScoredRun, device: "torch.device") -> Iterator[tuple[Path, str]]:
+def open_checkpoint(
+    args: argparse.Namespace, run: ScoredRun, device: "torch.device"
+) -> Iterator[tuple[Path, str]]:
     """Yield the folder with the weights that are scored, and their sha256. Random weights are drawn for the block.
 
     Raises UserError if the checkpoint or the data of a trained run were changed.
@@ -188,7 +227,9 @@ def write_scoring_records(
         "files": hash_files(out),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    record = make_record(fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device))
+    record = make_record(
+        fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device)
+    )
     if isinstance(run.spec, GivenWeightsSpec):  # of a trained run, its own records have both
         manifest["weights"] = run.spec.to_json()["init"]
         assert run.planned
@@ -197,10 +238,14 @@ def write_scoring_records(
     write_json(out / "record.json", record)
 
 
-def read_scoring_settings(args: argparse.Namespace, model: type[Model], planned: Model | None) -> Model:
+def read_scoring_settings(
+    args: argparse.Namespace, model: type[Model], planned: Model | None
+) -> Model:
     """Return the settings of `--settings`, else the planned ones. Raises UserError if there are none."""
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
     if planned is None:
-        raise UserError(f"{args.run_dir or args.spec}: how to score it is unknown; pass --spec or --settings FILE")
+        raise UserError(
+            f"{args.run_dir or args.spec}: how to score it is unknown; pass --spec or --settings FILE"
+        )
     return planned

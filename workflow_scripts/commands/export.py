@@ -28,13 +28,33 @@ from workflow_scripts.results import list_scored_runs, read_run_files
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
-EXPORTED = {"tables", "figures", "claims.csv", "claim_sides.csv", "scores.csv", "curves.csv", "analyses.csv"}
+EXPORTED = {
+    "tables",
+    "figures",
+    "claims.csv",
+    "claim_sides.csv",
+    "scores.csv",
+    "curves.csv",
+    "analyses.csv",
+}
 EXPORTED |= {"provenance.json", "predictions", "draws.parquet", "datasets.json", "devices.csv"}
 # Ids and outputs. The texts of the data stay out.
 PREDICTION_COLUMNS = ("split", "row", "item", "subset", "readout", "prediction", "likelihood")
 # What tells the scores of draws apart, and their values; unit and protocol are in scores.csv.
 DRAW_COLUMNS = (
-    *("task", "method", "variant", "seed", "split", "subset", "metric", "intervention", "layer", "pooling", "rate"),
+    *(
+        "task",
+        "method",
+        "variant",
+        "seed",
+        "split",
+        "subset",
+        "metric",
+        "intervention",
+        "layer",
+        "pooling",
+        "rate",
+    ),
     *("item_set", "readout", "intervention_seed", "value", "n"),
 )
 MAX_LOSSES = 30  # in the curve of a run
@@ -75,9 +95,13 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         tables = copy_displays("tables", (".csv", ".md"), source, target, out)
         figures = copy_displays("figures", (".svg", ".csv"), source, target, out)
         for name in ("claims.csv", "claim_sides.csv"):
-            _merge_rows(name, read_csv(source / name, ["paper"]), target, out, lambda row: row["paper"])
+            _merge_rows(
+                name, read_csv(source / name, ["paper"]), target, out, lambda row: row["paper"]
+            )
         files = [file for folder in folders for file in sorted(folder.glob("*/scores.csv"))]
-        scores = [row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))]
+        scores = [
+            row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))
+        ]
         _merge_rows("scores.csv", average_draws(scores), target, out, _run_of)
         merge_draws([row for row in scores if row.get("intervention_seed")], target, out)
         curves = [
@@ -92,13 +116,21 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
             for file in sorted(source.glob("analyses/*/*/scores.csv"))
             for row in read_csv(file)
         ]
-        _merge_rows("analyses.csv", average_draws(analyses), target, out, lambda row: (row["paper"], row["analysis"]))
+        _merge_rows(
+            "analyses.csv",
+            average_draws(analyses),
+            target,
+            out,
+            lambda row: (row["paper"], row["analysis"]),
+        )
         if (target / "predictions").exists():
             shutil.copytree(target / "predictions", out / "predictions")
         copy_predictions(zip(runs, folders, strict=True), out / "predictions")
         if (target / "devices.csv").exists():
             shutil.copy(target / "devices.csv", out)
-        datasets = {file.parent.name: read_json(file) for file in sorted(source.glob("data/*/dataset.json"))}
+        datasets = {
+            file.parent.name: read_json(file) for file in sorted(source.glob("data/*/dataset.json"))
+        }
         reduced = {
             task: {name: dataset[name] for name in ("protocol", "notes")}
             for task, dataset in datasets.items()
@@ -108,7 +140,9 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
         if known | reduced:
             write_json(out / "datasets.json", known | reduced)
         provenance = target / "provenance.json"
-        earlier = {run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])}
+        earlier = {
+            run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])
+        }
         made = {run["run"]: run for run in collect_provenance(source, runs)}
         write_json(out / "provenance.json", complete_provenance((earlier | made).values()))
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
@@ -120,7 +154,11 @@ def collect_provenance(source: Path, runs: Iterable[dict[str, Any]]) -> list[dic
     waiting = list(rows.values())
     while waiting:
         parent = name_parent(waiting.pop())
-        if parent and parent not in rows and (folder := source / run_folder(parent)).joinpath("run.json").exists():
+        if (
+            parent
+            and parent not in rows
+            and (folder := source / run_folder(parent)).joinpath("run.json").exists()
+        ):
             rows[parent] = select_provenance(read_run_files(folder))
             waiting.append(rows[parent])
     return list(rows.values())
@@ -133,7 +171,9 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
     """
     folders = [folder for folder in list_scored_runs(results) if (folder / "run.json").exists()]
     if not folders:
-        raise UserError(f"{results} has no finished training; make one with ./reproduce --scale {results.name}")
+        raise UserError(
+            f"{results} has no finished training; make one with ./reproduce --scale {results.name}"
+        )
     published = collect_published_cells(catalogue)
     for folder in folders:
         name, run = "/".join(folder.parts[-4:]), read_run(folder)
@@ -145,17 +185,23 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
             shutil.copytree(folder / "checkpoint", temporary)
             for file in manifests:
                 shutil.copyfile(file, temporary / file.name)
-            (temporary / "README.md").write_text(make_model_card(catalogue, published, results, name))
+            (temporary / "README.md").write_text(
+                make_model_card(catalogue, published, results, name)
+            )
     return f"{len(folders)} trained models written to {out}"
 
 
-def copy_displays(kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path) -> int:
+def copy_displays(
+    kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path
+) -> int:
     """Copy the measured tables or figures, of papers without any those of `earlier`; return how many are new."""
     measured = [
         file
         for file in sorted(source.glob(f"{kind}/*/*.csv"))
         if any(
-            row["status"] in ("measured", "computed") if kind == "tables" else row.get("published") != "True"
+            row["status"] in ("measured", "computed")
+            if kind == "tables"
+            else row.get("published") != "True"
             for row in read_csv(file)
         )
     ]
@@ -180,7 +226,9 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
     for run, folder in runs:
         if run.get("analysis_plans"):
             table = pq.read_table(folder / "eval/predictions.parquet")
-            table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
+            table = table.select(
+                [name for name in table.column_names if name in PREDICTION_COLUMNS]
+            )
             seed = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
             file = out / f"{'/'.join(folder.parts[-4:-1])}.parquet"
             tables.setdefault(file, []).append(table.add_column(0, "seed", seed))
@@ -192,7 +240,9 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
         ids = [name for name in PREDICTION_COLUMNS[:5] if name in table.column_names]
         table = table.sort_by([(name, "ascending") for name in (*ids, "seed")])
         file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, file, compression="brotli", compression_level=11, use_dictionary=False)
+        pq.write_table(
+            table, file, compression="brotli", compression_level=11, use_dictionary=False
+        )
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
@@ -202,7 +252,13 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     losses = [row for row in curve if row["name"] == "loss"]
     every = -(-len(losses) // MAX_LOSSES) or 1
     kept = {row["step"] for row in losses[::-1][::every]}
-    names = dict(zip(("task", "method", "variant", "seed"), run["run"].replace("/seed-", "/").split("/"), strict=True))
+    names = dict(
+        zip(
+            ("task", "method", "variant", "seed"),
+            run["run"].replace("/seed-", "/").split("/"),
+            strict=True,
+        )
+    )
     return [
         names | {"step": row["step"], "name": row["name"], "value": f"{float(row['value']):.6g}"}
         for row in curve
@@ -214,8 +270,13 @@ def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     """Average the scores of a run over the draws of an intervention, which are hundreds of rows."""
     draws: dict[tuple, list[str]] = {}
     for row in scores:
-        draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(row["value"])
-    return [dict(row) | {"value": v[0] if len(set(v)) == 1 else str(fmean(map(float, v)))} for row, v in draws.items()]
+        draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(
+            row["value"]
+        )
+    return [
+        dict(row) | {"value": v[0] if len(set(v)) == 1 else str(fmean(map(float, v)))}
+        for row, v in draws.items()
+    ]
 
 
 def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
@@ -231,20 +292,30 @@ def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
     columns |= {name: pa.float64() for name in ("value", "rate")}
     schema = pa.schema(columns)
     read = [{name: row.get(name) or None for name in DRAW_COLUMNS} for row in rows]
-    texts = pa.table({name: pa.array([row[name] for row in read], pa.string()) for name in DRAW_COLUMNS})
+    texts = pa.table(
+        {name: pa.array([row[name] for row in read], pa.string()) for name in DRAW_COLUMNS}
+    )
     tables = [texts.cast(schema)]
     new = set(map(_run_of, rows))
     if (file := earlier / "draws.parquet").exists():
         kept = pq.read_table(file).cast(schema)
-        tables.append(kept.filter(pa.array([_run_of(row) not in new for row in kept.to_pylist()], pa.bool_())))
+        tables.append(
+            kept.filter(pa.array([_run_of(row) not in new for row in kept.to_pylist()], pa.bool_()))
+        )
     table = pa.concat_tables(tables)
     if len(table):
-        table = table.sort_by([(name, "ascending") for name in DRAW_COLUMNS if name not in ("value", "n")])
+        table = table.sort_by(
+            [(name, "ascending") for name in DRAW_COLUMNS if name not in ("value", "n")]
+        )
         pq.write_table(table, out / "draws.parquet", compression="brotli", compression_level=11)
 
 
 def _merge_rows(
-    name: str, rows: list[dict[str, str]], earlier: Path, out: Path, key: Callable[[dict[str, str]], Any]
+    name: str,
+    rows: list[dict[str, str]],
+    earlier: Path,
+    out: Path,
+    key: Callable[[dict[str, str]], Any],
 ) -> None:
     """Write `rows` and the rows of `earlier` / `name` with another key to `out`, sorted by `key`."""
     new = set(map(key, rows))

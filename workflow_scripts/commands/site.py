@@ -25,19 +25,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     default = Path("results/reference/small")
     results = "folder of one scale: as `export` writes it, or results/<scale>"
     parser.add_argument("--results", type=Path, default=default, metavar="DIR", help=results)
-    parser.add_argument("--out", type=Path, default=Path("results/site"), metavar="DIR", help="replaced when complete")
-    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write README's pictures there, and no site")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/site"),
+        metavar="DIR",
+        help="replaced when complete",
+    )
+    parser.add_argument(
+        "--pictures", type=Path, metavar="DIR", help="write README's pictures there, and no site"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
     """Write the site, or the pictures. Raises UserError without Sphinx, for incomplete results and a foreign folder."""
     if not args.pictures and not all(importlib.util.find_spec(name) for name in NEEDED):
-        raise UserError(f"the site is built by Sphinx, which is not installed; install it: {INSTALL}")
+        raise UserError(
+            f"the site is built by Sphinx, which is not installed; install it: {INSTALL}"
+        )
     catalogue, scale = load_catalogue(), args.results.resolve().name
     find_scale(catalogue, scale)
     with tempfile.TemporaryDirectory() as scratch:
         results, sources = args.results, Path(scratch, "sources")
-        if not (results / "provenance.json").exists():  # our own results are laid out as exported ones first
+        if not (
+            results / "provenance.json"
+        ).exists():  # our own results are laid out as exported ones first
             copy_results(scale, results.resolve().parent, Path(scratch))
             results = Path(scratch, scale)
         if args.pictures:
@@ -47,20 +59,32 @@ def main(args: argparse.Namespace) -> None:
         count = page_sources.write_sources(catalogue, results, scale, describe_commands(), sources)
         banner = "" if catalogue.scales[scale].verdicts else BANNER.format(scale=scale)
         options = ["-q", "-W", "--keep-going", "-j", "auto", "-c", str(Path(conf.__file__).parent)]
-        options += ["-d", str(Path(scratch, "doctrees")), "-D", f"html_theme_options.announcement={banner}"]
+        options += [
+            "-d",
+            str(Path(scratch, "doctrees")),
+            "-D",
+            f"html_theme_options.announcement={banner}",
+        ]
         with write_atomically(args.out) as temporary:
             done = subprocess.run(
-                [sys.executable, "-m", "sphinx", *options, sources, temporary], capture_output=True, text=True
+                [sys.executable, "-m", "sphinx", *options, sources, temporary],
+                capture_output=True,
+                text=True,
             )
             if done.returncode:
                 found = done.stderr.strip().splitlines() or ["no message"]
-                raise UserError(f"Sphinx does not accept the pages: {found[0]}; correct the file it names")
+                raise UserError(
+                    f"Sphinx does not accept the pages: {found[0]}; correct the file it names"
+                )
     print(f"{count} claims: {args.out / 'index.html'}")
 
 
 def describe_commands() -> str:
     """Return the page of all commands, from their parsers."""
-    parts = ["# Commands", "`.venv/bin/python -m workflow_scripts COMMAND`; `./reproduce` runs most of them itself."]
+    parts = [
+        "# Commands",
+        "`.venv/bin/python -m workflow_scripts COMMAND`; `./reproduce` runs most of them itself.",
+    ]
     for name in COMMANDS:
         parts += [f"## {name}", f"```text\n{build_parser(name)[1].format_help().strip()}\n```"]
     return "\n\n".join(parts) + "\n"

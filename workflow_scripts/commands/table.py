@@ -25,10 +25,18 @@ def add_display_arguments(parser: argparse.ArgumentParser, kind: str, suffixes: 
     """Add the arguments of the commands that write a table or figure."""
     parser.add_argument("--paper", required=True, help="folder of papers/")
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for")
-    parser.add_argument("--results", type=Path, required=True, metavar="DIR", help="results/<scale>")
-    parser.add_argument("--display", required=True, help=f"name of a {kind} in the paper's displays.yaml")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=f"folder for <display>.{suffixes}")
+    parser.add_argument(
+        "--runs", nargs="*", metavar="ID", help="instead of the runs that config.yaml asks for"
+    )
+    parser.add_argument(
+        "--results", type=Path, required=True, metavar="DIR", help="results/<scale>"
+    )
+    parser.add_argument(
+        "--display", required=True, help=f"name of a {kind} in the paper's displays.yaml"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help=f"folder for <display>.{suffixes}"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -46,11 +54,17 @@ def main(args: argparse.Namespace) -> None:
 
 def select_runs(catalogue: Catalogue, display: Display, args: argparse.Namespace) -> list[Run]:
     """Select the runs that a display shows, of those that the arguments name."""
-    return select_display_runs(display, select_paper_runs(catalogue, args.paper, args.scale, args.runs))
+    return select_display_runs(
+        display, select_paper_runs(catalogue, args.paper, args.scale, args.runs)
+    )
 
 
 def write_display_record(
-    catalogue: Catalogue, display: Display, runs: Iterable[Run], args: argparse.Namespace, **content: Any
+    catalogue: Catalogue,
+    display: Display,
+    runs: Iterable[Run],
+    args: argparse.Namespace,
+    **content: Any,
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
     fingerprint = fingerprint_display(catalogue, args.paper, args.display)

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from workflow_scripts.commands.evaluate import add_machine_arguments
-from workflow_scripts.commands.inputs import add_spec_arguments, check_data, check_init, get_planned_run, hash_weights
+from workflow_scripts.commands.inputs import (
+    add_spec_arguments,
+    check_data,
+    check_init,
+    get_planned_run,
+    hash_weights,
+)
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
@@ -36,20 +42,37 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    add_training_arguments(parser, "<task>/<method>/<variant>/seed-<n>", "folder for the checkpoint and run.json")
-    parser.add_argument("--search", type=Path, metavar="FILE", help="chosen.json of the search before this run")
+    add_training_arguments(
+        parser, "<task>/<method>/<variant>/seed-<n>", "folder for the checkpoint and run.json"
+    )
+    parser.add_argument(
+        "--search", type=Path, metavar="FILE", help="chosen.json of the search before this run"
+    )
 
 
 def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) -> None:
     """Add the arguments of the commands that train. `run` is the form of a run's name."""
     add_spec_arguments(parser, run)
     precisions = ("auto", *get_args(Precision))
-    parser.add_argument("--precision", choices=precisions, default="auto", help="with --run; auto is the catalogue's")
-    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="prepared data of the task")
+    parser.add_argument(
+        "--precision",
+        choices=precisions,
+        default="auto",
+        help="with --run; auto is the catalogue's",
+    )
+    parser.add_argument(
+        "--data", type=Path, required=True, metavar="DIR", help="prepared data of the task"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help=out)
-    parser.add_argument("--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)")
-    parser.add_argument("--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from")
-    parser.add_argument("--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="time between saves")
+    parser.add_argument(
+        "--state", type=Path, metavar="DIR", help="saved state (default: OUT.state)"
+    )
+    parser.add_argument(
+        "--init", type=Path, metavar="DIR", help="checkpoint of the model that the run starts from"
+    )
+    parser.add_argument(
+        "--save-every", type=parse_seconds, default=60, metavar="SECONDS", help="time between saves"
+    )
     add_machine_arguments(parser)
 
 
@@ -60,7 +83,9 @@ def parse_seconds(text: str) -> float:
             return number
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0; give one such as 60")
+    raise argparse.ArgumentTypeError(
+        f"'{text}' is not a number of seconds from 0; give one such as 60"
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -69,7 +94,11 @@ def main(args: argparse.Namespace) -> None:
     spec = check_training_spec(planned, args.init)
     chosen = read_search_result(spec, args.search)
     settings = spec.training.model_copy(update=chosen)
-    check_folders(args, planned, {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"})
+    check_folders(
+        args,
+        planned,
+        {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"},
+    )
     run_id = spec.run_name
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
@@ -81,19 +110,26 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.state import StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
-    origin = hash_inputs(spec, args.data, args.init) | ({"search_digest": digest(chosen)} if chosen else {})
+    origin = hash_inputs(spec, args.data, args.init) | (
+        {"search_digest": digest(chosen)} if chosen else {}
+    )
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
-            task, state = train_run(trained, args.data, args.init, device, folder, reporter, args.save_every)
+            task, state = train_run(
+                trained, args.data, args.init, device, folder, reporter, args.save_every
+            )
         except StopRequested as stop:
             stop_training(stop, reporter)
         with write_atomically(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
-            best, others = state.best[CHOSEN], {name: kept for name, kept in state.best.items() if name != CHOSEN}
+            best, others = (
+                state.best[CHOSEN],
+                {name: kept for name, kept in state.best.items() if name != CHOSEN},
+            )
             content = {
                 "run": run_id,
                 "scale": planned.scale,
@@ -104,15 +140,22 @@ def main(args: argparse.Namespace) -> None:
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": best["step"],
-                "best_validation": {settings.selection["metric"]: best["value"]} if settings.selection else {},
-                "kept": {split: {"step": kept["step"], "value": kept["value"]} for split, kept in others.items()},
+                "best_validation": {settings.selection["metric"]: best["value"]}
+                if settings.selection
+                else {},
+                "kept": {
+                    split: {"step": kept["step"], "value": kept["value"]}
+                    for split, kept in others.items()
+                },
                 "files": hash_files(out),
             }
             write_json(out / "run.json", content)
             record = make_training_record(fingerprint, spec, origin["data_digest"], device)
             write_json(
                 out / "record.json",
-                record | summarise_costs(state, device) | {"analysis_plans": planned.analysis_plans},
+                record
+                | summarise_costs(state, device)
+                | {"analysis_plans": planned.analysis_plans},
             )
         folder.remove()
 
@@ -127,7 +170,9 @@ def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[st
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
     """Exit with the code of a process that a signal ended."""
-    reporter.print_line(f"stopped at step {stop.step}, state saved; run the same command again to continue")
+    reporter.print_line(
+        f"stopped at step {stop.step}, state saved; run the same command again to continue"
+    )
     sys.exit(128 + stop.number)
 
 
@@ -177,14 +222,20 @@ def read_search_result(spec: RunSpec, file: Path | None) -> dict[str, Any]:
     Raises UserError if the file is missing or of another spec.
     """
     if bool(file) != bool(spec.search):
-        what_to_do = "has no hyperparameter search; remove" if file else "needs the chosen.json of its search; pass"
+        what_to_do = (
+            "has no hyperparameter search; remove"
+            if file
+            else "needs the chosen.json of its search; pass"
+        )
         raise UserError(f"{spec.variant_name} {what_to_do} --search")
     if file is None:
         return {}
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
-        raise UserError(f"{file} is from another configuration of {spec.variant_name}; run the search again")
+        raise UserError(
+            f"{file} is from another configuration of {spec.variant_name}; run the search again"
+        )
     return parse_as(Chosen, content["chosen"], file, "chosen").model_dump()
 
 
@@ -192,6 +243,8 @@ def check_training_spec(planned: PlannedRun, init: Path | None) -> RunSpec:
     """Return the spec of a training. Raises UserError if nothing is trained, or for other initial weights."""
     spec = planned.spec
     if not isinstance(spec, RunSpec):
-        raise UserError(f"{spec.run_name} has given weights and no training; score them with evaluate")
+        raise UserError(
+            f"{spec.run_name} has given weights and no training; score them with evaluate"
+        )
     check_init(spec.run_name, spec.origin, init, "--init")
     return spec

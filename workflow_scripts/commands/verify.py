@@ -12,7 +12,11 @@ from workflow_scripts.reporting.pages.verify import verify_crate
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("crate", type=Path, help="a crate that `crate` wrote: the zip file, or a folder of its content")
+    parser.add_argument(
+        "crate",
+        type=Path,
+        help="a crate that `crate` wrote: the zip file, or a folder of its content",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -29,5 +33,7 @@ def main(args: argparse.Namespace) -> None:
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         raise UserError(f"{args.crate}: {count}; do not trust it, download it again")
-    print("p-values over examples are read from the tables' records, because a crate has no predictions")
+    print(
+        "p-values over examples are read from the tables' records, because a crate has no predictions"
+    )
     print(f"{args.crate}: checked {', '.join(said)}; all agree")

@@ -16,7 +16,12 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
-from workflow_scripts.workflow.dry_run import add_config_arguments, list_overrides, list_planned_jobs, load_call_config
+from workflow_scripts.workflow.dry_run import (
+    add_config_arguments,
+    list_overrides,
+    list_planned_jobs,
+    load_call_config,
+)
 
 STAGES = (*RECORDS, "record_config", "site")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
@@ -24,7 +29,9 @@ SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for")
+    parser.add_argument(
+        "targets", nargs="*", metavar="TARGET", help="files; none: all that config.yaml asks for"
+    )
     add_config_arguments(parser)
 
 
@@ -33,7 +40,9 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     config, changed = load_call_config(args), list_overrides(args)
     jobs = list_planned_jobs(*(["--config", *changed] if changed else []), "--", *args.targets)
-    jobs.sort(key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job)))
+    jobs.sort(
+        key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job))
+    )
     rerun_files = {file for job in jobs for file in job["output"]}
     own, following = [], []
     for job in jobs:
@@ -42,11 +51,16 @@ def main(args: argparse.Namespace) -> None:
             own.append(f"{format_job_name(job)}: {'; '.join(reasons)}")
         else:
             files = [file for file in job["input"] if file in rerun_files]
-            following.append(f"{format_job_name(job)}: reads {join_first(files, ', ')}, which is rerun too")
+            following.append(
+                f"{format_job_name(job)}: reads {join_first(files, ', ')}, which is rerun too"
+            )
     for sentence in own + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
-    print(f"{count} would run" + (f", {len(own)} of them for a reason of their own" if following else ""))
+    print(
+        f"{count} would run"
+        + (f", {len(own)} of them for a reason of their own" if following else "")
+    )
 
 
 def format_job_name(job: dict[str, Any]) -> str:
@@ -70,7 +84,9 @@ def find_rerun_reasons(
         record = RECORDS[job["rule"].removesuffix("_large")]
         try:
             changes = describe_changes(
-                record.format(**job["wildcards"]), now, lambda key: locate_setting(catalogue, job, key)
+                record.format(**job["wildcards"]),
+                now,
+                lambda key: locate_setting(catalogue, job, key),
             )
         except UserError as error:
             changes = [f"its record cannot be read ({error})"]
@@ -111,7 +127,9 @@ def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
     section, _, entry = key.partition(".")
     place = ""
     if rule in ("search", "train") and section in ("model", "problem", "objective", "training"):
-        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards}))
+        run = parse_run(
+            catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards})
+        )
         found = merge_settings(catalogue, run, wildcards["scale"])[section].get(entry)
         place = str(found[1]) if found else ""
     elif rule == "fetch":
@@ -121,7 +139,9 @@ def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
         place = f"{SOURCES} {section}.{wildcards['model']}.{key}"
     elif rule in ("table", "figure", "analyse"):
         name = wildcards.get("display") or wildcards["analysis"]
-        file = {"caption": f"captions/{name}.rst", "published": "published.csv"}.get(section, "displays.yaml")
+        file = {"caption": f"captions/{name}.rst", "published": "published.csv"}.get(
+            section, "displays.yaml"
+        )
         place = f"papers/{wildcards['paper']}/{file}"
     elif rule == "claims" and section in ("claims", "displays", "published"):
         ending = "csv" if section == "published" else "yaml"

@@ -18,8 +18,14 @@ from workflow_scripts.tasks.settings import Precision
 FIRST_PLAN, LATER_PLANS = "analysis_plan.yaml", "plans"  # file and folder in the folder of a paper
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
-SHARES = (0.25, 0.5, 1.0)  # of the published effect: what the smallest effect of interest may be above the margin
-NO_SUPERIORITY = 0.5  # the chance that a seed is above one of the other side, if both sides are alike
+SHARES = (
+    0.25,
+    0.5,
+    1.0,
+)  # of the published effect: what the smallest effect of interest may be above the margin
+NO_SUPERIORITY = (
+    0.5  # the chance that a seed is above one of the other side, if both sides are alike
+)
 UPPER_LIMIT = 0.8  # one-sided level of the limit of a spread by which later plans count their seeds
 # Plans written until this day may have their quantile: they are registered with it and are not changed.
 LAST_DAY_OF_WRITTEN_QUANTILES = datetime.date(2026, 11, 23)
@@ -54,7 +60,9 @@ class Control(StrictModel):
         description="The best possible score: the worse side must be at least half of the published effect away.",
     )
     requires: list[Requirement] = []
-    same_sign: str | None = Field(default=None, description="Claim whose effect must have the same sign.")
+    same_sign: str | None = Field(
+        default=None, description="Claim whose effect must have the same sign."
+    )
 
     @property
     def cells(self) -> list[str]:
@@ -99,19 +107,25 @@ class PrimaryClaim(StrictModel):
         lt=100,
         description="Percent that the pilots of the right side have; margin and smallest are for it.",
     )
-    published: float | None = Field(None, gt=0, description="The paper's effect; none for a claim of no loss.")
+    published: float | None = Field(
+        None, gt=0, description="The paper's effect; none for a claim of no loss."
+    )
     margin: float = Field(
         0.0,
         description="What the effect must exceed; not above 0 for `no_gain`. In claims.yaml it is not repeated.",
     )
-    smallest: float = Field(description="Smallest effect of interest; equal to the margin for a claim of no loss.")
+    smallest: float = Field(
+        description="Smallest effect of interest; equal to the margin for a claim of no loss."
+    )
     threshold: float | None = Field(
         None,
         description="A seed above it has succeeded. Of measure success_rate, whose margin and smallest are shares; the "
         "reason of a verdict by measure superiority says how many seeds are above it.",
     )
     control: Control = Control()
-    spread: Spread | None = Field(None, description="Of the pilots; none for success_rate and superiority.")
+    spread: Spread | None = Field(
+        None, description="Of the pilots; none for success_rate and superiority."
+    )
 
     @property
     def null(self) -> float:
@@ -127,7 +141,9 @@ class PrimaryClaim(StrictModel):
     def _smallest_is_a_share_of_the_published_effect(self) -> Self:
         if self.counts_successes:
             if not 0 < self.smallest <= 1:
-                raise ValueError(f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1")
+                raise ValueError(
+                    f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1"
+                )
             return self
         if self.measure == "superiority" and not NO_SUPERIORITY <= self.margin < self.smallest <= 1:
             told = "of measure superiority both are chances, and 0.5 <= margin < smallest <= 1"
@@ -140,7 +156,9 @@ class PrimaryClaim(StrictModel):
             share = (self.smallest - self.margin) / (self.published - self.null)
             if min(abs(share - allowed) for allowed in SHARES) >= 0.01:
                 shares = ", ".join(map(str, SHARES))
-                raise ValueError(f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}")
+                raise ValueError(
+                    f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}"
+                )
         if self.spread is None and self.measure != "superiority":
             raise ValueError("spread is missing; without it the power is not known")
         return self
@@ -153,10 +171,16 @@ class AnalysisPlan(StrictModel):
     written: datetime.date
     seeds: PlannedSeeds
     pilots: Pilots
-    precision: Precision = Field("fp32", description="Of its trainings; in another one there is no verdict.")
-    draws: int | None = Field(None, gt=1, description="Draws of an intervention over which each score is averaged.")
+    precision: Precision = Field(
+        "fp32", description="Of its trainings; in another one there is no verdict."
+    )
+    draws: int | None = Field(
+        None, gt=1, description="Draws of an intervention over which each score is averaged."
+    )
     primary: list[PrimaryClaim] = Field(min_length=1)
-    secondary: list[str] = Field([], description="Claims named in advance that have no verdict in the headline.")
+    secondary: list[str] = Field(
+        [], description="Claims named in advance that have no verdict in the headline."
+    )
     stop: str
 
     @model_validator(mode="after")
@@ -189,7 +213,9 @@ class AnalysisPlan(StrictModel):
                     f"still be {limit:.2f}, so it could never be not reproduced: raise it, or name more seeds"
                 )
             if 1 / math.comb(2 * n, n) > luck:
-                raise ValueError(f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more")
+                raise ValueError(
+                    f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more"
+                )
         return self
 
     @property
@@ -235,8 +261,12 @@ class FirstPlan(AnalysisPlan):
 class LaterPlan(AnalysisPlan):
     """A file of plans/. Its intervals have the level 1 - 0.10 / K."""
 
-    unit: str = Field(description="What differs between two seeds: the first weights, the order of the data, or both.")
-    device: Literal["cpu", "cuda"] = Field(description="Of its trainings; on another one there is no verdict.")
+    unit: str = Field(
+        description="What differs between two seeds: the first weights, the order of the data, or both."
+    )
+    device: Literal["cpu", "cuda"] = Field(
+        description="Of its trainings; on another one there is no verdict."
+    )
     seen: str = Field(description="Which results were known when the plan was written.")
 
     @model_validator(mode="after")
@@ -245,7 +275,9 @@ class LaterPlan(AnalysisPlan):
             if entry.measure is None:
                 raise ValueError(f"{entry.claim} has no measure; a plan of plans/ names it")
             if entry.measure in ("difference", "log_odds") and entry.base_rate is None:
-                raise ValueError(f"{entry.claim} has no base_rate; a plan of plans/ names what the right side has")
+                raise ValueError(
+                    f"{entry.claim} has no base_rate; a plan of plans/ names what the right side has"
+                )
         return self
 
 

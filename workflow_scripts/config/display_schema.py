@@ -10,7 +10,9 @@ from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.sources.declared import SourceName
 
 VariantKey = tuple[str, str, str]  # task, method, variant
-Label = Annotated[str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")]
+Label = Annotated[
+    str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")
+]
 Source = Annotated[str, Field(description="Its place in the paper.")]
 Group = Annotated[str, Field(description="Sub-category in the report.")]
 Relation = Literal["greater", "less", "no_gain", "falls_with"]
@@ -19,7 +21,17 @@ Measure = Literal["difference", "log_ratio", "log_odds", "superiority", "success
 SIDES = ("left", "right", "floor", "published")  # keys of a claim that name cells
 
 # Columns of scores.csv that a cell may fix, besides task, method, variant and metric.
-SELECTORS = ("split", "subset", "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout")
+SELECTORS = (
+    "split",
+    "subset",
+    "intervention",
+    "layer",
+    "pooling",
+    "rate",
+    "intervention_seed",
+    "item_set",
+    "readout",
+)
 
 
 def write_number(number: float) -> int | float:
@@ -44,23 +56,32 @@ class Selection(StrictModel):
     group: str | None = Field(None, description="Heading above neighbouring rows.")
     task: str | None = None
     method: str | None = None
-    variant: str | dict[str, str] | None = Field(None, description="One variant, or one for each task.")
-    weights: str | None = Field(None, description="Given weights, as in experiments.yaml: a task, or `start`.")
+    variant: str | dict[str, str] | None = Field(
+        None, description="One variant, or one for each task."
+    )
+    weights: str | None = Field(
+        None, description="Given weights, as in experiments.yaml: a task, or `start`."
+    )
     metric: str | None = None
     unit: str | None = None
     decimals: int = Field(2, ge=0, le=6, description="Digits after the point of our numbers.")
-    analysis: str | None = Field(None, description="Take the score from this analysis, not from the runs.")
+    analysis: str | None = Field(
+        None, description="Take the score from this analysis, not from the runs."
+    )
     over: str | None = Field(
         None,
         description="Show the gain over this variant of the same method and task, by seed; `<variant>@<weights>` has "
         "given weights.",
     )
-    relative: bool = Field(False, description="With `over`: the gain in percent of that variant's score.")
+    relative: bool = Field(
+        False, description="With `over`: the gain in percent of that variant's score."
+    )
     split: str | None = None
     subset: str | None = None
     intervention: str | None = None
     layer: int | str | None = Field(
-        None, description="Index of the block, or '25%': the measured one nearest to that part of the deepest measured."
+        None,
+        description="Index of the block, or '25%': the measured one nearest to that part of the deepest measured.",
     )
     pooling: str | None = None
     rate: Number | None = None
@@ -130,7 +151,9 @@ class TableDisplay(FileEntry):
     title: str
     group: Group
     note: str | None = None
-    baseline: Label | None = Field(None, description="Row that the others are tested against, over examples.")
+    baseline: Label | None = Field(
+        None, description="Row that the others are tested against, over examples."
+    )
     transposed: bool = Field(False, description="Print columns downwards.")
     rows: list[Row] = Field(min_length=1)
     columns: list[Column] = Field(min_length=1)
@@ -182,10 +205,18 @@ def _make_cell(row: Row, column: Column) -> TableCell:
 class ShownRuns(StrictModel):
     """How a figure or an analysis shows some runs."""
 
-    weights: str | None = Field(None, description="Given weights, as in experiments.yaml: a task, or `start`.")
-    intervention: str | None = Field(None, description="Scores of this intervention on these runs are shown.")
-    panel: str | None = Field(None, description="Heading of the panel of a figure that shows these runs.")
-    series: str | None = Field(None, description="Name of these runs in a legend, or of a model in an analysis.")
+    weights: str | None = Field(
+        None, description="Given weights, as in experiments.yaml: a task, or `start`."
+    )
+    intervention: str | None = Field(
+        None, description="Scores of this intervention on these runs are shown."
+    )
+    panel: str | None = Field(
+        None, description="Heading of the panel of a figure that shows these runs."
+    )
+    series: str | None = Field(
+        None, description="Name of these runs in a legend, or of a model in an analysis."
+    )
     readout: str | None = Field(None, description="Readout of the scores that are shown.")
 
 
@@ -265,8 +296,12 @@ class Analysis(FileEntry):
 
     module: str = Field(description="Module of workflow_scripts/analyses.")
     runs: list[AnalysedRuns] = []
-    published: str | None = Field(None, description="Folder of papers/ whose published.csv is analysed.")
-    sources: list[SourceName] = Field([], description="<dataset>/<file> that the module reads in addition to the runs.")
+    published: str | None = Field(
+        None, description="Folder of papers/ whose published.csv is analysed."
+    )
+    sources: list[SourceName] = Field(
+        [], description="<dataset>/<file> that the module reads in addition to the runs."
+    )
     scored: bool = Field(False, description="The module reads the evaluations of the runs, too.")
     options: dict[str, Any] = {}
 
@@ -294,17 +329,22 @@ class ClaimOptions(FileEntry):
         "paper", description="`control`: of ours, not of the paper; counted apart."
     )
     quote: str | None = Field(None, description="The paper's words, verbatim.")
-    caveat: str | None = Field(None, description="What a reader must know to take the verdict rightly.")
+    caveat: str | None = Field(
+        None, description="What a reader must know to take the verdict rightly."
+    )
     measure: Measure = "difference"
     at_least: Number = Field(0.0, ge=0)
     given: str | None = Field(
-        None, description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything."
+        None,
+        description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything.",
     )
     floor: Number | str | None = Field(
-        None, description="A number or a cell: there is no verdict unless the better side lies above it."
+        None,
+        description="A number or a cell: there is no verdict unless the better side lies above it.",
     )
     published: str | None = Field(
-        None, description="The cell whose printed number is the effect, where the paper does not print both sides."
+        None,
+        description="The cell whose printed number is the effect, where the paper does not print both sides.",
     )
 
 
@@ -332,7 +372,9 @@ class Claim(ClaimOptions):
 
     @model_validator(mode="after")
     def _trend_is_of_cells(self) -> Self:
-        if self.relation == "falls_with" and not (isinstance(self.left, str) and isinstance(self.right, str)):
+        if self.relation == "falls_with" and not (
+            isinstance(self.left, str) and isinstance(self.right, str)
+        ):
             raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
         lists = [side for side in (self.left, self.right) if isinstance(side, list)]
         if len(lists) == 1 or len(set(map(len, lists))) > 1:
@@ -340,7 +382,9 @@ class Claim(ClaimOptions):
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")
         if self.measure in ("success_rate", "superiority") and not list_cells(self.right):
-            raise ValueError(f"measure {self.measure} compares the seeds of two cells, not those of one with a number")
+            raise ValueError(
+                f"measure {self.measure} compares the seeds of two cells, not those of one with a number"
+            )
         return self
 
     @property

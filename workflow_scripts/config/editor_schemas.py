@@ -13,7 +13,14 @@ from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_files import ClaimsSchema, DisplaysSchema
 from workflow_scripts.config.layers import FIXED
-from workflow_scripts.config.schema import Config, Experiments, MethodEntry, Metrics, Scale, TaskEntry
+from workflow_scripts.config.schema import (
+    Config,
+    Experiments,
+    MethodEntry,
+    Metrics,
+    Scale,
+    TaskEntry,
+)
 from workflow_scripts.data.data_spec import DATASETS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.tasks.packages import FOLDER as PACKAGE
@@ -57,9 +64,13 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     sections = make_sections()
     for name, schema in schemas.items():
         for title, definition in schema.get("$defs", {}).items():
-            for section in sections.keys() & definition.get("properties", {}).keys() if name in LAYERS else ():
+            for section in (
+                sections.keys() & definition.get("properties", {}).keys() if name in LAYERS else ()
+            ):
                 definition["properties"][section] = {"$ref": f"#/$defs/{section}"}
-            add_names(definition, names if name != "displays.json" or title == "RunsEntry" else shown)
+            add_names(
+                definition, names if name != "displays.json" or title == "RunsEntry" else shown
+            )
         add_names(schema.get("properties", {}), names)
         schema["$defs"] = schema.get("$defs", {}) | (sections if name in LAYERS else {})
     add_names(sections["init"], names)
@@ -71,7 +82,9 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     experiment["methods"]["additionalProperties"]["items"] = {"enum": variants}
     for content in (experiments["properties"]["seeds"], experiment["seeds"]):
         content["propertyNames"] = {"enum": scales}
-    schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]["propertyNames"] = {"enum": methods}
+    schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]["propertyNames"] = {
+        "enum": methods
+    }
     return schemas
 
 
@@ -84,10 +97,13 @@ def make_sections() -> dict[str, Schema]:
     sections = {section: [model] for section, model in FIXED.items()}
     for section, group in {**NAMED, "problem": "tasks"}.items():
         modules = [
-            importlib.import_module(f"workflow_scripts.{group}.{name}.settings") for name in list_packages(group)
+            importlib.import_module(f"workflow_scripts.{group}.{name}.settings")
+            for name in list_packages(group)
         ]
         sections[section] = [module.Settings for module in modules]
-    data = [importlib.import_module(f"{DATASETS}.{name}") for name in _list_modules("data/datasets")]
+    data = [
+        importlib.import_module(f"{DATASETS}.{name}") for name in _list_modules("data/datasets")
+    ]
     sections["options"] = [module.Options for module in data if hasattr(module, "Options")]
     schemas = {section: merge_properties(models) for section, models in sections.items()}
     for section, group in NAMED.items():
@@ -102,13 +118,17 @@ def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
         schema = model.model_json_schema()
         inline = json.loads(json.dumps(schema["properties"]))
         for name, definition in schema.get("$defs", {}).items():
-            text = json.dumps(inline).replace(json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(definition))
+            text = json.dumps(inline).replace(
+                json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(definition)
+            )
             inline = json.loads(text)
         for key, content in inline.items():
             content.pop("default", None)  # they differ from package to package
             known = found.setdefault(key, [])
             known += [content] if content not in known else []
-    properties = {key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in sorted(found.items())}
+    properties = {
+        key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in sorted(found.items())
+    }
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
@@ -132,8 +152,13 @@ def _add_enum(content: Any, names: list[str]) -> None:
 def write_schemas(catalogue: Catalogue) -> list[str]:
     """Write the schemas that have changed, and return their names."""
     FOLDER.mkdir(exist_ok=True)
-    texts = {FOLDER / name: json.dumps(schema, indent=1) + "\n" for name, schema in make_schemas(catalogue).items()}
-    changed = [file for file, text in texts.items() if not file.exists() or file.read_text() != text]
+    texts = {
+        FOLDER / name: json.dumps(schema, indent=1) + "\n"
+        for name, schema in make_schemas(catalogue).items()
+    }
+    changed = [
+        file for file, text in texts.items() if not file.exists() or file.read_text() != text
+    ]
     for file in changed:
         file.write_text(texts[file])
     return [str(file) for file in changed]

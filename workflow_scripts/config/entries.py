@@ -42,7 +42,10 @@ class Block:
         if not isinstance(rule := self.content, Condition):
             return True
         pairs = ((rule.task, task), (rule.kind, kind), (rule.scale, scale))
-        return all(any(fnmatchcase(name, one) for one in list_names(wanted or "*")) for wanted, name in pairs)
+        return all(
+            any(fnmatchcase(name, one) for one in list_names(wanted or "*"))
+            for wanted, name in pairs
+        )
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,9 @@ class Method:
 def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
     """Read the entries of catalogue/tasks that are right."""
     tasks = {}
-    for name, lineage, given in _read_entries(root, "tasks", TaskEntry, ("title", "kind", "prepare"), problems):
+    for name, lineage, given in _read_entries(
+        root, "tasks", TaskEntry, ("title", "kind", "prepare"), problems
+    ):
         known = {field.name: given[field.name] for field in fields(Task) if field.name in given}
         tasks[name] = Task(blocks=_blocks(lineage), **known)
     return tasks
@@ -88,9 +93,13 @@ def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
 def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
     """Read the entries of catalogue/methods that are right."""
     methods = {}
-    for name, lineage, given in _read_entries(root, "methods", MethodEntry, ("title", "kinds", "variants"), problems):
+    for name, lineage, given in _read_entries(
+        root, "methods", MethodEntry, ("title", "kinds", "variants"), problems
+    ):
         with problems.collect():
-            methods[name] = Method(given["title"], given["kinds"], _blocks(lineage), _variants(lineage))
+            methods[name] = Method(
+                given["title"], given["kinds"], _blocks(lineage), _variants(lineage)
+            )
     return methods
 
 
@@ -106,7 +115,9 @@ def _read_entries(
         for name, entry in content.items():
             place = Place(root, f"catalogue/{folder}/{path.name}", (name,))
             if name in entries:
-                problems.add(f"{place}: '{name}' is in {entries[name][0].file}, too; give one of them another name")
+                problems.add(
+                    f"{place}: '{name}' is in {entries[name][0].file}, too; give one of them another name"
+                )
             entries[name] = (place, None)
             with problems.collect():
                 entries[name] = (place, parse_as(model, entry, path, (name,)))
@@ -116,7 +127,11 @@ def _read_entries(
             if lineage := _lineage(entries, name):
                 given: dict[str, Any] = {}
                 for _, entry in lineage:
-                    given |= {key: value for key in model.model_fields if (value := getattr(entry, key)) is not None}
+                    given |= {
+                        key: value
+                        for key in model.model_fields
+                        if (value := getattr(entry, key)) is not None
+                    }
                 if lacking := [key for key in required if key not in given]:
                     raise UserError(f"{place}: key '{name}.{lacking[0]}' is missing")
                 found.append((name, lineage, given))
@@ -130,11 +145,16 @@ def _variants(lineage: list[tuple[Place, Any]]) -> dict[str, Variant]:
         if isinstance(entry.variants, list):
             for one in entry.variants:
                 if one not in variants:
-                    raise UserError(f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}")
+                    raise UserError(
+                        f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}"
+                    )
             variants = {one: variants[one] for one in entry.variants}
         elif entry.variants:
             at = (*place.entry, "variants")
-            variants = {one: (replace(place, entry=(*at, one)), variant) for one, variant in entry.variants.items()}
+            variants = {
+                one: (replace(place, entry=(*at, one)), variant)
+                for one, variant in entry.variants.items()
+            }
     return {
         one: Variant(entry.title, tuple(Block(*each) for each in _lineage(variants, one)))
         for one, (_, entry) in variants.items()
@@ -147,7 +167,9 @@ def _lineage(entries: dict[str, tuple[Place, Any]], name: str) -> list[tuple[Pla
     while chain[0][1] and (base := chain[0][1].extends):
         place = chain[0][0]
         if base not in entries:
-            raise UserError(f"{place / 'extends'}: no entry '{base}'; {suggest_name(base, entries)}")
+            raise UserError(
+                f"{place / 'extends'}: no entry '{base}'; {suggest_name(base, entries)}"
+            )
         if entries[base] in chain:
             raise UserError(f"{place / 'extends'}: extends '{base}', which extends this entry")
         chain.insert(0, entries[base])

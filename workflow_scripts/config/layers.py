@@ -20,14 +20,22 @@ from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Train
 
 Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
 SECTIONS = tuple(Layer.model_fields)
-FIXED = {"training": Training, "evaluation": Evaluation, "intervention": Intervention, "init": Init, "search": Search}
+FIXED = {
+    "training": Training,
+    "evaluation": Evaluation,
+    "intervention": Intervention,
+    "init": Init,
+    "search": Search,
+}
 
 
 def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
     """Return the settings of a task that apply at a scale, in their order. Raises UserError for an unknown name."""
     find_scale(catalogue, scale)
     if task not in catalogue.tasks:
-        raise UserError(f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}")
+        raise UserError(
+            f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}"
+        )
     entry = catalogue.tasks[task]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 
@@ -35,7 +43,10 @@ def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
     last = {key: block for block in blocks for key in getattr(block.content, section)}
-    return {key: (getattr(block.content, section)[key], block.place / section / key) for key, block in last.items()}
+    return {
+        key: (getattr(block.content, section)[key], block.place / section / key)
+        for key, block in last.items()
+    }
 
 
 def drop_places(entries: Entries) -> dict[str, Any]:
@@ -62,14 +73,19 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
         if described is None:
             package = name if section in NAMED else kind
             described = find_settings_class(NAMED.get(section, "tasks"), str(package))
-        known = {*(described.model_fields if described else ()), *(["name"] if section in NAMED else ())}
+        known = {
+            *(described.model_fields if described else ()),
+            *(["name"] if section in NAMED else ()),
+        }
         for key, (_, place) in result[section].items():
             # A name that no package has is an error of its own, after the merge.
             if key not in known and (described or name is None):
                 problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
             if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
                 what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
-                problems.add(f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`")
+                problems.add(
+                    f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`"
+                )
     problems.check_empty()
     return result
 
@@ -84,7 +100,9 @@ def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError("\n".join(_locate(line, entries) for line in str(error).splitlines())) from error
+        raise UserError(
+            "\n".join(_locate(line, entries) for line in str(error).splitlines())
+        ) from error
 
 
 def _locate(line: str, entries: Mapping[str, Entries]) -> str:

@@ -63,7 +63,11 @@ def run_folder(run: "Run | str") -> str:
 
 def manifest_file(run: "Run") -> str:
     """Return the manifest of a training, or of an evaluation of given weights."""
-    return f"{evaluation_folder(run)}/evaluation.json" if run.weights else f"{run_folder(run)}/run.json"
+    return (
+        f"{evaluation_folder(run)}/evaluation.json"
+        if run.weights
+        else f"{run_folder(run)}/run.json"
+    )
 
 
 def evaluation_folder(run: "Run | str") -> str:

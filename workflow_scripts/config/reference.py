@@ -19,7 +19,10 @@ START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
 DISPLAYS = "TableDisplay Selection Row Column FigureDisplay ShownRuns Runs AnalysedRuns Analysis"
 GROUPS = {  # heading -> classes, each after those that it extends
     "config.yaml": (schema, "Config DataSources ModelSources"),
-    "catalogue/tasks and catalogue/methods": (schema, "Layer DataLayer Condition TaskEntry MethodEntry VariantEntry"),
+    "catalogue/tasks and catalogue/methods": (
+        schema,
+        "Layer DataLayer Condition TaskEntry MethodEntry VariantEntry",
+    ),
     "catalogue/scales.yaml and catalogue/metrics.yaml": (schema, "Scale Jobs Metrics"),
     "experiments.yaml": (schema, "Experiments Experiment"),
     "displays.yaml": (display_schema, DISPLAYS),
@@ -45,13 +48,19 @@ def make_reference() -> str:
     for section, group in (("model", "models"), ("objective", "objectives"), ("problem", "tasks")):
         lines.append(f"### Section {section}")
         found = {name: find_settings_class(group, name) for name in list_packages(group)}
-        for name, model in sorted(found.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))):
+        for name, model in sorted(
+            found.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))
+        ):
             if model:
-                lines += list_keys(model, f"[{name}](../workflow_scripts/{group}/{name}/settings.py)", shown)
+                lines += list_keys(
+                    model, f"[{name}](../workflow_scripts/{group}/{name}/settings.py)", shown
+                )
     return "\n\n".join(lines) + "\n"
 
 
-def list_keys(model: type[BaseModel], title: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
+def list_keys(
+    model: type[BaseModel], title: str, shown: dict[type[BaseModel], str]
+) -> Iterator[str]:
     """Yield a heading and a table of the keys of a class, without those that it has from a class in `shown`."""
     content, comments = model.model_json_schema(), read_comments(model)
     inherited: dict[str, Any] = {}
@@ -60,7 +69,11 @@ def list_keys(model: type[BaseModel], title: str, shown: dict[type[BaseModel], s
     rows = []
     for key, one in content["properties"].items():
         if inherited.get(key) != one and "const" not in one:
-            default = "required" if key in content.get("required", ()) else f"`{json.dumps(one.get('default'))}`"
+            default = (
+                "required"
+                if key in content.get("required", ())
+                else f"`{json.dumps(one.get('default'))}`"
+            )
             said = (one.get("description") or comments.get(key, "")).replace("|", "\\|")
             said = re.sub("`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], said)
             cells = (f"`{key}`", format_type(one), "" if default == "`null`" else default, said)
@@ -82,18 +95,36 @@ def format_type(content: dict[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in content.get("enum", [content.get("const")]))
     inner = content.get("items") or content.get("additionalProperties")
     inner = next(iter(content.get("patternProperties", {}).values()), inner)
-    words = {"integer": "whole number", "string": "text", "boolean": "true or false", "object": "keys", "array": "list"}
+    words = {
+        "integer": "whole number",
+        "string": "text",
+        "boolean": "true or false",
+        "object": "keys",
+        "array": "list",
+    }
     limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    bounds = [f"{sign} {content[key]}" for key, sign in limits.items() if content.get(key, 2**31) != 2**31]
+    bounds = [
+        f"{sign} {content[key]}" for key, sign in limits.items() if content.get(key, 2**31) != 2**31
+    ]
     kind = str(words.get(content.get("type", ""), content.get("type", "any")))
-    return " ".join([kind, *([f"of {format_type(inner)}"] if isinstance(inner, dict) and inner else []), *bounds])
+    return " ".join(
+        [
+            kind,
+            *([f"of {format_type(inner)}"] if isinstance(inner, dict) and inner else []),
+            *bounds,
+        ]
+    )
 
 
 def read_comments(model: type[BaseModel]) -> dict[str, str]:
     """Return the comment of each field of a class: at the end of its line, else in the lines before it."""
     found = {}
-    for base in (one for one in reversed(model.__mro__) if one.__module__.startswith("workflow_scripts")):
-        fields = re.findall(r"((?:^ +#.*\n)*)^    (\w+): .*?(?:  # (.*))?$", inspect.getsource(base), re.MULTILINE)
+    for base in (
+        one for one in reversed(model.__mro__) if one.__module__.startswith("workflow_scripts")
+    ):
+        fields = re.findall(
+            r"((?:^ +#.*\n)*)^    (\w+): .*?(?:  # (.*))?$", inspect.getsource(base), re.MULTILINE
+        )
         for above, name, beside in fields:
             found[name] = beside or " ".join(line.strip("# ") for line in above.splitlines())
     return found

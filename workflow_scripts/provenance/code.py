@@ -23,7 +23,9 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
     try:
         tree = ast.parse(_path(root, name).read_bytes())
     except FileNotFoundError as error:
-        raise UserError(f"there is no module {name}; write it, or correct its name in catalogue/ or papers/") from error
+        raise UserError(
+            f"there is no module {name}; write it, or correct its name in catalogue/ or papers/"
+        ) from error
     imports: set[str] = set()
     for node in [tree, *_statements(tree.body)]:
         if isinstance(node, ast.Import):
@@ -32,17 +34,25 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
             package = name.split(".")[: -node.level] if node.level else []  # of a relative import
             module = ".".join([*package, *filter(None, [node.module])])
             imports |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        documented = isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
         if documented and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-    ours = sorted(name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists())
+    ours = sorted(
+        name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists()
+    )
     return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest(), tuple(ours)
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield all statements, also those inside others, without those for type checkers, which never run."""
     for node in body:
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             continue
         yield node
         for inner in ("body", "orelse", "finalbody"):
@@ -54,7 +64,11 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _plain(node: object) -> object:
     """Convert a syntax tree to tuples, without empty fields, of which newer Pythons have more."""
     if isinstance(node, ast.AST):
-        fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if value not in (None, []))
+        fields = (
+            (name, _plain(value))
+            for name, value in ast.iter_fields(node)
+            if value not in (None, [])
+        )
         return type(node).__name__, *fields
     return tuple(map(_plain, node)) if isinstance(node, list) else node
 
@@ -70,7 +84,9 @@ def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, st
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
-        if name not in found and (name in WITH_EFFECT or ".".join(name.split(".")[:2]) not in WITHOUT_EFFECT):
+        if name not in found and (
+            name in WITH_EFFECT or ".".join(name.split(".")[:2]) not in WITHOUT_EFFECT
+        ):
             found[name], imports = _module(root, name)
             waiting += imports
     return dict(sorted(found.items()))

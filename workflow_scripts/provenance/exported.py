@@ -6,8 +6,27 @@ from typing import Any
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
     *("run", "scale", "protocol", "weights", "spec_digest", "data_digest", "code_digest"),
-    *("steps", "best_step", "best_validation", "parameters", "started", "finished", "seconds", "seconds_per_step"),
-    *("resumed", "device", "device_name", "cpu", "threads", "precision", "commit", "dirty", "versions"),
+    *(
+        "steps",
+        "best_step",
+        "best_validation",
+        "parameters",
+        "started",
+        "finished",
+        "seconds",
+        "seconds_per_step",
+    ),
+    *(
+        "resumed",
+        "device",
+        "device_name",
+        "cpu",
+        "threads",
+        "precision",
+        "commit",
+        "dirty",
+        "versions",
+    ),
     *("analysis_plans", "not_recorded"),
 )
 PACKAGES = ("numpy", "python", "scipy", "tokenizers", "torch", "transformers")
@@ -28,7 +47,11 @@ def select_provenance(run: dict[str, Any]) -> dict[str, Any]:
     found = {key: run[key] for key in PROVENANCE if key in run}
     if "weights" not in run and (origin := run.get("spec", {}).get("init")):
         found["weights"] = origin
-    return found | {"versions": {name: run["versions"][name] for name in PACKAGES if name in run.get("versions", ())}}
+    return found | {
+        "versions": {
+            name: run["versions"][name] for name in PACKAGES if name in run.get("versions", ())
+        }
+    }
 
 
 def name_parent(row: dict[str, Any]) -> str | None:
@@ -47,17 +70,25 @@ def complete_provenance(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for row in list(found.values()):
         parent = name_parent(row)
         if parent and parent not in found:
-            found[parent] = {"run": parent, "scale": row.get("scale"), "spec_digest": row["weights"].get("spec")}
+            found[parent] = {
+                "run": parent,
+                "scale": row.get("scale"),
+                "spec_digest": row["weights"].get("spec"),
+            }
     return [_mark_missing(found[name], found) for name in sorted(found)]
 
 
 def _mark_missing(row: dict[str, Any], rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     trained = "@" not in row["run"]
-    expected = dict.fromkeys((*row.get("not_recorded", ()), *EXPECTED, *(OF_TRAININGS if trained else ())))
+    expected = dict.fromkeys(
+        (*row.get("not_recorded", ()), *EXPECTED, *(OF_TRAININGS if trained else ()))
+    )
     missing = [name for name in expected if name not in row or row[name] == {}]
     row = {key: value for key, value in row.items() if key != "not_recorded"}
     if parent := name_parent(row):
-        row["weights"] = {key: value for key, value in row["weights"].items() if key != "provenance"}
+        row["weights"] = {
+            key: value for key, value in row["weights"].items() if key != "provenance"
+        }
         if rows[parent].get("spec_digest") != row["weights"].get("spec"):
             row["weights"]["provenance"] = NOT_RECORDED
     return row | ({"not_recorded": missing} if missing else {})

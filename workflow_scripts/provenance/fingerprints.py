@@ -44,7 +44,10 @@ def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerpr
         # A figure may show the published numbers of another display.
         published = display.options.get("published", name).split("/")[0]
         spec["published"] = select_published_rows(catalogue, paper, {name, published})
-        modules = (f"{PACKAGE}.reporting.figures.figure", f"{PACKAGE}.reporting.figures.{display.module}")
+        modules = (
+            f"{PACKAGE}.reporting.figures.figure",
+            f"{PACKAGE}.reporting.figures.{display.module}",
+        )
         return Fingerprint(spec, modules)
     spec["published"] = select_published_rows(catalogue, paper, {name})
     spec["paper"] = catalogue.papers[paper].experiments.title
@@ -62,7 +65,9 @@ def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
     return catalogue.papers[paper].displays[display].title
 
 
-def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]) -> Fingerprint:
+def fingerprint_claims(
+    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]
+) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     claims, displays, published, plans, titles = {}, {}, {}, {}, {}
     for key in papers:
@@ -82,17 +87,23 @@ def fingerprint_claims(catalogue: Catalogue, papers: list[str], scale: str, runs
         "scale": catalogue.scales[scale].model_dump(),
         "titles": titles,
     }
-    return Fingerprint(spec, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview"))
+    return Fingerprint(
+        spec, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview")
+    )
 
 
-def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
+def fingerprint_job(
+    catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
+) -> Fingerprint | None:
     """Fingerprint the job of `rule` with these wildcards; None for rules without a fingerprint."""
     scale = wildcards.get("scale", "")
     if rule == "fetch":
         return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
     if rule == "fetch_model":
         model = load_repositories()[wildcards["model"]]
-        given = {"revision": model.revision} | {name: file.sha256 for name, file in model.files.items()}
+        given = {"revision": model.revision} | {
+            name: file.sha256 for name, file in model.files.items()
+        }
         converted = any(name.endswith(".gguf") for name in model.files)
         return Fingerprint(given, (f"{PACKAGE}.models.causal_lm.gguf_model",) if converted else ())
     if rule in ("prepare", "prepare_large"):
@@ -102,7 +113,11 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     if rule == "search":
         run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
         found = find_search_run(catalogue, run, scale, config.precision)
-        return fingerprint_search(resolve_training(catalogue, found, scale, config.precision)) if found else None
+        return (
+            fingerprint_search(resolve_training(catalogue, found, scale, config.precision))
+            if found
+            else None
+        )
     if rule in ("train", "evaluate", "intervene"):
         run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
         if rule == "train":
@@ -113,7 +128,9 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
             return fingerprint_intervention(resolve_intervention(catalogue, run, scale), spec)
         return fingerprint_evaluation(resolve_evaluation(catalogue, run, scale), spec)
     if rule == "claims":
-        runs = [str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)]
+        runs = [
+            str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)
+        ]
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule == "analyse":
         analysis = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
@@ -125,9 +142,13 @@ def fingerprint_job(catalogue: Catalogue, config: Config, rule: str, wildcards: 
     return None
 
 
-def select_analysed_numbers(catalogue: Catalogue, analysis: Analysis) -> dict[str, dict[str, str]] | None:
+def select_analysed_numbers(
+    catalogue: Catalogue, analysis: Analysis
+) -> dict[str, dict[str, str]] | None:
     """Return the lines of published.csv that an analysis reads; None if it reads runs."""
-    return None if analysis.published is None else select_published_rows(catalogue, analysis.published)
+    return (
+        None if analysis.published is None else select_published_rows(catalogue, analysis.published)
+    )
 
 
 def select_published_rows(

@@ -8,7 +8,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec, RunSpec, read_given_weights_spec, read_run_spec
+from workflow_scripts.tasks.run_spec import (
+    GivenWeightsSpec,
+    RunSpec,
+    read_given_weights_spec,
+    read_run_spec,
+)
 from workflow_scripts.tasks.settings import Evaluation
 
 
@@ -42,7 +47,9 @@ class PlannedRun:
         if self.evaluation:
             content["evaluation"] = self.evaluation.model_dump(mode="json", exclude_defaults=True)
         if self.intervention:
-            content["intervention"] = self.intervention.model_dump(mode="json", exclude_defaults=True)
+            content["intervention"] = self.intervention.model_dump(
+                mode="json", exclude_defaults=True
+            )
         return content
 
 
@@ -56,11 +63,16 @@ def read_planned_run(file: Path) -> PlannedRun:
         _read_spec(content, file),
         content.get("scale"),
         parse_as(Evaluation, evaluation, file, "evaluation") if evaluation is not None else None,
-        parse_as(Intervention, intervention, file, "intervention") if intervention is not None else None,
+        parse_as(Intervention, intervention, file, "intervention")
+        if intervention is not None
+        else None,
         analysis_plans=content.get("analysis_plans", {}),
     )
     if "shared_spec" in content:
-        planned = replace(planned, shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"))
+        planned = replace(
+            planned,
+            shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"),
+        )
     return planned
 
 

@@ -58,7 +58,11 @@ def fingerprint_training(spec: RunSpec) -> Fingerprint:
 
 def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     """Return the entry points of the code that trains a run."""
-    modules = [f"{PACKAGE}.training.run", f"{PACKAGE}.tasks.{spec.kind}.problem", name_model_module(spec)]
+    modules = [
+        f"{PACKAGE}.training.run",
+        f"{PACKAGE}.tasks.{spec.kind}.problem",
+        name_model_module(spec),
+    ]
     if spec.objective:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
     measures = spec.training.selection.get("decoding", {}).get("measures", {})
@@ -67,13 +71,21 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
 
 def fingerprint_search(spec: RunSpec) -> Fingerprint:
     """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
-    return Fingerprint(spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec)))
+    return Fingerprint(
+        spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec))
+    )
 
 
 def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
-    modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.tasks.{spec.kind}.scoring", name_model_module(spec)]
-    if isinstance(spec, GivenWeightsSpec) and not spec.origin:  # random weights, drawn for the evaluation
+    modules = [
+        f"{PACKAGE}.evaluation.scores",
+        f"{PACKAGE}.tasks.{spec.kind}.scoring",
+        name_model_module(spec),
+    ]
+    if (
+        isinstance(spec, GivenWeightsSpec) and not spec.origin
+    ):  # random weights, drawn for the evaluation
         modules.append(f"{PACKAGE}.tasks.{spec.kind}.problem")
     modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.measures]
     return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
@@ -97,7 +109,10 @@ def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
     content = spec.to_json()
     if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
         content["vectors"] = "spacy"
-    return Fingerprint(content, (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"))
+    return Fingerprint(
+        content,
+        (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"),
+    )
 
 
 def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:

@@ -22,7 +22,9 @@ class TensorBatch:
     def to(self, device: torch.device) -> Self:
         """Copy the batch to `device`."""
         # `non_blocking`: the CPU makes the next batch while a GPU receives this one.
-        return type(self)(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+        return type(self)(
+            *(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self))
+        )
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,11 @@ class RaggedSequences:
         column = np.arange(length.max() + 1)
         # Positions after a sequence's end may point past the last id; they are overwritten below.
         position = np.minimum(self.start[rows][:, None] + column, max(len(self.ids) - 1, 0))
-        table = self.ids[position].astype(np.int64) if len(self.ids) else np.zeros((len(rows), len(column)), np.int64)
+        table = (
+            self.ids[position].astype(np.int64)
+            if len(self.ids)
+            else np.zeros((len(rows), len(column)), np.int64)
+        )
         table[column > length[:, None]] = PAD
         table[np.arange(len(rows)), length] = EOS
         return table
@@ -79,7 +85,9 @@ class SequencePairs:
         target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.
         target_in[np.arange(target_in.shape[1]) > self.target.length[rows][:, None]] = PAD
-        return Batch(*(torch.from_numpy(table) for table in (self.source.pad(rows), target_in, target_out)))
+        return Batch(
+            *(torch.from_numpy(table) for table in (self.source.pad(rows), target_in, target_out))
+        )
 
 
 def to_sequences(column: pa.ChunkedArray) -> RaggedSequences:
@@ -109,11 +117,15 @@ def bucket_by_length(
     order = order[np.lexsort((target_length[order], source_length[order]))]
     longest = np.maximum(source_length, target_length)[order]
     if len(longest) and longest.max() > batch_tokens:
-        raise ValueError(f"the longest example has {longest.max()} tokens, more than {batch_tokens}")
+        raise ValueError(
+            f"the longest example has {longest.max()} tokens, more than {batch_tokens}"
+        )
     batches, first = [], 0
     while first < len(order):
         # No batch can have more rows, so this window holds the whole of the next one.
-        cost = np.maximum.accumulate(longest[first : first + min(batch_tokens, batch_sentences or batch_tokens)])
+        cost = np.maximum.accumulate(
+            longest[first : first + min(batch_tokens, batch_sentences or batch_tokens)]
+        )
         cost *= np.arange(1, len(cost) + 1)
         count = int(np.searchsorted(cost, batch_tokens, side="right"))
         batches.append(order[first : first + count])
@@ -121,9 +133,13 @@ def bucket_by_length(
     return batches
 
 
-def bucket_texts(length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None) -> list[np.ndarray]:
+def bucket_texts(
+    length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None
+) -> list[np.ndarray]:
     """Return the rows of each batch of texts with `length` tokens [N]; the longest text may raise the budget."""
-    return bucket_by_length(length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences)
+    return bucket_by_length(
+        length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences
+    )
 
 
 @dataclass(frozen=True)
@@ -158,11 +174,17 @@ class ShuffledBatches:
     def draw_epoch(self, rng: np.random.Generator) -> Sequence[Any]:
         """Return the batches of an epoch, each made when it is accessed."""
         order = rng.permutation(self.examples)
-        return LazySequence([order[first : first + self.size] for first in range(0, len(order), self.size)], self.make)
+        return LazySequence(
+            [order[first : first + self.size] for first in range(0, len(order), self.size)],
+            self.make,
+        )
 
 
 def shuffle_examples(
-    length: np.ndarray, batch_tokens: int, batch_sentences: int | None, make: Callable[[np.ndarray], Any]
+    length: np.ndarray,
+    batch_tokens: int,
+    batch_sentences: int | None,
+    make: Callable[[np.ndarray], Any],
 ) -> ShuffledBatches:
     """Return shuffled batches of `batch_sentences` examples with `length` tokens [N].
 
@@ -178,10 +200,15 @@ def shuffle_examples(
 
 
 def make_bucketed_batches(
-    pairs: SequencePairs, batch_tokens: int, device: torch.device = CPU, shuffle_seed: int | None = None
+    pairs: SequencePairs,
+    batch_tokens: int,
+    device: torch.device = CPU,
+    shuffle_seed: int | None = None,
 ) -> Sequence[Batch]:
     """Make length-bucketed batches of all pairs on `device`, once, or at each access above MAX_CACHED_TOKENS tokens."""
-    rows = bucket_by_length(pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed)
+    rows = bucket_by_length(
+        pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed
+    )
     batches = LazySequence(rows, lambda chosen: pairs.make_batch(chosen).to(device))
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
     return batches if tokens > MAX_CACHED_TOKENS else list(batches)

@@ -35,7 +35,9 @@ class Checkpoint:
         """Load the model with the weights of its best validation, in eval mode. Raises UserError for broken files."""
         return self._find_module().load_model(self).to(device).eval()
 
-    def score(self, data: Path, device: "torch.device", progress: str) -> "tuple[pa.Table, list[dict[str, Any]]]":
+    def score(
+        self, data: Path, device: "torch.device", progress: str
+    ) -> "tuple[pa.Table, list[dict[str, Any]]]":
         """Return (predictions, score rows) on every split of the settings. progress: see `common.progress`.
 
         A metric that is undefined has a row with a `reason` instead of a value.
@@ -53,7 +55,9 @@ class Checkpoint:
         if isinstance(inputs, str):
             raise UserError(f"the inputs are a text, {inputs!r:.50}; give a list of texts")
         if not hasattr(module, "predict"):
-            raise UserError(f"{self.folder}: a run of the kind {self.spec.kind} predicts no text; use its model")
+            raise UserError(
+                f"{self.folder}: a run of the kind {self.spec.kind} predicts no text; use its model"
+            )
         return module.predict(self, model, inputs) if len(inputs) else []
 
     def _find_module(self) -> ModuleType:
@@ -85,10 +89,16 @@ def read_run(run_dir: Path) -> FinishedRun:
     file = run_dir / "run.json"
     content = read_json(file)
     needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
-    if not isinstance(content, dict) or not needed <= content.keys() or not isinstance(content["files"], dict):
+    if (
+        not isinstance(content, dict)
+        or not needed <= content.keys()
+        or not isinstance(content["files"], dict)
+    ):
         raise UserError(f"{file} is not what train writes; train the run again")
     if digest(content["spec"]) != content["spec_digest"]:
-        raise UserError(f"{file} was changed after training: its spec has another digest; train the run again")
+        raise UserError(
+            f"{file} was changed after training: its spec has another digest; train the run again"
+        )
     spec = read_run_spec(content["spec"], file, "spec")
     digests = content["spec_digest"], content["data_digest"]
     return FinishedRun(content["run"], content["scale"], spec, *digests, content["files"])
@@ -97,10 +107,14 @@ def read_run(run_dir: Path) -> FinishedRun:
 def check_checkpoint(run_dir: Path, run: FinishedRun) -> None:
     """Raise UserError if a file of the checkpoint is missing, added, or differs from its sha256 in run.json."""
     recorded = {name: value for name, value in run.files.items() if name.startswith("checkpoint/")}
-    actual = {f"checkpoint/{name}": value for name, value in hash_files(run_dir / "checkpoint").items()}
+    actual = {
+        f"checkpoint/{name}": value for name, value in hash_files(run_dir / "checkpoint").items()
+    }
     for name in sorted(recorded.keys() | actual.keys()):
         if (found := actual.get(name)) != (expected := recorded.get(name)):
-            found, expected = (f"sha256 {value}" if value else "no such file" for value in (found, expected))
+            found, expected = (
+                f"sha256 {value}" if value else "no such file" for value in (found, expected)
+            )
             raise UserError(
                 f"{run_dir / name}: expected {expected}, by run.json, found {found}; delete {run_dir} and train again"
             )
@@ -112,6 +126,8 @@ def read_checked_run(run_dir: Path, data_dir: Path) -> FinishedRun:
 
     run = read_run(run_dir)
     if digest_data(data_dir) != run.data_digest:
-        raise UserError(f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again")
+        raise UserError(
+            f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again"
+        )
     check_checkpoint(run_dir, run)
     return run

@@ -33,12 +33,18 @@ class EncoderWithHeads(nn.Module):
         """The encoder, without the heads."""
         return getattr(self, self.prefix)
 
-    def compute_states(self, ids: Tensor, attention_mask: Tensor, token_types: Tensor) -> dict[str, Tensor]:
+    def compute_states(
+        self, ids: Tensor, attention_mask: Tensor, token_types: Tensor
+    ) -> dict[str, Tensor]:
         """Return the states of the last layer by readout, each [B, S, d]: `last`, or those that the encoder defines.
 
         ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
         """
-        types = {"token_type_ids": token_types} if getattr(self.encoder.config, "type_vocab_size", 1) > 1 else {}
+        types = (
+            {"token_type_ids": token_types}
+            if getattr(self.encoder.config, "type_vocab_size", 1) > 1
+            else {}
+        )
         output = self.encoder(input_ids=ids, attention_mask=attention_mask, **types)
         return getattr(output, "readouts", {"last": output.last_hidden_state})
 
@@ -69,7 +75,9 @@ def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], M
 def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
     """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
     if not init:
-        raise UserError(f"{spec.method_name} starts from a pre-trained encoder; name it with --init")
+        raise UserError(
+            f"{spec.method_name} starts from a pre-trained encoder; name it with --init"
+        )
     encoder = load_encoder(init, spec.model)
     if spec.training.gradient_checkpointing:
         use_gradient_checkpointing(encoder)

@@ -12,7 +12,14 @@ from pydantic import Field
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
-from workflow_scripts.common.validation import Pattern, Seed, StrictModel, Word, parse_as, suggest_name
+from workflow_scripts.common.validation import (
+    Pattern,
+    Seed,
+    StrictModel,
+    Word,
+    parse_as,
+    suggest_name,
+)
 from workflow_scripts.data.data_spec import DataSpec, read_data_spec
 from workflow_scripts.evaluation.protocol import Protocol
 from workflow_scripts.tasks.packages import NAMED, find_settings_class, list_packages, load_traits
@@ -198,7 +205,9 @@ class _GivenWeightsContent(StrictModel):
     task: Word
     kind: str
     method: Word
-    variant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    variant: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}@[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")
+    ]
     seed: Seed
     protocol: Protocol
     data: dict[str, Any]
@@ -283,12 +292,16 @@ def check_validation(spec: RunSpec, where: str | Path) -> None:
     metrics = traits.validation_metrics
     if training.validation != "none":
         selection = training.selection
-        is_computed = selection.get("metric") in metrics or (traits.decoding and "decoding" in selection)
+        is_computed = selection.get("metric") in metrics or (
+            traits.decoding and "decoding" in selection
+        )
         if not (is_computed and {"split", "metric"} <= selection.keys()):
             needed = f"needs a split, and {' or '.join(metrics)} as its metric"
             raise UserError(f"{where}: key 'training.validation' {needed}")
     if training.also_keep and not traits.decoding:
-        raise UserError(f"{where}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it")
+        raise UserError(
+            f"{where}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it"
+        )
 
 
 def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | Path) -> Sections:
@@ -322,7 +335,9 @@ def parse_named_settings(content: dict[str, Any], section: str, where: str | Pat
         raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
     name = content["name"]
     if name not in known:
-        raise UserError(f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}")
+        raise UserError(
+            f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}"
+        )
     settings_class = find_settings_class(NAMED[section], name)
     assert settings_class, name
     settings = {key: value for key, value in content.items() if key != "name"}

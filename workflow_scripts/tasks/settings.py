@@ -16,8 +16,22 @@ LAST = "last"  # of Training.also_keep: the weights after the last update
 
 # Keys that only some kinds of tasks read.
 ONLY_SOME = {
-    "training": {"batch_sentences", "shuffle_rows", "also_keep", "gradient_checkpointing", "compiled"},
-    "evaluation": {"beam", "max_length", "max_length_ratio", "joined", "measures", "match", "same_word"},
+    "training": {
+        "batch_sentences",
+        "shuffle_rows",
+        "also_keep",
+        "gradient_checkpointing",
+        "compiled",
+    },
+    "evaluation": {
+        "beam",
+        "max_length",
+        "max_length_ratio",
+        "joined",
+        "measures",
+        "match",
+        "same_word",
+    },
 }
 
 
@@ -44,7 +58,9 @@ def pair_betas(value: Any) -> Any:
 class CrossEntropySettings(StrictModel):
     """Settings of kinds of tasks whose loss is a cross-entropy of words or tokens."""
 
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary.")
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="Share of the probability spread over the vocabulary."
+    )
 
 
 class Training(StrictModel):
@@ -57,8 +73,12 @@ class Training(StrictModel):
         description="Passes over the training set, in the place of max_steps. They count the examples that the model's "
         "tokenizer leaves.",
     )
-    batch_tokens: int = Field(gt=0, description="Longest sequence times sentences of a batch, at most.")
-    batch_sentences: int | None = Field(None, gt=0, description="Sentences of a batch, at most; none is no limit.")
+    batch_tokens: int = Field(
+        gt=0, description="Longest sequence times sentences of a batch, at most."
+    )
+    batch_sentences: int | None = Field(
+        None, gt=0, description="Sentences of a batch, at most; none is no limit."
+    )
     shuffle_rows: bool = Field(
         True,
         description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
@@ -71,10 +91,15 @@ class Training(StrictModel):
         description="After the warm-up; linear falls to 0 at the last step, constant_then_linear "
         "(warmup-stable-decay) in the last decay_steps.",
     )
-    decay_steps: int = Field(0, ge=0, description="Last updates, in which constant_then_linear falls to 0.")
+    decay_steps: int = Field(
+        0, ge=0, description="Last updates, in which constant_then_linear falls to 0."
+    )
     warmup_steps: int = Field(ge=0, description="Linear warm-up from 0.")
     warmup_fraction: float | None = Field(
-        None, ge=0, lt=1, description="Warm-up as a part of all steps, in the place of warmup_steps."
+        None,
+        ge=0,
+        lt=1,
+        description="Warm-up as a part of all steps, in the place of warmup_steps.",
     )
     betas: Annotated[tuple[Beta, Beta], BeforeValidator(pair_betas)] = Field(
         description="Adam's decay rates of the two moments."
@@ -112,14 +137,18 @@ class Training(StrictModel):
         "encoders.",
     )
     torch_threads: int = Field(
-        ge=1, le=4096, description="Threads of one training; part of the spec since sums depend on it."
+        ge=1,
+        le=4096,
+        description="Threads of one training; part of the spec since sums depend on it.",
     )
 
     @model_validator(mode="after")
     def check_length(self) -> Self:
         """Raise ValueError unless there is one of max_steps and epochs."""
         if (self.max_steps is None) == (self.epochs is None):
-            raise ValueError(f"max_steps is {self.max_steps} and epochs {self.epochs}; give one of the two")
+            raise ValueError(
+                f"max_steps is {self.max_steps} and epochs {self.epochs}; give one of the two"
+            )
         return self
 
     @model_validator(mode="after")
@@ -131,7 +160,9 @@ class Training(StrictModel):
                 "constant_then_linear, and only with it"
             )
         if self.max_steps is not None and self.decay_steps > self.max_steps:
-            raise ValueError(f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}")
+            raise ValueError(
+                f"decay_steps is {self.decay_steps}, more than max_steps {self.max_steps}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -139,13 +170,17 @@ class Training(StrictModel):
         """Raise ValueError if weights are to be chosen on a split without a validation, or by a key of a wrong type."""
         for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
             if not isinstance(self.selection.get(key, kind()), kind):
-                raise ValueError(f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}")
+                raise ValueError(
+                    f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}"
+                )
         if CHOSEN in self.also_keep:
             raise ValueError(
                 f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; rename the split"
             )
         if self.kept_splits and not self.selection:
-            raise ValueError("also_keep names a split, and validation none computes no metric on it")
+            raise ValueError(
+                "also_keep names a split, and validation none computes no metric on it"
+            )
         return self
 
     def count_steps(self, batches: int) -> "Training":
@@ -196,7 +231,9 @@ class Evaluation(StrictModel):
     beam: int = Field(1, ge=1, description="1 is greedy.")
     max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
     max_length_ratio: float = Field(
-        0.0, ge=0, description="Tokens that each source token, the end symbol included, adds to max_length."
+        0.0,
+        ge=0,
+        description="Tokens that each source token, the end symbol included, adds to max_length.",
     )
     batch_tokens: int = Field(gt=0)
     joined: Literal["tokens", "words", "text"] = Field(
@@ -210,10 +247,12 @@ class Evaluation(StrictModel):
         "options of each.",
     )
     match: Literal["token", "text"] = Field(
-        "token", description="A prompt's answer must be this very token, or the same text but for case and spaces."
+        "token",
+        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
     )
     same_word: Pattern | None = Field(
-        None, description="Regular expression of output words that count as one and the same for structure_match."
+        None,
+        description="Regular expression of output words that count as one and the same for structure_match.",
     )
 
 
@@ -224,14 +263,18 @@ class Search(StrictModel):
     learning_rate: list[Annotated[float, Field(gt=0)]] = []
     batch_sentences: list[Annotated[int, Field(gt=0)]] = []
     epochs: float | None = Field(
-        None, gt=0, description="Passes over the training set, whatever the batch size; none: training.max_steps."
+        None,
+        gt=0,
+        description="Passes over the training set, whatever the batch size; none: training.max_steps.",
     )
 
     @model_validator(mode="after")
     def check_pairs(self) -> Self:
         """Raise ValueError if only one of the two lists is given."""
         if bool(self.learning_rate) != bool(self.batch_sentences):
-            raise ValueError("learning_rate and batch_sentences are tried each with each: give both, or neither")
+            raise ValueError(
+                "learning_rate and batch_sentences are tried each with each: give both, or neither"
+            )
         return self
 
     def count_pairs(self) -> int:

@@ -18,8 +18,12 @@ from workflow_scripts.tasks.batching import TensorBatch
 Update = Callable[[TensorBatch], dict[str, Tensor]]
 Shapes = tuple[torch.Size, ...]
 
-MAX_GRAPHS = 256  # an epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB
-MIN_FREE_MEMORY = 1 / 8  # of the GPU's: below this, batches of further shapes are updates without a graph
+MAX_GRAPHS = (
+    256  # an epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB
+)
+MIN_FREE_MEMORY = (
+    1 / 8
+)  # of the GPU's: below this, batches of further shapes are updates without a graph
 
 # Operations whose size, or Python value, depends on the data. The last is `item`, `float` and `if`.
 WAITING = ("nonzero", "masked_select", "unique", "_unique", "_local_scalar_dense")
@@ -98,7 +102,13 @@ class GraphedUpdates:
     when there are MAX_GRAPHS already, or little memory is free. Compiled layers cannot be watched.
     """
 
-    def __init__(self, update: Update, discard: Callable[[], None], warn: Callable[[str], None], checked: bool = True):
+    def __init__(
+        self,
+        update: Update,
+        discard: Callable[[], None],
+        warn: Callable[[str], None],
+        checked: bool = True,
+    ):
         self.update = update
         self.discard = discard
         self.warn = warn
@@ -134,7 +144,9 @@ class GraphedUpdates:
     def _refuse(self, shapes: Shapes, reason: str) -> None:
         self.refused.add(shapes)
         sizes = ", ".join("x".join(map(str, shape)) for shape in shapes)
-        self.warn(f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: {reason}")
+        self.warn(
+            f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: {reason}"
+        )
 
     def _try_to_capture(self, shapes: Shapes, batch: TensorBatch) -> None:
         if len(self.captured) == MAX_GRAPHS or not has_free_memory():
@@ -151,7 +163,9 @@ class GraphedUpdates:
 
     def _capture(self, batch: TensorBatch) -> CapturedUpdate:
         """Record an update. Recording does not run it."""
-        own_batch = replace(batch, **{name: tensor.clone() for name, tensor in list_tensors(batch).items()})
+        own_batch = replace(
+            batch, **{name: tensor.clone() for name, tensor in list_tensors(batch).items()}
+        )
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
             values = self.update(own_batch)

@@ -23,4 +23,6 @@ def read_history(path: Path) -> list[tuple[int, str, float]]:
             raise ValueError(f"a value is {odd[0]}")
         return found
     except ValueError as error:
-        raise UserError(f"{path}: {error}; delete {path.parent} and run ./reproduce again") from error
+        raise UserError(
+            f"{path}: {error}; delete {path.parent} and run ./reproduce again"
+        ) from error

@@ -19,7 +19,12 @@ from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
-from workflow_scripts.training.machine import compute_in_fp32, count_gpu_processes, describe_attempt, measure_usage
+from workflow_scripts.training.machine import (
+    compute_in_fp32,
+    count_gpu_processes,
+    describe_attempt,
+    measure_usage,
+)
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often
@@ -41,7 +46,10 @@ class StopSignals:
         self.first: int | None = None
 
     def __enter__(self) -> "StopSignals":
-        self.handlers = {number: signal.signal(number, self._remember) for number in (signal.SIGTERM, signal.SIGINT)}
+        self.handlers = {
+            number: signal.signal(number, self._remember)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -86,7 +94,9 @@ class StepTimer:
 class Saver:
     """Saves the state every `seconds`, or less often if saving takes more than MAX_SAVE_SHARE of the time."""
 
-    def __init__(self, folder: StateFolder, state: TrainingState, attempt: dict[str, Any], seconds: float):
+    def __init__(
+        self, folder: StateFolder, state: TrainingState, attempt: dict[str, Any], seconds: float
+    ):
         self.folder = folder
         self.state = state
         self.attempt = attempt
@@ -103,7 +113,11 @@ class Saver:
         """Bring the record of this process up to date: its last step, seconds and memory."""
         seconds = time.monotonic() - self.started
         self.state.seconds = self.earlier_seconds + seconds
-        self.attempt |= {"last_step": self.state.step, "seconds": seconds, **measure_usage(self.cpu_start)}
+        self.attempt |= {
+            "last_step": self.state.step,
+            "seconds": seconds,
+            **measure_usage(self.cpu_start),
+        }
         if "gpu_processes" not in self.attempt:
             self.attempt["gpu_processes"] = count_gpu_processes()
 
@@ -142,7 +156,9 @@ class EpochOrder:
         return LazySequence(rng.permutation(len(self.batches)).tolist(), self.batches.__getitem__)
 
 
-def build_optimiser(model: nn.Module, settings: Training, capturable: bool = False) -> torch.optim.AdamW:
+def build_optimiser(
+    model: nn.Module, settings: Training, capturable: bool = False
+) -> torch.optim.AdamW:
     """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`.
 
     capturable: whether its step can be part of a CUDA graph, which reads the learning rate from a tensor.
@@ -181,7 +197,11 @@ def compute_learning_rate(settings: Training, step: int) -> float:
     peak, warmup, max_steps = settings.learning_rate, settings.warmup, settings.max_steps
     if settings.schedule == "linear":
         done = step - 1
-        return peak * done / warmup if done < warmup else peak * (max_steps - done) / max(max_steps - warmup, 1)
+        return (
+            peak * done / warmup
+            if done < warmup
+            else peak * (max_steps - done) / max(max_steps - warmup, 1)
+        )
     warmup = max(warmup, 1)
     if settings.schedule == "inverse_square_root":
         return peak * min(step / warmup, (warmup / step) ** 0.5)
@@ -276,7 +296,11 @@ def make_update(
 
 
 def update_weights(
-    problem: Problem, optimiser: torch.optim.Optimizer, clip_norm: float, autocast: torch.autocast, batch: Any
+    problem: Problem,
+    optimiser: torch.optim.Optimizer,
+    clip_norm: float,
+    autocast: torch.autocast,
+    batch: Any,
 ) -> dict[str, Tensor]:
     """Make one optimiser step. Return loss, parts and, if clipped, gradient norm: tensors, to not wait for a GPU."""
     with autocast:
@@ -302,7 +326,10 @@ def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -
     for index, loss in enumerate(losses):
         if not math.isfinite(loss):
             step = state.step - len(losses) + index + 1
-            before = ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index]) or "none in this interval"
+            before = (
+                ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index])
+                or "none in this interval"
+            )
             raise UserError(
                 f"the loss is {loss} at step {step} (losses before it: {before}); the state saved before it is kept: "
                 "lower training.learning_rate, raise training.warmup_steps or set training.clip_norm"
@@ -312,7 +339,9 @@ def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -
 def log_means(state: TrainingState, rate: float) -> dict[str, float]:
     """Append the mean of each pending value and the learning rate to the history. Return the means."""
     means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
-    state.history += [(state.step, name, value) for name, value in (means | {"learning_rate": rate}).items()]
+    state.history += [
+        (state.step, name, value) for name, value in (means | {"learning_rate": rate}).items()
+    ]
     state.pending = {}
     return {"loss": means["loss"]}
 
@@ -322,7 +351,9 @@ def stop_compiling(settings: Training) -> AbstractContextManager[Any]:
     return torch.compiler.set_stance("force_eager") if settings.compiled else nullcontext()
 
 
-def validate(problem: Problem, settings: Training, folder: StateFolder, state: TrainingState) -> dict[str, float]:
+def validate(
+    problem: Problem, settings: Training, folder: StateFolder, state: TrainingState
+) -> dict[str, float]:
     """Validate, add the values to the history, keep the weights if they are the best on a split, and return the metric.
 
     Of equal values without a tie-break the latest wins, as in fairseq: early on, the metric may be 0 for long. With
@@ -337,7 +368,10 @@ def validate(problem: Problem, settings: Training, folder: StateFolder, state: T
         values = problem.validate(problem.model)
     problem.model.train()
     state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    for name, prefix in {CHOSEN: "", **{split: f"{split}_" for split in settings.kept_splits}}.items():
+    for name, prefix in {
+        CHOSEN: "",
+        **{split: f"{split}_" for split in settings.kept_splits},
+    }.items():
         value, tie = values[prefix + metric], values[prefix + tie_break] if tie_break else 0.0
         before = state.best.get(name)
         if before is None or (value, -tie) >= (before["value"], -before["tie"]):

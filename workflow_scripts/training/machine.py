@@ -14,7 +14,13 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.system import STARTED, describe_cpu, measure_cpu_seconds, measure_peak_memory, read_commit
+from workflow_scripts.common.system import (
+    STARTED,
+    describe_cpu,
+    measure_cpu_seconds,
+    measure_peak_memory,
+    read_commit,
+)
 
 TF32_SINCE = (8, 0)  # compute capability of Ampere
 
@@ -24,7 +30,9 @@ def choose_device(name: str) -> torch.device:
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("device cuda: torch finds no GPU; use device: cpu, or install the CUDA build of torch")
+        raise UserError(
+            "device cuda: torch finds no GPU; use device: cpu, or install the CUDA build of torch"
+        )
     if name == "mps" and not torch.backends.mps.is_available():
         raise UserError("device mps: torch finds no Apple GPU; use device: cpu")
     return torch.device(name)
@@ -52,7 +60,9 @@ def set_precision(precision: str, device: torch.device) -> None:
         raise UserError(f"precision tf32: a {device.type} device has no TF32; use precision: fp32")
     if precision == "tf32" and torch.cuda.get_device_capability(device) < TF32_SINCE:
         name = torch.cuda.get_device_name(device)
-        raise UserError(f"precision tf32: {name} has no TF32, which began with Ampere; use precision: fp32")
+        raise UserError(
+            f"precision tf32: {name} has no TF32, which began with Ampere; use precision: fp32"
+        )
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
 
 
@@ -95,7 +105,11 @@ def set_random_states(states: Generators) -> None:
 def describe_device(device: torch.device) -> dict[str, Any]:
     """Describe this process and its device for `make_record`."""
     on_gpu, driver = device.type == "cuda", Path("/proc/driver/nvidia/version")
-    found = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", driver.read_text()) if on_gpu and driver.exists() else None
+    found = (
+        re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", driver.read_text())
+        if on_gpu and driver.exists()
+        else None
+    )
     here = {
         "device": device.type,
         "driver": found and found[1],
@@ -115,10 +129,14 @@ def count_gpu_processes() -> int | None:
         return None
     query = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,name", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout
+        answer = subprocess.run(
+            query, capture_output=True, text=True, timeout=30, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return parse_gpu_processes(answer, str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid))
+    return parse_gpu_processes(
+        answer, str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
+    )
 
 
 def parse_gpu_processes(answer: str, gpu: str) -> int | None:
@@ -129,7 +147,12 @@ def parse_gpu_processes(answer: str, gpu: str) -> int | None:
     count = 0
     for line in answer.splitlines():
         fields = [field.strip() for field in line.split(",", 2)]
-        if len(fields) == 3 and gpu in fields[0] and fields[1].isdigit() and "mps-server" not in fields[2]:
+        if (
+            len(fields) == 3
+            and gpu in fields[0]
+            and fields[1].isdigit()
+            and "mps-server" not in fields[2]
+        ):
             count += 1
     return count or None
 
@@ -138,7 +161,13 @@ def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
     """Return the record of one training invocation, which begins after `step`. The loop adds times and memory."""
     named = ("device", "device_name", "driver", "cuda")
     here = {name: value for name, value in describe_device(device).items() if name in named}
-    return {"host": platform.node(), "started": STARTED, **read_commit(), **here, "first_step": step + 1}
+    return {
+        "host": platform.node(),
+        "started": STARTED,
+        **read_commit(),
+        **here,
+        "first_step": step + 1,
+    }
 
 
 def measure_usage(cpu_before: float) -> dict[str, Any]:

@@ -38,9 +38,13 @@ def train_run(
     if settings.compiled:
         compile_layers(problem, device)
     try:
-        return problem, loop.train(problem, settings, spec.seed, device, folder, reporter, save_every)
+        return problem, loop.train(
+            problem, settings, spec.seed, device, folder, reporter, save_every
+        )
     except torch.OutOfMemoryError as error:
-        raise UserError(f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens") from error
+        raise UserError(
+            f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens"
+        ) from error
 
 
 def report_length(settings: Training, reporter: Reporter) -> None:
@@ -58,7 +62,9 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
     set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
     set_precision(spec.training.precision, device)
-    of_kind: MakeProblem = importlib.import_module(f"workflow_scripts.tasks.{spec.kind}.problem").make_problem
+    of_kind: MakeProblem = importlib.import_module(
+        f"workflow_scripts.tasks.{spec.kind}.problem"
+    ).make_problem
     return of_kind(spec, data, init, device)
 
 
@@ -88,7 +94,9 @@ def write_checkpoint(
 ) -> None:
     """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
     for name, best in state.best.items():
-        write_tensors(read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors")
+        write_tensors(
+            read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors"
+        )
     if LAST in settings.also_keep:
         write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:

@@ -8,7 +8,15 @@ from typing import Any
 from workflow_scripts.common.files import read_json
 from workflow_scripts.tasks.settings import Search, Training
 
-COLUMNS = ("learning_rate", "batch_sentences", "max_steps", "best_step", "metric", "value", "seconds")
+COLUMNS = (
+    "learning_rate",
+    "batch_sentences",
+    "max_steps",
+    "best_step",
+    "metric",
+    "value",
+    "seconds",
+)
 VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
@@ -20,7 +28,14 @@ def list_candidates(settings: Training, search: Search, data: Path) -> list[Trai
         if search.epochs:
             rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
             steps = math.ceil(search.epochs * rows / batch)
-            warmup, every = steps * settings.warmup_steps / settings.max_steps, math.ceil(rows / batch / VALIDATIONS)
-            changes |= {"max_steps": steps, "warmup_steps": round(warmup), "validate_every": max(1, every)}
+            warmup, every = (
+                steps * settings.warmup_steps / settings.max_steps,
+                math.ceil(rows / batch / VALIDATIONS),
+            )
+            changes |= {
+                "max_steps": steps,
+                "warmup_steps": round(warmup),
+                "validate_every": max(1, every),
+            }
         found.append(settings.model_copy(update=changes))
     return found

@@ -46,12 +46,20 @@ class TrainingState:
     step: int = 0
     history: list[tuple[int, str, float]] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
-    best: dict[str, dict[str, Any]] = field(default_factory=dict)  # name of weights -> step, value, tie, sha256
+    best: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # name of weights -> step, value, tie, sha256
     seconds: float = 0.0
-    interval_seconds: list[float] = field(default_factory=list)  # per update, of each logging interval
-    steady_seconds: list[float] = field(default_factory=list)  # of those after the first epochs of a process
+    interval_seconds: list[float] = field(
+        default_factory=list
+    )  # per update, of each logging interval
+    steady_seconds: list[float] = field(
+        default_factory=list
+    )  # of those after the first epochs of a process
     resumed: int = 0
-    attempts: list[dict[str, Any]] = field(default_factory=list)  # each invocation, up to its last save
+    attempts: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # each invocation, up to its last save
 
 
 def _flush(path: Path) -> None:
@@ -66,7 +74,9 @@ class StateFolder:
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
         self.identity = identity
-        self.unsaved_best: dict[str, dict[str, Tensor]] = {}  # name of weights -> weights, on the CPU
+        self.unsaved_best: dict[
+            str, dict[str, Tensor]
+        ] = {}  # name of weights -> weights, on the CPU
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -77,9 +87,15 @@ class StateFolder:
             except BlockingIOError as error:
                 stream.seek(0)
                 holder = stream.read().strip() or "unknown"
-                raise UserError(f"{self.folder} is in use by process {holder}; wait for it or stop it") from error
-            if not os.path.exists(stream.name) or not os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name)):
-                raise UserError(f"{self.folder}: another process has just finished this run; call the command again")
+                raise UserError(
+                    f"{self.folder} is in use by process {holder}; wait for it or stop it"
+                ) from error
+            if not os.path.exists(stream.name) or not os.path.samestat(
+                os.fstat(stream.fileno()), os.stat(stream.name)
+            ):
+                raise UserError(
+                    f"{self.folder}: another process has just finished this run; call the command again"
+                )
             stream.truncate(0)
             stream.write(f"{os.getpid()} on {socket.gethostname()}")
             stream.flush()
@@ -89,7 +105,9 @@ class StateFolder:
     def log(self, message: str) -> None:
         """Append one line with time and process to log.txt."""
         with open(self.folder / "log.txt", "a") as stream:
-            stream.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n")
+            stream.write(
+                f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n"
+            )
 
     def locate_best(self, name: str, step: int) -> Path:
         """Return the file of the best weights of a name (`model`, or a further split), validated at `step`."""
@@ -101,11 +119,18 @@ class StateFolder:
         return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
     def keep_best(
-        self, state: TrainingState, model: nn.Module, name: str, value: float | None, tie: float = 0.0
+        self,
+        state: TrainingState,
+        model: nn.Module,
+        name: str,
+        value: float | None,
+        tie: float = 0.0,
     ) -> None:
         """Keep a copy of the weights as the best of a name, with what their validation gave. `save` writes them."""
         state.best[name] = {"step": state.step, "value": value, "tie": tie}
-        self.unsaved_best[name] = {key: tensor.to("cpu", copy=True) for key, tensor in list_weights(model).items()}
+        self.unsaved_best[name] = {
+            key: tensor.to("cpu", copy=True) for key, tensor in list_weights(model).items()
+        }
 
     def _write_best(self, state: TrainingState) -> None:
         """Write the best weights that are in memory, each file atomically."""
@@ -118,7 +143,9 @@ class StateFolder:
             os.replace(part, path)
         self.unsaved_best = {}
 
-    def save(self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    def save(
+        self, state: TrainingState, model: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> None:
         """Write the best weights and a new saved state.
 
         Delete all states but the one before it, and the best weights that neither names.
@@ -146,14 +173,18 @@ class StateFolder:
         states = self.list_saved_states()
         for old in states[2:]:
             shutil.rmtree(old, ignore_errors=True)
-        wanted = {path for kept in states[:2] for path in self._named_weights(read_json(kept / STATE))}
+        wanted = {
+            path for kept in states[:2] for path in self._named_weights(read_json(kept / STATE))
+        }
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
 
     def _named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
-        named = content.get("best", {}).items()  # absent in states of earlier versions, which are refused by code
+        named = content.get(
+            "best", {}
+        ).items()  # absent in states of earlier versions, which are refused by code
         return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
@@ -184,12 +215,16 @@ class StateFolder:
             if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:
                 return None
             content = read_json(saved / STATE)
-            whole = all(hash_file(path) == digest for path, digest in self._named_weights(content).items())
+            whole = all(
+                hash_file(path) == digest for path, digest in self._named_weights(content).items()
+            )
             return content if whole else None
         except (OSError, ValueError):
             return None
 
-    def _restore(self, saved: Path, content: dict, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
+    def _restore(
+        self, saved: Path, content: dict, model: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> TrainingState:
         groups: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "generator": {}}
         for name, tensor in load_file(saved / TENSORS).items():
             group, rest = name.split("/", 1)
@@ -199,7 +234,9 @@ class StateFolder:
         for name, tensor in groups["optimiser"].items():
             index, key = name.split("/")
             per_parameter.setdefault(int(index), {})[key] = tensor
-        optimiser.load_state_dict({"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]})
+        optimiser.load_state_dict(
+            {"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]}
+        )
         set_random_states((groups["generator"], content.pop("generators")))
         state = TrainingState(**content, history=read_history(saved / HISTORY))
         state.resumed += 1
@@ -209,7 +246,11 @@ class StateFolder:
         """Delete the state of a complete run, and the folder unless it holds other files."""
         for saved in self.list_saved_states():
             shutil.rmtree(saved)
-        for path in (*self.folder.glob("best-*.safetensors"), self.folder / "log.txt", self.folder / "lock"):
+        for path in (
+            *self.folder.glob("best-*.safetensors"),
+            self.folder / "log.txt",
+            self.folder / "lock",
+        ):
             path.unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()

@@ -6,14 +6,20 @@ from typing import Any
 
 from workflow_scripts.common.files import digest, format_canonical_json, read_json
 from workflow_scripts.provenance.code import find_closure
-from workflow_scripts.provenance.spec_fingerprints import FINGERPRINT_PATTERN, Fingerprint, load_modules
+from workflow_scripts.provenance.spec_fingerprints import (
+    FINGERPRINT_PATTERN,
+    Fingerprint,
+    load_modules,
+)
 
 LONGEST_VALUE = 72  # a sha256 is shown whole
 MOST_CHANGES = 4  # of one kind in one sentence
 UNSET = object()  # in the place of the value of a key that only the other side has
 
 
-def describe_changes(record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: "") -> list[str]:
+def describe_changes(
+    record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
+) -> list[str]:
     """Return one sentence per difference between the fingerprint in a result's record and `now`.
 
     Raises UserError if the record cannot be read.
@@ -43,7 +49,11 @@ def compare_fingerprints(
         yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
         old = load_modules(digests["code"])
-        yield join_first(compare_code(old, find_closure(now.modules)), "; ") if old else "its code has changed"
+        yield (
+            join_first(compare_code(old, find_closure(now.modules)), "; ")
+            if old
+            else "its code has changed"
+        )
 
 
 def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -76,7 +86,9 @@ def compare_code(old: dict[str, str], new: dict[str, str]) -> list[str]:
 def join_first(texts: list[str], separator: str) -> str:
     """Join the first texts and say how many more there are."""
     more = len(texts) - MOST_CHANGES
-    return separator.join(texts[:MOST_CHANGES]) + (f"{separator}and {more} more" if more > 0 else "")
+    return separator.join(texts[:MOST_CHANGES]) + (
+        f"{separator}and {more} more" if more > 0 else ""
+    )
 
 
 def shorten_value(value: Any) -> str:

@@ -38,9 +38,13 @@ class Workflow:
     read the rules.
     """
 
-    def __init__(self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False
+    ) -> None:
         self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
-        self.fingerprints: dict[str, Fingerprint] = {}  # of this invocation's jobs, by their short form
+        self.fingerprints: dict[
+            str, Fingerprint
+        ] = {}  # of this invocation's jobs, by their short form
         self.jobs: dict[Job, None] = {}  # of this invocation
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
@@ -79,7 +83,9 @@ class Workflow:
 
     def list_data_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the data of a task are made of."""
-        return locate_downloads(resolve_data(self.catalogue, wildcards.task, wildcards.scale).sources)
+        return locate_downloads(
+            resolve_data(self.catalogue, wildcards.task, wildcards.scale).sources
+        )
 
     def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_data_sources`."""
@@ -87,7 +93,9 @@ class Workflow:
 
     def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the replacement words of a task are made of."""
-        return locate_downloads(resolve_candidates(self.catalogue, wildcards.task, wildcards.scale).sources)
+        return locate_downloads(
+            resolve_candidates(self.catalogue, wildcards.task, wildcards.scale).sources
+        )
 
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_candidate_sources`."""
@@ -108,13 +116,19 @@ class Workflow:
 
     def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
         """Return the seed of the search before the trainings of a variant; None if there is no search."""
-        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")  # raises if there is no such variant
+        run = parse_run(
+            self.catalogue, f"{task}/{method}/{variant}/seed-0"
+        )  # raises if there is no such variant
         found = find_search_run(self.catalogue, run, scale, self.config.precision)
         return f"seed-{found.seed}" if found else None
 
-    def _find_init(self, task: str, method: str, variant: str, seed: str, scale: str) -> tuple[str, str] | None:
+    def _find_init(
+        self, task: str, method: str, variant: str, seed: str, scale: str
+    ) -> tuple[str, str] | None:
         """Return (manifest, folder) of the initial weights of a run; None if they are random."""
-        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")  # raises if there is no such variant
+        run = parse_run(
+            self.catalogue, f"{task}/{method}/{variant}/{seed}"
+        )  # raises if there is no such variant
         if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
             return f"{folder}/run.json", f"{folder}/checkpoint"
@@ -171,7 +185,10 @@ class Workflow:
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        jobs = [self._fingerprint("search", **dict(wildcards.items())), self._data_fingerprint(wildcards)]
+        jobs = [
+            self._fingerprint("search", **dict(wildcards.items())),
+            self._data_fingerprint(wildcards),
+        ]
         return f"{_state_folder(wildcards)}/search/{digest(jobs)}"
 
     def _data_fingerprint(self, wildcards: Wildcards) -> str:
@@ -225,7 +242,9 @@ def _manifest(weights: tuple[str, str] | None) -> list[str]:
 
 
 def _checkpoint(weights: tuple[str, str] | None) -> list[str]:
-    return [f"{weights[1]}/model.safetensors"] if weights and weights[0].endswith("run.json") else []
+    return (
+        [f"{weights[1]}/model.safetensors"] if weights and weights[0].endswith("run.json") else []
+    )
 
 
 def _run_folder(wildcards: Wildcards) -> str:
@@ -234,4 +253,6 @@ def _run_folder(wildcards: Wildcards) -> str:
 
 
 def _state_folder(wildcards: Wildcards) -> str:
-    return f"results/{wildcards.scale}/state/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
+    return (
+        f"results/{wildcards.scale}/state/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
+    )

@@ -44,7 +44,9 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the words that change config.yaml for one call, the same as those of ./reproduce."""
     parser.add_argument("--scale", help="instead of config.yaml's")
     parser.add_argument("--papers", nargs="+", metavar="KEY", help="instead of config.yaml's")
-    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="any key of config.yaml")
+    parser.add_argument(
+        "--config", nargs="+", default=[], metavar="KEY=VALUE", help="any key of config.yaml"
+    )
 
 
 def list_overrides(args: argparse.Namespace) -> list[str]:
@@ -55,7 +57,9 @@ def list_overrides(args: argparse.Namespace) -> list[str]:
 
 def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
-    return load_config(read_yaml_mapping(Path("config.yaml")) | read_overrides(list_overrides(args)))
+    return load_config(
+        read_yaml_mapping(Path("config.yaml")) | read_overrides(list_overrides(args))
+    )
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:

@@ -14,7 +14,11 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.display_schema import Analysis
-from workflow_scripts.config.displays import find_analysis, list_analysis_sources, select_display_runs
+from workflow_scripts.config.displays import (
+    find_analysis,
+    list_analysis_sources,
+    select_display_runs,
+)
 from workflow_scripts.config.paths import (
     RESULTS,
     analysis_spec_file,
@@ -67,7 +71,9 @@ def _find_intervention(catalogue: Catalogue, run: Run, kind: str, scale: str) ->
     return None
 
 
-def plan_search(catalogue: Catalogue, variant: str, scale: str, precision: str = "auto") -> PlannedRun:
+def plan_search(
+    catalogue: Catalogue, variant: str, scale: str, precision: str = "auto"
+) -> PlannedRun:
     """Return what the search before the trainings of `<task>/<method>/<variant>` is given."""
     if variant.strip("/").count("/") != 2:
         raise UserError(f"--run {variant}: expected <task>/<method>/<variant> without a seed")
@@ -77,7 +83,9 @@ def plan_search(catalogue: Catalogue, variant: str, scale: str, precision: str =
     return plan_run(catalogue, run, scale, precision)
 
 
-def plan_analysis(catalogue: Catalogue, paper: str, analysis: str, scale: str, runs: Iterable[Run]) -> PlannedAnalysis:
+def plan_analysis(
+    catalogue: Catalogue, paper: str, analysis: str, scale: str, runs: Iterable[Run]
+) -> PlannedAnalysis:
     """Return what the job of an analysis is given. `runs` are those that the paper asks for, or some of them."""
     entry = find_analysis(catalogue, paper, analysis)
     selected = select_display_runs(entry, runs)
@@ -115,13 +123,17 @@ def write_spec_files(catalogue: Catalogue, config: Config, jobs: Iterable[Job]) 
         names = dict(wildcards)
         scale = names.get("scale", "")
         if rule == "prepare":
-            contents[f"{scale}/{data_spec_file(names['task'])}"] = resolve_data(catalogue, names["task"], scale)
+            contents[f"{scale}/{data_spec_file(names['task'])}"] = resolve_data(
+                catalogue, names["task"], scale
+            )
         elif rule == "candidates":
             spec = resolve_candidates(catalogue, names["task"], scale)
             contents[f"{scale}/{candidate_spec_file(names['task'])}"] = spec
         elif rule == "search":
             variant = "{task}/{method}/{variant}".format(**names)
-            contents[f"{scale}/{search_spec_file(variant)}"] = plan_search(catalogue, variant, scale, config.precision)
+            contents[f"{scale}/{search_spec_file(variant)}"] = plan_search(
+                catalogue, variant, scale, config.precision
+            )
         elif rule in ("train", "evaluate", "intervene"):
             run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**names))
             file = f"{scale}/{run_spec_file(run)}"

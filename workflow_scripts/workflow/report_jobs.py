@@ -11,7 +11,13 @@ from workflow_scripts.config.displays import (
     score_files,
     select_display_runs,
 )
-from workflow_scripts.config.paths import analysis_folder, data_folder, intervention_folder, manifest_file, run_folder
+from workflow_scripts.config.paths import (
+    analysis_folder,
+    data_folder,
+    intervention_folder,
+    manifest_file,
+    run_folder,
+)
 from workflow_scripts.provenance.fingerprints import list_paper_runs, read_caption
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
@@ -60,7 +66,9 @@ class ReportJobs:
         """Return the downloaded files that an analysis reads."""
         analysis = self._analysis(wildcards)
         runs = self._runs(wildcards)
-        return locate_downloads(list_analysis_sources(self.workflow.catalogue, analysis, runs, wildcards.scale))
+        return locate_downloads(
+            list_analysis_sources(self.workflow.catalogue, analysis, runs, wildcards.scale)
+        )
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
@@ -77,11 +85,15 @@ class ReportJobs:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
         asked = self._asked(paper, scale)
-        runs = dict.fromkeys(run for display in displays for run in select_display_runs(display, asked))
+        runs = dict.fromkeys(
+            run for display in displays for run in select_display_runs(display, asked)
+        )
         analyses = dict.fromkeys(name for display in displays for name in display.list_analyses())
         variants = find_intervened_variants(displays)
         scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
-        return scores + [f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses]
+        return scores + [
+            f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses
+        ]
 
     def _display_inputs(self, wildcards: Wildcards) -> list[str]:
         return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
@@ -98,7 +110,9 @@ class ReportJobs:
         analyses = self.workflow.catalogue.papers[wildcards.paper].analyses
         entries = [display, *(analyses[name] for name in display.list_analyses())]
         runs = self._asked(wildcards.paper, wildcards.scale)
-        tasks = dict.fromkeys(run.task for entry in entries for run in select_display_runs(entry, runs))
+        tasks = dict.fromkeys(
+            run.task for entry in entries for run in select_display_runs(entry, runs)
+        )
         data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
         return self._display_inputs(wildcards) + data
 
@@ -119,6 +133,8 @@ class ReportJobs:
         """Return the scores that claims compare."""
         scale, files = wildcards.scale, []
         for name in self.workflow.config.papers:
-            displays = self.workflow.catalogue.papers[name].select_claimed_displays(self._asked(name, scale))
+            displays = self.workflow.catalogue.papers[name].select_claimed_displays(
+                self._asked(name, scale)
+            )
             files += self._score_inputs(name, displays.values(), scale)
         return list(dict.fromkeys(files))

@@ -25,7 +25,9 @@ class StepTime:
     processes: int = 1
 
 
-def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str) -> tuple[float, int]:
+def estimate_hours(
+    catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str
+) -> tuple[float, int]:
     """Estimate the training hours on one CPU thread, or on one device of another kind, which trainings may share.
 
     The second value is the number of runs whose step time or number of steps is unknown; the estimate leaves them out.
@@ -43,7 +45,9 @@ def estimate_hours(catalogue: Catalogue, runs: list[Run], scale: str, precision:
     return total, unknown
 
 
-def estimate_steps(times: list[dict[str, str]], training: Training, run: Run, scale: str) -> int | None:
+def estimate_steps(
+    times: list[dict[str, str]], training: Training, run: Run, scale: str
+) -> int | None:
     """Return the steps of a run with these settings of its training; None if they are unknown.
 
     Those of an epoch are what a finished run of the same method on the task had, else what the prepared data give,
@@ -59,7 +63,9 @@ def estimate_steps(times: list[dict[str, str]], training: Training, run: Run, sc
     data = RESULTS / scale / data_folder(run.task) / "dataset.json"
     if not data.exists() or training.batch_sentences is None:
         return None
-    return training.epochs * math.ceil(read_json(data)["splits"]["train"]["rows"] / training.batch_sentences)
+    return training.epochs * math.ceil(
+        read_json(data)["splits"]["train"]["rows"] / training.batch_sentences
+    )
 
 
 def format_hours(total: float, unknown: int) -> str:
@@ -82,7 +88,11 @@ def find_step_time(
 
     Of each group of rows those in the run's precision count, if there are any.
     """
-    same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")]
+    same = [
+        row
+        for row in times
+        if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")
+    ]
     alike = [row for row in same if is_alike(row, run)]
     for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
         found = [row for row in rows if all(row[name] == getattr(run, name) for name in names)]
@@ -111,7 +121,9 @@ def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str)
 
 def find_gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
     """Return the largest GPU memory of similar trainings; None if none was measured."""
-    rows = [row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)]
+    rows = [
+        row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)
+    ]
     return max((int(row["gpu_bytes"]) for row in rows), default=None)
 
 
@@ -134,5 +146,9 @@ def is_alike(row: dict[str, str], run: Run) -> bool:
 def select_sizes(spec: RunSpec) -> dict[str, int]:
     """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
     settings = spec.model.settings.model_dump()
-    sizes = {key: value for key, value in settings.items() if type(value) is int and not key.endswith("_codes")}
+    sizes = {
+        key: value
+        for key, value in settings.items()
+        if type(value) is int and not key.endswith("_codes")
+    }
     return sizes | {"batch_tokens": spec.training.batch_tokens}

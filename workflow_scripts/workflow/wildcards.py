@@ -23,13 +23,19 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
     return {
         "scale": match_any(catalogue.scales),
         "source": match_any(load_sources()),
-        "model": match_any(name for name, entry in load_repositories().items() if entry.kind == "model"),
+        "model": match_any(
+            name for name, entry in load_repositories().items() if entry.kind == "model"
+        ),
         "task": match_any(catalogue.tasks),
         "method": match_any(catalogue.methods),
         "variant": f"(?:{match_variants(catalogue)})(?:@(?:{match_any([START, *catalogue.tasks])}))?",
         "paper": match_any(catalogue.papers),
-        "display": match_any({name for paper in catalogue.papers.values() for name in paper.displays}),
-        "analysis": match_any({name for paper in catalogue.papers.values() for name in paper.analyses}),
+        "display": match_any(
+            {name for paper in catalogue.papers.values() for name in paper.displays}
+        ),
+        "analysis": match_any(
+            {name for paper in catalogue.papers.values() for name in paper.analyses}
+        ),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }
@@ -37,14 +43,22 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
 
 def match_variants(catalogue: Catalogue) -> str:
     """Return a regular expression that matches the variants that can be trained."""
-    return match_any({variant for method in catalogue.methods.values() for variant in method.variants})
+    return match_any(
+        {variant for method in catalogue.methods.values() for variant in method.variants}
+    )
 
 
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints for tasks that need much disk, at scales with real data."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
-    sources = {scale: [resolve_data(catalogue, task, scale).sources for task in tasks] for scale in catalogue.scales}
-    return {"task": match_any(tasks), "scale": match_any(scale for scale, found in sources.items() if any(found))}
+    sources = {
+        scale: [resolve_data(catalogue, task, scale).sources for task in tasks]
+        for scale in catalogue.scales
+    }
+    return {
+        "task": match_any(tasks),
+        "scale": match_any(scale for scale, found in sources.items() if any(found)),
+    }
 
 
 def match_any(names: Iterable[str]) -> str:

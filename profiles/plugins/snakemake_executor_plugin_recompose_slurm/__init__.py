@@ -67,17 +67,23 @@ class Executor(SlurmExecutor):
     def __post_init__(self, test_mode: bool = False) -> None:
         settings = self.workflow.executor_settings
         if settings.array_jobs:
-            raise WorkflowError("job arrays are not supported, because the upstream executor confuses their ends")
+            raise WorkflowError(
+                "job arrays are not supported, because the upstream executor confuses their ends"
+            )
         settings.jobname_prefix = job_name_prefix()
         self.missed: Counter[str] = Counter()  # polls in a row without the job, by its number
         self.silent_since: float | None = None
         self.tried_since: dict[int, float] = {}  # jobs that SLURM did not answer for
         left = find_leftovers()
         if left is None:
-            raise WorkflowError("SLURM does not answer; run the same command again when `squeue --me` works")
+            raise WorkflowError(
+                "SLURM does not answer; run the same command again when `squeue --me` works"
+            )
         if left:  # started without ./reproduce, which waits for them
             numbers = " ".join(job.number for job in left)
-            raise WorkflowError(f"an earlier Snakemake left jobs {numbers}; run ./reproduce, which waits for them")
+            raise WorkflowError(
+                f"an earlier Snakemake left jobs {numbers}; run ./reproduce, which waits for them"
+            )
         super().__post_init__(test_mode)
 
     def _report_job_error_threadsafe(self, job_info: SubmittedJobInfo, msg: str) -> None:
@@ -87,13 +93,20 @@ class Executor(SlurmExecutor):
         """
         job = job_info.job
         since = self.tried_since.setdefault(job.jobid, time.monotonic())
-        if not any(text in msg for text in NO_ANSWER) or time.monotonic() - since > MAX_SUBMIT_SECONDS:
+        if (
+            not any(text in msg for text in NO_ANSWER)
+            or time.monotonic() - since > MAX_SUBMIT_SECONDS
+        ):
             super()._report_job_error_threadsafe(job_info, msg)
             return
         time.sleep(POLL_SECONDS)
         known = {active.external_jobid for active in self.active_jobs}
         comment = f"rule_{job.name}_wildcards_{get_job_wildcards(job)}"
-        taken = [one.number for one in list_queue("--name", self.run_uuid) or () if one.comment == comment]
+        taken = [
+            one.number
+            for one in list_queue("--name", self.run_uuid) or ()
+            if one.comment == comment
+        ]
         if new := [number for number in taken if number not in known]:
             self._report_job_submission_threadsafe(SubmittedJobInfo(job, external_jobid=new[0]))
         else:
@@ -121,7 +134,9 @@ class Executor(SlurmExecutor):
         self.silent_since = None if found is not None else self.silent_since or time.monotonic()
         by_number = {job.number: job for job in found or ()}
         for active in active_jobs:
-            end = await self.find_end(active.external_jobid, by_number.get(active.external_jobid), found is not None)
+            end = await self.find_end(
+                active.external_jobid, by_number.get(active.external_jobid), found is not None
+            )
             if end is None:
                 yield active
             elif end == "COMPLETED":
@@ -135,7 +150,11 @@ class Executor(SlurmExecutor):
         """Return the state in which a job ended, or why SLURM would never start it; None if it has not ended."""
         if not answered:
             silent = time.monotonic() - self.silent_since
-            return None if silent <= MAX_SILENCE_SECONDS else "unknown: SLURM has not answered for a day"
+            return (
+                None
+                if silent <= MAX_SILENCE_SECONDS
+                else "unknown: SLURM has not answered for a day"
+            )
         if job is None or job.state == "PREEMPTED":
             self.missed[number] += 1
             if self.missed[number] < MAX_MISSES:

@@ -11,7 +11,16 @@ import sys
 import time
 from typing import NamedTuple
 
-ALIVE = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "REQUEUED", "RESIZING", "STAGE_OUT"}
+ALIVE = {
+    "PENDING",
+    "CONFIGURING",
+    "RUNNING",
+    "COMPLETING",
+    "SUSPENDED",
+    "REQUEUED",
+    "RESIZING",
+    "STAGE_OUT",
+}
 POLL_SECONDS = 5
 FORMAT = "%i|%T|%r|%j|%k"  # number, state, reason, name, comment
 JOB_NUMBER = re.compile(r"\d+(_\S+)?")  # of a job, or of one or several of an array
@@ -85,7 +94,9 @@ def find_leftovers() -> list[Job] | None:
     queue = list_queue("--me")
     if queue is None:
         return None
-    return [job for job in queue if job.name.startswith(f"{job_name_prefix()}_") and job.state in ALIVE]
+    return [
+        job for job in queue if job.name.startswith(f"{job_name_prefix()}_") and job.state in ALIVE
+    ]
 
 
 def main() -> None:

@@ -34,24 +34,46 @@ STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
 CONFIG_ERROR = re.compile(r"^ValueError: (Invalid config definition: .+)", re.MULTILINE)
 # Error of our own code, of one line or several; of an input function, Snakemake adds the wildcards.
-USER_ERROR = re.compile(r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n(?!Wildcards:)\S.*)*)", re.MULTILINE)
+USER_ERROR = re.compile(
+    r"^(?:UserError in file .*\n| *UserError: )(.+(?:\n(?!Wildcards:)\S.*)*)", re.MULTILINE
+)
 # Messages of the SLURM executor about a job that failed or was refused.
 SLURM_END = re.compile(r"SLURM-job '(\d+)' ended as (.+?)\.(?:\s|$)")
 SLURM_ERROR = re.compile(r"^WorkflowError:\n(.+?)\n +File .*recompose_slurm", re.DOTALL)
 SLURM_REFUSAL = re.compile(r"SLURM sbatch failed\. The error message was '(.+?)'\.\n", re.DOTALL)
-SLURM_ACCOUNT = re.compile(r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)")
+SLURM_ACCOUNT = re.compile(
+    r"given account (\S+) appears to be invalid\. Available accounts:\s*(.+)"
+)
 SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
 NOISE = (
-    *("--keep-incomplete mode is set", "Adding ", "Assuming unrestricted shared filesystem", "Building DAG of jobs"),
+    *(
+        "--keep-incomplete mode is set",
+        "Adding ",
+        "Assuming unrestricted shared filesystem",
+        "Building DAG of jobs",
+    ),
     *("Cleaning up SLURM log files", "Complete log(s):", "Config file ", "Creating report"),
     *("Conda environments: ignored", "Elapsed time:", "Error: Directory cannot be locked."),
-    *("Exiting because a job execution failed", "Falling back to 'sacct'", "Loading trusted IOCache", "MinJobAge "),
+    *(
+        "Exiting because a job execution failed",
+        "Falling back to 'sacct'",
+        "Loading trusted IOCache",
+        "MinJobAge ",
+    ),
     *("No SLURM account given", "No account was given", "Removing output files of failed job"),
     *("Removing temporary output", "Report created", "Reasons:", "SLURM run ID:"),
-    *("Rules with provenance triggered jobs", "Select jobs to execute", "Shutting down, this might take some time"),
-    *("Singularity containers: ignored", "Some jobs were triggered by provenance information", "This was a dry-run"),
+    *(
+        "Rules with provenance triggered jobs",
+        "Select jobs to execute",
+        "Shutting down, this might take some time",
+    ),
+    *(
+        "Singularity containers: ignored",
+        "Some jobs were triggered by provenance information",
+        "This was a dry-run",
+    ),
     *("Unable to guess SLURM account", "Using shell:"),
 )
 
@@ -128,13 +150,20 @@ class LogHandler(LogHandlerBase):
         self.errors = Console(stderr=True, **options) if settings.stdout else self.console
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
-        self.planned: list[str] = []  # of a dry run, printed as one text, because thousands of prints are slow
+        self.planned: list[
+            str
+        ] = []  # of a dry run, printed as one text, because thousands of prints are slow
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
         self.started = time.monotonic()
         self.closed = threading.Event()
-        self.live = Live(get_renderable=self.make_view, console=self.console, refresh_per_second=4, transient=True)
+        self.live = Live(
+            get_renderable=self.make_view,
+            console=self.console,
+            refresh_per_second=4,
+            transient=True,
+        )
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one record."""
@@ -156,7 +185,11 @@ class LogHandler(LogHandlerBase):
 
     def show_start(self, record: logging.LogRecord) -> None:
         """Show the number of jobs of each rule. Rules without a command only name targets."""
-        jobs = {rule: count for rule, count in record.stats.items() if rule not in ("total", "all", "runs")}
+        jobs = {
+            rule: count
+            for rule, count in record.stats.items()
+            if rule not in ("total", "all", "runs")
+        }
         self.counts = Counter(jobs)
         if self.common_settings.dryrun:
             return  # printed after the list of jobs
@@ -204,10 +237,14 @@ class LogHandler(LogHandlerBase):
         # On a cluster the last one is SLURM's log of the job, with errors before the command started.
         job.log = record.log
         if self.cancelled:
-            self.console.print(f"  {job.rule} {escape(job.about)}  [dim]{escape(job.read_last_line())}[/]")
+            self.console.print(
+                f"  {job.rule} {escape(job.about)}  [dim]{escape(job.read_last_line())}[/]"
+            )
             return
         self.failed[record.jobid] = job
-        self.console.print(f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}")
+        self.console.print(
+            f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}"
+        )
         message = record.rule_msg or ""
         if refusal := SLURM_REFUSAL.search(message):
             self.console.print(f"    SLURM refused it: {escape(' '.join(refusal[1].split()))}")
@@ -226,7 +263,11 @@ class LogHandler(LogHandlerBase):
             (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
         ):
             return  # show_failed_job has shown it
-        if found := USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text):
+        if (
+            found := USER_ERROR.search(text)
+            or CONFIG_ERROR.search(text)
+            or SLURM_ERROR.search(text)
+        ):
             text = "\n".join(f"error: {line}" for line in found[1].splitlines())
         elif found := NO_RULE.search(text):
             where = "catalogue/ and papers/ list what exists; settings go after --config"
@@ -241,7 +282,10 @@ class LogHandler(LogHandlerBase):
         if text.startswith("Terminating processes on user request"):
             self.cancelled = True
             text = "Stopping; a running training saves its state first"
-        if not text or (record.levelno > logging.DEBUG and (text.startswith(NOISE) or SLURM_SUBMITTED.match(text))):
+        if not text or (
+            record.levelno > logging.DEBUG
+            and (text.startswith(NOISE) or SLURM_SUBMITTED.match(text))
+        ):
             return
         style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
         self.console.print(text, style=style, markup=False)
@@ -255,14 +299,25 @@ class LogHandler(LogHandlerBase):
         parts: list[Text | Table] = []
         for name, job, line in rows:
             steps = STEPS.search(line)
-            done, total = (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
+            done, total = (
+                (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
+            )
             if apart:
                 parts.append(Text(name, no_wrap=True, overflow="ellipsis"))
             label = Text("" if apart else name)
-            parts.append(make_progress_line(label, 3 if apart else width, done, total, line or job.format_duration()))
-        name, total = Text(f"{self.done} of {count_jobs(self.counts.total())}", "bold"), self.counts.total()
+            parts.append(
+                make_progress_line(
+                    label, 3 if apart else width, done, total, line or job.format_duration()
+                )
+            )
+        name, total = (
+            Text(f"{self.done} of {count_jobs(self.counts.total())}", "bold"),
+            self.counts.total(),
+        )
         elapsed = format_duration(time.monotonic() - self.started)
-        return Group(*parts, make_progress_line(name, max(width, len(name)), self.done, total, elapsed))
+        return Group(
+            *parts, make_progress_line(name, max(width, len(name)), self.done, total, elapsed)
+        )
 
     def list_running_jobs(self) -> None:
         """List the running jobs from time to time."""
@@ -285,7 +340,9 @@ class LogHandler(LogHandlerBase):
             elif self.failed or self.running or self.cancelled:
                 what = f"{len(self.failed)} failed" if self.failed else "stopped"
                 done = f"{self.done} of {count_jobs(self.counts.total())} done {took}"
-                self.console.print(f"[bold red]{what}[/], {done}; run the same command again to continue")
+                self.console.print(
+                    f"[bold red]{what}[/], {done}; run the same command again to continue"
+                )
             elif self.done:
                 self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")
         super().close()

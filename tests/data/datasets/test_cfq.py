@@ -29,9 +29,15 @@ SPLIT = {"trainIdxs": [3, 0], "devIdxs": [1], "testIdxs": [2]}
 @pytest.fixture
 def archive(tmp_path):
     def make(items=ITEMS, split=SPLIT, splits_first=False, **others):
-        files = {"cfq/dataset.json": items, "cfq/splits/mcd2.json": split, "cfq/splits/mcd1.json": others}
+        files = {
+            "cfq/dataset.json": items,
+            "cfq/splits/mcd2.json": split,
+            "cfq/splits/mcd1.json": others,
+        }
         encoded = {
-            name: files[name] if isinstance(files[name], bytes) else json.dumps(files[name], indent=1)
+            name: files[name]
+            if isinstance(files[name], bytes)
+            else json.dumps(files[name], indent=1)
             for name in sorted(files, reverse=splits_first)
         }
         return {"cfq/cfq.tar.gz": pack(tmp_path / "cfq.tar.gz", encoded)}
@@ -41,11 +47,18 @@ def archive(tmp_path):
 
 @pytest.mark.parametrize("splits_first", [False, True])
 def test_splits_of_an_archive_in_upstreams_format(archive, splits_first):
-    prepared = prepare_data(cfq, {"split": "mcd2", "inverse": True}, archive(splits_first=splits_first))
-    found = {split: [e.source[-2:] for e in examples] for split, examples in prepared.splits.items()}
+    prepared = prepare_data(
+        cfq, {"split": "mcd2", "inverse": True}, archive(splits_first=splits_first)
+    )
+    found = {
+        split: [e.source[-2:] for e in examples] for split, examples in prepared.splits.items()
+    }
     assert found == {"train": ["M3", "M0"], "valid": ["M1"], "test": ["M2"]}
     assert prepared.splits["test"] == [
-        Example("Did M0 ' s editor meet M2", "SELECT count ( * ) WHERE { ?x0 a.b.met M2 . ?x0 film.editor.film M0 }")
+        Example(
+            "Did M0 ' s editor meet M2",
+            "SELECT count ( * ) WHERE { ?x0 a.b.met M2 . ?x0 film.editor.film M0 }",
+        )
     ]
     assert prepared.protocol == "paper"
 
@@ -67,7 +80,9 @@ def test_spaces_around_punctuation_lose_nothing(question):
 def test_what_is_not_read_takes_no_memory(archive, tmp_path):
     """Ten times the items with 1 MB of other fields each, 180 MB more: the peak stays."""
     filler = '{"subTrees": [' + ",".join(['{"ruleId": "' + "x" * 990 + '"}'] * 1000) + "]}"
-    line = json.dumps(ITEMS[0])[:-1].replace('"ruleTree": {', '"old": {') + f', "ruleTree": {filler}}}'
+    line = (
+        json.dumps(ITEMS[0])[:-1].replace('"ruleTree": {', '"old": {') + f', "ruleTree": {filler}}}'
+    )
     peaks = []
     for count in (20, 200):
         (tmp_path / str(count)).mkdir()
@@ -83,11 +98,16 @@ def made():
 
 def test_the_made_up_splits_share_words_and_no_question(made):
     assert made.protocol == "stand_in"
-    assert {split: len(examples) for split, examples in made.splits.items()} == {"train": 800, "valid": 60, "test": 120}
+    assert {split: len(examples) for split, examples in made.splits.items()} == {
+        "train": 800,
+        "valid": 60,
+        "test": 120,
+    }
     questions = [example.source for examples in made.splits.values() for example in examples]
     assert len(set(questions)) == len(questions)
     train, test = (
-        {word for e in made.splits[split] for word in f"{e.source} {e.target}".split()} for split in ("train", "test")
+        {word for e in made.splits[split] for word in f"{e.source} {e.target}".split()}
+        for split in ("train", "test")
     )
     assert test <= train
 
@@ -99,7 +119,9 @@ def test_the_made_up_test_holds_the_compounds_that_training_lacks(made):
 
 
 def test_made_up_splits_differ(made):
-    other = prepare_data(cfq, {"from": "stand_in", "split": "mcd2", "preprocessing": "official"}, {}).splits
+    other = prepare_data(
+        cfq, {"from": "stand_in", "split": "mcd2", "preprocessing": "official"}, {}
+    ).splits
     assert other["test"] != made.splits["test"]
 
 

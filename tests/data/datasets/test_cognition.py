@@ -16,7 +16,9 @@ REDUCED = {"training": "valid_and_test"}
 
 def spans(sentence: str, longest: int) -> set[str]:
     words = sentence.split(" ")
-    return {" ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)}
+    return {
+        " ".join(words[i : i + n]) for n in range(1, longest + 1) for i in range(len(words) - n + 1)
+    }
 
 
 def files_in(folder: Path) -> dict[str, Path]:
@@ -37,7 +39,11 @@ def made(tmp_path) -> Path:
 def test_sizes_of_the_real_data(real):
     sizes = {split: len(examples) for split, examples in real.splits.items()}
     assert sizes == {"train": 17_824, "valid": 1_000, "test": 1_000, "cg_test": 10_800}
-    assert Counter(example.subset for example in real.splits["cg_test"]) == {"NP": 3_600, "VP": 3_600, "PP": 3_600}
+    assert Counter(example.subset for example in real.splits["cg_test"]) == {
+        "NP": 3_600,
+        "VP": 3_600,
+        "PP": 3_600,
+    }
     compounds = real.columns["cg_test"]["compound"]
     assert len(set(compounds)) == 2_160
     assert all(len(set(compounds[row : row + 5])) == 1 for row in range(0, 10_800, 5))
@@ -48,28 +54,41 @@ def test_no_new_compound_is_in_the_training_set_and_no_sentence_in_two_splits(re
     new = set(real.columns["cg_test"]["compound"])
     for split in ("train", "valid", "test"):
         assert all(new.isdisjoint(spans(example.source, 7)) for example in real.splits[split])
-    sources = [example.source for split in ("train", "valid", "test") for example in real.splits[split]]
+    sources = [
+        example.source for split in ("train", "valid", "test") for example in real.splits[split]
+    ]
     assert len(set(sources)) == len(sources)
 
 
 def test_training_words_of_the_test_set(real):
     """All but two of the words of cg_test are in training, as upstream promises of its own training set."""
     known = {word for example in real.splits["train"] for word in example.source.split(" ")}
-    unknown = {word for example in real.splits["cg_test"] for word in example.source.split(" ")} - known
+    unknown = {
+        word for example in real.splits["cg_test"] for word in example.source.split(" ")
+    } - known
     assert len(unknown) <= 4
-    assert not unknown & {word for compound in real.columns["cg_test"]["compound"] for word in compound.split(" ")}
+    assert not unknown & {
+        word for compound in real.columns["cg_test"]["compound"] for word in compound.split(" ")
+    }
 
 
 def test_chinese_is_divided_and_english_is_not(real):
     targets = [example.target for example in real.splits["train"]]
-    assert any("@@ " in target for target in targets) and not any(target.endswith("@@") for target in targets)
+    assert any("@@ " in target for target in targets) and not any(
+        target.endswith("@@") for target in targets
+    )
     assert not any("@@" in example.source for example in real.splits["train"])
     assert not any(" " in example.target for example in real.splits["cg_test"])
 
 
 def test_upstreams_code_takes_words_apart(real):
-    targets = {example.target for split in ("train", "valid", "test") for example in real.splits[split]}
-    assert {"泰勒 想要 一台 好 电脑 。", "当 她 奶奶 开车 回家 时 ， 她 凝@@ 视@@ 着 窗外 。"} <= targets
+    targets = {
+        example.target for split in ("train", "valid", "test") for example in real.splits[split]
+    }
+    assert {
+        "泰勒 想要 一台 好 电脑 。",
+        "当 她 奶奶 开车 回家 时 ， 她 凝@@ 视@@ 着 窗外 。",
+    } <= targets
 
 
 def test_upstreams_split(made):
@@ -83,10 +102,15 @@ def test_upstreams_split(made):
 def test_the_draw_depends_on_the_seed_alone(made):
     options = REDUCED | {"held_out": 20}
     first, again, other = (
-        prepare_data(cognition, options | {"seed": seed}, files_in(made)).splits for seed in (0, 0, 1)
+        prepare_data(cognition, options | {"seed": seed}, files_in(made)).splits
+        for seed in (0, 0, 1)
     )
     assert first == again != other
-    assert {split: len(first[split]) for split in ("train", "valid", "test")} == {"train": 80, "valid": 20, "test": 20}
+    assert {split: len(first[split]) for split in ("train", "valid", "test")} == {
+        "train": 80,
+        "valid": 20,
+        "test": 20,
+    }
 
 
 def test_the_stand_in_is_marked_and_its_references_are_right():
@@ -94,7 +118,9 @@ def test_the_stand_in_is_marked_and_its_references_are_right():
     assert prepared.protocol == "stand_in"
     targets = [example.target for example in prepared.splits["cg_test"]]
     assert not any(
-        find_compound_errors(prepared.columns["cg_test"]["compound"], targets, prepared.files["lexicon.json"])
+        find_compound_errors(
+            prepared.columns["cg_test"]["compound"], targets, prepared.files["lexicon.json"]
+        )
     )
     new = set(prepared.columns["cg_test"]["compound"])
     assert len(new) == 36 and any("@@ " in example.target for example in prepared.splits["train"])
@@ -117,7 +143,9 @@ def replace_line(file: Path, number: int, line: str | None) -> None:
         ("cg-test_cg-test.zh", 180, None, "cg-test_cg-test.zh has 179 lines, "),
     ],
 )
-def test_files_that_do_not_belong_together_are_refused_in_one_line(made, file, number, line, message):
+def test_files_that_do_not_belong_together_are_refused_in_one_line(
+    made, file, number, line, message
+):
     replace_line(made / file, number, line)
     with pytest.raises(UserError) as caught:
         prepare_data(cognition, {}, files_in(made))

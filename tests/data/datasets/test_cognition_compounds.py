@@ -30,7 +30,9 @@ def real(mirror):
 
 @pytest.fixture(scope="module")
 def larger(mirror):
-    return prepare_data(cognition_compounds, OPTIONS | {"trained_share": 0.5}, files_in(mirror / "cognition"))
+    return prepare_data(
+        cognition_compounds, OPTIONS | {"trained_share": 0.5}, files_in(mirror / "cognition")
+    )
 
 
 def compounds_of(made) -> list[str]:
@@ -47,7 +49,10 @@ def test_sizes_of_the_real_data(real, larger):
 def test_the_digest_of_a_compound_alone_says_whether_it_is_new(plain, real, larger):
     every = list(dict.fromkeys(compounds_of(plain)))
     for made, share in ((real, 0.2), (larger, 0.5)):
-        digests = {compound: hashlib.sha256(b"recompose/" + compound.encode()).hexdigest() for compound in every}
+        digests = {
+            compound: hashlib.sha256(b"recompose/" + compound.encode()).hexdigest()
+            for compound in every
+        }
         new = [compound for compound in every if int(digests[compound], 16) / 16**64 >= share]
         assert list(dict.fromkeys(compounds_of(made))) == new
     assert set(compounds_of(larger)) < set(compounds_of(real))
@@ -67,7 +72,11 @@ def test_what_is_added_are_the_other_pairs_without_a_new_compound(plain, real):
     assert real.splits["train"][: len(plain.splits["train"])] == plain.splits["train"]
     added = real.splits["train"][len(plain.splits["train"]) :]
     rows = zip(plain.splits["cg_test"], compounds_of(plain), strict=True)
-    expected = [row for row, compound in rows if compound not in new and new.isdisjoint(spans(row.source, 7))]
+    expected = [
+        row
+        for row, compound in rows
+        if compound not in new and new.isdisjoint(spans(row.source, 7))
+    ]
     assert [example.source for example in added] == [row.source for row in expected]
     # Their targets are the references, split into words and subwords.
     joined = [re.sub("(@@)? ", "", example.target) for example in added]
@@ -85,10 +94,15 @@ def test_sets_in_distribution_are_those_of_the_undivided_task(plain, real):
 def test_compounds_keep_their_five_sentences_and_their_number(plain, real):
     order = {compound: number for number, compound in enumerate(dict.fromkeys(compounds_of(plain)))}
     columns, rows = real.columns["cg_test"], real.splits["cg_test"]
-    assert [int(item) for item in columns["item"]] == [order[compound] for compound in columns["compound"]]
+    assert [int(item) for item in columns["item"]] == [
+        order[compound] for compound in columns["compound"]
+    ]
     assert all(len(set(columns["item"][row : row + 5])) == 1 for row in range(0, len(rows), 5))
     assert len(set(columns["item"])) == len(rows) / 5 == 1_696
-    assert all(f" {compound} " in f" {row.source} " for row, compound in zip(rows, columns["compound"], strict=True))
+    assert all(
+        f" {compound} " in f" {row.source} "
+        for row, compound in zip(rows, columns["compound"], strict=True)
+    )
     assert {row.subset for row in rows} == {"NP", "VP", "PP"}
 
 
@@ -104,7 +118,9 @@ def test_every_atom_of_the_new_compounds_is_in_train_as_often_as_dataset_json_sa
         assert atoms[part] == {word: words[word] for word in sorted(PARTS[part].split())}
     counts = sorted(count for found in atoms.values() for count in found.values())
     assert (len(counts), counts[0], (counts[36] + counts[37]) / 2) == (74, 30, 147)
-    assert any("at least 30 times ('towards'), in the median 147 times" in note for note in real.notes)
+    assert any(
+        "at least 30 times ('towards'), in the median 147 times" in note for note in real.notes
+    )
 
 
 def test_a_context_is_seldom_in_train_with_another_compound(plain, real):
@@ -114,16 +130,25 @@ def test_a_context_is_seldom_in_train_with_another_compound(plain, real):
     def contexts(made) -> list[tuple[str, str]]:
         """Each sentence, and the same with `…` in the place of its compound."""
         rows = zip(made.splits["cg_test"], compounds_of(made), strict=True)
-        return [(row.source, re.sub(rf"(^| ){compound}( |$)", " … ", row.source)) for row, compound in rows]
+        return [
+            (row.source, re.sub(rf"(^| ){compound}( |$)", " … ", row.source))
+            for row, compound in rows
+        ]
 
     trained = {context for source, context in contexts(plain) if source in train}
     assert sum(context in trained for _, context in contexts(real)) == 870
-    assert any("870 pairs have a context that is in train with another compound" in note for note in real.notes)
+    assert any(
+        "870 pairs have a context that is in train with another compound" in note
+        for note in real.notes
+    )
 
 
 def test_words_are_the_most_probable_ones():
     words = Counter({"他": 50, "喜欢": 30, "喜": 1, "欢": 1, "他喜": 1, "的": 100, "狗": 9})
-    assert split_into_words(["他喜欢的狗", "猫的狗"], words) == [["他", "喜欢", "的", "狗"], ["猫", "的", "狗"]]
+    assert split_into_words(["他喜欢的狗", "猫的狗"], words) == [
+        ["他", "喜欢", "的", "狗"],
+        ["猫", "的", "狗"],
+    ]
 
 
 def test_upstreams_words_are_found_again(plain):
@@ -150,7 +175,10 @@ def test_the_share_is_that_of_digests():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"trained_share": 1e-9}, "key 'trained_share' is 1e-09, which leaves 36 of 36 compounds to test"),
+        (
+            {"trained_share": 1e-9},
+            "key 'trained_share' is 1e-09, which leaves 36 of 36 compounds to test",
+        ),
         ({"min_atom_count": 10_000}, "key 'min_atom_count' is 10000, but '"),
         ({"trained_share": 1.0}, "trained_share"),
     ],
@@ -165,5 +193,7 @@ def test_the_stand_in_is_divided_as_well():
     made = prepare_data(cognition_compounds, STAND_IN, {})
     assert made.protocol == "stand_in"
     new = set(compounds_of(made))
-    assert 0 < len(new) < 36 and all(new.isdisjoint(spans(example.source, 8)) for example in made.splits["train"])
+    assert 0 < len(new) < 36 and all(
+        new.isdisjoint(spans(example.source, 8)) for example in made.splits["train"]
+    )
     assert min(count for found in made.described["atoms"].values() for count in found.values()) > 20

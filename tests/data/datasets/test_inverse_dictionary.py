@@ -42,7 +42,10 @@ TOPICS = {"law", "american football", "physics"}
         ("as in: \"a 'b' c\"", "as in"),
         ('"only an example"', ""),
         ("(followed by `of')", ""),
-        ("of a suit (law) or a claim", "of a suit or a claim"),  # no topic: it is not at the start of a part
+        (
+            "of a suit (law) or a claim",
+            "of a suit or a claim",
+        ),  # no topic: it is not at the start of a part
         ("a claim; (law; physics) a demand", "a claim and a demand"),
         ("a claim; (law) a demand", "in law a claim and a demand"),
         (
@@ -64,13 +67,19 @@ REAL = {
         "neckwear consisting of a long narrow piece of material worn under a collar and tied in knot at the front",
     ),
     ("compact and fine-grained", "heavy"): ("(used of soil)", "compact and finegrained"),
-    ("several contests played", "series"): ("(sports)", "several contests played successively by the same teams"),
+    ("several contests played", "series"): (
+        "(sports)",
+        "several contests played successively by the same teams",
+    ),
     ("a turn trying to get a hit", "bat"): ("(baseball)", "in baseball a turn trying to get a hit"),
     ("expressing action rather than", "active"): (
         "(e.g. `running' in `running water')",
         "expressing action rather than a state of being",
     ),
-    ("United States jazz tenor saxophonist", "Young"): ("(1909-1959)", "United States jazz tenor saxophonist"),
+    ("United States jazz tenor saxophonist", "Young"): (
+        "(1909-1959)",
+        "United States jazz tenor saxophonist",
+    ),
     ("governed by fate", "bound"): ("(usually followed by `to')", "governed by fate"),
     ("any group of human beings", "people"): ("(plural)", "any group of human beings collectively"),
     ("other than the former one", "new"): ("one(s)", "other than the former ones and different"),
@@ -101,7 +110,13 @@ def test_items_of_a_small_dictionary():
         Synset("7n", ("Dog_racing",), "a sport", ()),
         Synset("8n", ("hound",), "(dog racing) one of the runners", ("7n",)),
     ]
-    counts = {("dog", "1n"): 9, ("hound", "1n"): 2, ("hound", "2n"): 1, ("x-ray", "6n"): 99, ("o", "6n"): 99}
+    counts = {
+        ("dog", "1n"): 9,
+        ("hound", "1n"): 2,
+        ("hound", "2n"): 1,
+        ("x-ray", "6n"): 99,
+        ("o", "6n"): 99,
+    }
     wordnet = WordNet({synset.id: synset for synset in synsets}, counts)
     assert find_items(wordnet, 10) == [
         Item("1n", "a tame wolf", "dog"),
@@ -114,14 +129,26 @@ def test_items_of_a_small_dictionary():
 
 
 def test_how_frequent_a_word_is_does_not_hang_on_its_senses():
-    senses = {("run", "1v"): 3, ("run", "2n"): 3, ("hold", "3v"): 5, ("add", "4v"): 5, ("ice_cream", "5n"): 99}
+    senses = {
+        ("run", "1v"): 3,
+        ("run", "2n"): 3,
+        ("hold", "3v"): 5,
+        ("add", "4v"): 5,
+        ("ice_cream", "5n"): 99,
+    }
     wordnet = WordNet({key: Synset(key, (word,), "two words", ()) for word, key in senses}, senses)
-    assert [{item.label for item in find_items(wordnet, n)} for n in (1, 2)] == [{"run"}, {"run", "add"}]
+    assert [{item.label for item in find_items(wordnet, n)} for n in (1, 2)] == [
+        {"run"},
+        {"run", "add"},
+    ]
 
 
 def made_up(count: int, words: int, contents: int, seed: int) -> list[Item]:
     rng = random.Random(seed)
-    return [Item(f"{i}n", f"content {rng.randrange(contents)}", f"word{rng.randrange(words)}") for i in range(count)]
+    return [
+        Item(f"{i}n", f"content {rng.randrange(contents)}", f"word{rng.randrange(words)}")
+        for i in range(count)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -130,11 +157,19 @@ def test_splits_part_the_items(seed, by):
     items = made_up(500, 300, 2000, seed)
     splits = split_items(items, by)
     assert sorted(i for positions in splits.values() for i in positions) == list(range(500))
-    assert {split: len(positions) for split, positions in splits.items()} == {"train": 400, "valid": 50, "test": 50}
+    assert {split: len(positions) for split, positions in splits.items()} == {
+        "train": 400,
+        "valid": 50,
+        "test": 50,
+    }
     if by == "word":
         for part in ("label", "content"):
             values = [{getattr(items[i], part) for i in positions} for positions in splits.values()]
-            assert not values[0] & values[1] and not values[0] & values[2] and not values[1] & values[2]
+            assert (
+                not values[0] & values[1]
+                and not values[0] & values[2]
+                and not values[1] & values[2]
+            )
     assert splits == split_items(items, by)
 
 
@@ -144,11 +179,18 @@ def test_the_split_is_that_of_seed_42(count):
     random.Random(42).shuffle(order)
     tenth = count // 10
     parts = {"train": order[2 * tenth :], "valid": order[tenth : 2 * tenth], "test": order[:tenth]}
-    assert split_items(made_up(count, 9, 9, 0), "item") == {split: sorted(rows) for split, rows in parts.items()}
+    assert split_items(made_up(count, 9, 9, 0), "item") == {
+        split: sorted(rows) for split, rows in parts.items()
+    }
 
 
 def test_words_are_connected_through_a_definition():
-    items = [Item("1", "a b", "x"), Item("2", "c d", "y"), Item("3", "A b", "Y"), Item("4", "e f", "z")]
+    items = [
+        Item("1", "a b", "x"),
+        Item("2", "c d", "y"),
+        Item("3", "A b", "Y"),
+        Item("4", "e f", "z"),
+    ]
     assert sorted(map(sorted, group_connected_items(items))) == [[0, 1, 2], [3]]
 
 
@@ -211,7 +253,16 @@ def lexicon(*words: str, exceptions: dict[tuple[str, str], list[str]] | None = N
 )
 def test_a_definition_holds_its_own_word_in_any_form(label, content, holds):
     irregular = {("n", "children"): ["child"], ("v", "ran"): ["run"], ("v", "running"): ["run"]}
-    known = lexicon("n:dog", "n:child", "v:run", "n:running", "a:late", "a:dogged", "n:runner", exceptions=irregular)
+    known = lexicon(
+        "n:dog",
+        "n:child",
+        "v:run",
+        "n:running",
+        "a:late",
+        "a:dogged",
+        "n:runner",
+        exceptions=irregular,
+    )
     assert has_own_word(Item("1n", content, label), known) is holds
 
 
@@ -220,10 +271,16 @@ def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_
     items = [Item(f"{i}n", "the act of jumping" if i % 6 else "to leap", "jump") for i in range(60)]
     monkeypatch.setattr(inverse_dictionary, "find_items", lambda *_: items)
     whole = prepare_data(inverse_dictionary, {"from": "stand_in"}, {})
-    made = prepare_data(inverse_dictionary, {"from": "stand_in", "leave_out": "word_in_definition"}, {})
+    made = prepare_data(
+        inverse_dictionary, {"from": "stand_in", "leave_out": "word_in_definition"}, {}
+    )
     counts = {}
     for split, table in whole.tables.items():
-        stay = [item for item, content in zip(table["item"], table["content"], strict=True) if content == "to leap"]
+        stay = [
+            item
+            for item, content in zip(table["item"], table["content"], strict=True)
+            if content == "to leap"
+        ]
         assert made.tables[split]["item"] == stay
         counts[split] = len(table["item"]) - len(stay)
     assert sum(counts.values()) == 50 and min(counts.values()) > 0
@@ -235,17 +292,25 @@ def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_
     content = json.loads((tmp_path / "made/dataset.json").read_text())
     assert content["left_out"] == {"word_in_definition": counts}
     said = ", ".join(f"{counts[split]} of {split}" for split in ("train", "valid", "test"))
-    assert any(note.endswith(f"the definition holds a form of the word: {said}") for note in content["notes"])
+    assert any(
+        note.endswith(f"the definition holds a form of the word: {said}")
+        for note in content["notes"]
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The multilingual functions")
 def test_what_the_real_data_leave_out_is_what_nltks_lemmatiser_finds(mirror, tmp_path, monkeypatch):
-    prepared = prepare_data(inverse_dictionary, {"leave_out": "word_in_definition"}, {SOURCE: mirror / SOURCE})
+    prepared = prepare_data(
+        inverse_dictionary, {"leave_out": "word_in_definition"}, {SOURCE: mirror / SOURCE}
+    )
     whole = prepare_data(inverse_dictionary, {}, {SOURCE: mirror / SOURCE})
     reader = unpack_for_nltk(mirror / SOURCE, tmp_path, monkeypatch)
 
     def finds(label: str, content: str) -> bool:
-        words = {*content.lower().split(), *(word.removesuffix("s") for word in content.lower().split())}
+        words = {
+            *content.lower().split(),
+            *(word.removesuffix("s") for word in content.lower().split()),
+        }
         return label.lower() in {
             form for word in words for pos in "nvar" for form in (word, *reader._morphy(word, pos))
         }
@@ -253,6 +318,8 @@ def test_what_the_real_data_leave_out_is_what_nltks_lemmatiser_finds(mirror, tmp
     left_out = prepared.described["left_out"]["word_in_definition"]
     for split, table in whole.tables.items():
         rows = list(zip(table["item"], table["label"], table["content"], strict=True))
-        assert prepared.tables[split]["item"] == [item for item, *texts in rows if not finds(*texts)]
+        assert prepared.tables[split]["item"] == [
+            item for item, *texts in rows if not finds(*texts)
+        ]
         assert left_out[split] == len(rows) - len(prepared.tables[split]["item"])
     assert sum(left_out.values()) == 2_088

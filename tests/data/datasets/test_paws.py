@@ -27,7 +27,9 @@ def test_upstream_archives(tmp_path):
 
 
 def test_the_real_dev_and_test_parts(mirror):
-    made = prepare_data(paws, {"set": "dev_test"}, {name: mirror / name for name in (paws.DEV, paws.TEST)})
+    made = prepare_data(
+        paws, {"set": "dev_test"}, {name: mirror / name for name in (paws.DEV, paws.TEST)}
+    )
     assert {split: len(columns["item"]) for split, columns in made.tables.items()} == {
         "train": 7200, "valid": 800, "test": 8000
     }  # fmt: skip
@@ -36,7 +38,10 @@ def test_the_real_dev_and_test_parts(mirror):
     # The bags of words are equal, counted another way.
     rows = zip(*(made.tables["test"][name] for name in ("first", "second", "subset")), strict=True)
     for first, second, subset in rows:
-        equal = Counter(first.lower().split()) == Counter(second.lower().split()) and first.lower() != second.lower()
+        equal = (
+            Counter(first.lower().split()) == Counter(second.lower().split())
+            and first.lower() != second.lower()
+        )
         assert equal == (subset == "swap") or first.lower().split() == second.lower().split()
     assert not {*made.tables["train"]["item"]} & {*made.tables["valid"]["item"]}
 

@@ -49,9 +49,16 @@ def made(tmp_path_factory) -> Path:
 
 def test_the_stand_in_has_pairs_of_both_kinds_and_sememes_of_their_words(made):
     train, valid = texts_of(made, "train"), texts_of(made, "valid")
-    assert {source for source, *_ in train} == {source for source, *_ in valid} == {"definitions", "examples"}
+    assert (
+        {source for source, *_ in train}
+        == {source for source, *_ in valid}
+        == {"definitions", "examples"}
+    )
     assert any("goat" in first.split(" , ") for _, first, _ in train)
-    table, names = pq.read_table(made / "sememes.parquet"), json.loads((made / "sememe_names.json").read_text())
+    table, names = (
+        pq.read_table(made / "sememes.parquet"),
+        json.loads((made / "sememe_names.json").read_text()),
+    )
     known = dict(zip(table["word"].to_pylist(), table["sememes"].to_pylist(), strict=True))
     assert {names[number] for number in known["goat"]} == {"animal", "mountain"}
     words = {word for _, first, second in train for word in f"{first} {second}".split()}
@@ -68,7 +75,11 @@ def test_no_definition_is_in_both_splits(made):
 
 
 def test_splits_take_the_asked_share_of_each_source():
-    pairs = [TextPair(source, f"{source}-{n // 2}", str(n), "x") for source in ("a", "b") for n in range(200)]
+    pairs = [
+        TextPair(source, f"{source}-{n // 2}", str(n), "x")
+        for source in ("a", "b")
+        for n in range(200)
+    ]
     splits = split_by_key(pairs, 0.1, shared_keys=True)
     assert Counter(pair.source for pair in splits["valid"]) == {"a": 20, "b": 20}
     assert sorted(splits["train"] + splits["valid"]) == sorted(pairs)
@@ -76,7 +87,12 @@ def test_splits_take_the_asked_share_of_each_source():
 
 def test_paragraphs_become_pairs_of_neighbours_in_usual_text(tmp_path):
     file = tmp_path / "valid.txt"
-    lines = [" = Title = ", "", " One <unk> , two . Three @-@ four ( five ) ! Six 's end . ", " Alone . "]
+    lines = [
+        " = Title = ",
+        "",
+        " One <unk> , two . Three @-@ four ( five ) ! Six 's end . ",
+        " Alone . ",
+    ]
     file.write_text("\n".join(lines))
     pairs = list(iterate_wikitext_pairs(file))
     middle = "Three-four (five)!"
@@ -89,14 +105,24 @@ def test_a_tokenizer_is_berts_in_form_and_the_same_each_time():
     one, other = train_wordpiece(90, texts), train_wordpiece(90, texts)
     assert one.to_str() == other.to_str()
     encoded = one.encode("the goat", "horns")
-    assert encoded.tokens[0] == "[CLS]" and encoded.tokens[-1] == "[SEP]" and set(encoded.type_ids) == {0, 1}
+    assert (
+        encoded.tokens[0] == "[CLS]"
+        and encoded.tokens[-1] == "[SEP]"
+        and set(encoded.type_ids) == {0, 1}
+    )
     assert one.encode("GOAT [UNK]", add_special_tokens=False).tokens[-1] == "[UNK]"
     assert one.decode(one.encode("ÜNÏQUE horns").ids) == "unique horns"
 
 
 def test_a_text_is_held_out_for_every_reason_there_is():
-    sentences = ["Too short.", "A sentence of seven words it is.", "this one is much longer than eight words, yes"]
-    held = EvaluationTexts(sentences, [("adult male", "men"), ("campaign", "public relations campaign")])
+    sentences = [
+        "Too short.",
+        "A sentence of seven words it is.",
+        "this one is much longer than eight words, yes",
+    ]
+    held = EvaluationTexts(
+        sentences, [("adult male", "men"), ("campaign", "public relations campaign")]
+    )
     for text in (
         "too SHORT",
         "And: a sentence of seven words, it is!",
@@ -106,22 +132,35 @@ def test_a_text_is_held_out_for_every_reason_there_is():
         "a public-relations campaign",
     ):
         assert held.is_leaked_by(text), text
-    others = ("too short to matter", "a sentence of seven words it was", "men and adult males", "one is much longer")
+    others = (
+        "too short to matter",
+        "a sentence of seven words it was",
+        "men and adult males",
+        "one is much longer",
+    )
     assert not any(map(held.is_leaked_by, others))
     # Also where it is in one of two texts alone, or begins in the first.
-    assert held.is_leaked_by("too short", "yes") and held.is_leaked_by("men and adult", "males, adult male")
-    assert held.is_leaked_by("And a sentence of", "seven words it is") and not held.is_leaked_by("too", "long")
+    assert held.is_leaked_by("too short", "yes") and held.is_leaked_by(
+        "men and adult", "males, adult male"
+    )
+    assert held.is_leaked_by("And a sentence of", "seven words it is") and not held.is_leaked_by(
+        "too", "long"
+    )
 
 
 @given(st.text())
 def test_words_are_parted_as_by_unicodes_rules_for_every_letter(text):
-    letters = [c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.combining(c) == 0]
+    letters = [
+        c for c in unicodedata.normalize("NFD", text.lower()) if unicodedata.combining(c) == 0
+    ]
     marked = "".join(c if c.isalnum() or c.isspace() else " " for c in letters)
     assert normalise_words(text) == tuple(marked.split())
 
 
 def test_missing_sources_and_columns_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"must not hold items of paws/.*name it in the task's sources"):
+    with pytest.raises(
+        UserError, match=r"must not hold items of paws/.*name it in the task's sources"
+    ):
         read_evaluation_texts({})
     (tmp_path / "x.tsv").write_text("1\tone\ttwo\t0\n2\tone\n")
     with pytest.raises(UserError, match=r"x.tsv: .*:2: 2 fields, 4 needed"):
@@ -167,7 +206,12 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     }
     assert len(sentences) > 19_000 and len(documents) > 160_000
     assert not sides & sentences
-    eight = {tuple(words[i : i + 8]) for s in sentences if len(words := s.split()) >= 8 for i in range(len(words) - 7)}
+    eight = {
+        tuple(words[i : i + 8])
+        for s in sentences
+        if len(words := s.split()) >= 8
+        for i in range(len(words) - 7)
+    }
     shared = [
         document for document in documents
         if any(tuple(words[i : i + 8]) in eight for words in [document.split()] for i in range(len(words) - 7))
@@ -184,7 +228,9 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
     assert not [p for p in pairs for document in with_phrase[p[0]] if f" {p[1]} " in document]
     # SST-2's test phrases are training phrases of GLUE, and nothing looks for them.
     folder = sources["sst2/dev.tsv"].parent
-    phrases = prepare_data(sst2, {}, {name: folder.parent / name for name in ("sst2/train.tsv", "sst2/dev.tsv")})
+    phrases = prepare_data(
+        sst2, {}, {name: folder.parent / name for name in ("sst2/train.tsv", "sst2/dev.tsv")}
+    )
     by_start: dict[tuple[str, ...], list[str]] = {}
     for words in map(normalise_words, phrases.tables["test"]["first"]):
         if len(words) >= 6:
@@ -199,7 +245,10 @@ def test_the_real_pairs_hold_nothing_of_the_evaluation_sets(real):
 @pytest.mark.whole_data
 def test_sizes_of_the_real_pairs(real):
     folder, _ = real
-    rows = {split: pq.read_metadata(folder / f"{split}.parquet").num_rows for split in ("train", "valid")}
+    rows = {
+        split: pq.read_metadata(folder / f"{split}.parquet").num_rows
+        for split in ("train", "valid")
+    }
     assert rows == {"train": 159_065, "valid": 4_618}
     assert pq.read_metadata(folder / "sememes.parquet").num_rows == 104_026
     assert len(json.loads((folder / "sememe_names.json").read_text())) == 3152

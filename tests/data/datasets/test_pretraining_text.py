@@ -33,10 +33,18 @@ def texts_of(prepared) -> dict[str, list[str]]:
 def held_out_texts(options: dict, sources: dict) -> list[str]:
     """Definitions and sentences of the validation and test items of all three tasks."""
     tables = [
-        *(prepare_data(inverse_dictionary, options | {"split_by": by}, sources).tables for by in ("item", "word")),
+        *(
+            prepare_data(inverse_dictionary, options | {"split_by": by}, sources).tables
+            for by in ("item", "word")
+        ),
         prepare_data(sst, {"from": options.get("from", "upstream")}, sources).tables,
     ]
-    return [text for splits in tables for split in ("valid", "test") for text in splits[split]["content"]]
+    return [
+        text
+        for splits in tables
+        for split in ("valid", "test")
+        for text in splits[split]["content"]
+    ]
 
 
 def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> list[str]:
@@ -54,7 +62,9 @@ def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> 
     for text in texts:
         words = bare(text).split()
         parts = (text, text.split(": ", 1)[-1], text.rsplit(": ", 1)[0], text.split('" means ')[-1])
-        spoken = {bare(part) for part in (*parts, text.split(" is called a")[0])} - lemmas | {bare(text)}
+        spoken = {bare(part) for part in (*parts, text.split(" is called a")[0])} - lemmas | {
+            bare(text)
+        }
         begun = [i for i in range(len(words) - 5) if " ".join(words[i : i + 6]) in starts]
         spoken |= {" ".join(words[i:j]) for i in begun for j in range(i + 6, len(words) + 1)}
         if spoken & held_out:
@@ -63,7 +73,11 @@ def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> 
 
 
 def test_nothing_of_the_held_out_items_is_in_the_made_up_text():
-    texts = [text for split in texts_of(prepare_data(pretraining_text, SMALL, {})).values() for text in split]
+    texts = [
+        text
+        for split in texts_of(prepare_data(pretraining_text, SMALL, {})).values()
+        for text in split
+    ]
     held = held_out_texts({"from": "stand_in"}, {})
     assert len(texts) > 800 and len(held) > 250
     assert leaks(texts, held) == []
@@ -83,8 +97,13 @@ def test_a_sense_is_held_out_by_its_number_its_definition_and_its_content():
         Synset("9n", ("law",), "all rules of a state", ()),
     ]
     wordnet = WordNet({synset.id: synset for synset in synsets}, {})
-    items = [Item("1n", "another text", "suit"), Item("3n", clean_definition(same, {"law"}), "plea")]
-    documents = iterate_gloss_documents(wordnet, items, HeldOutTexts([item.content for item in items]))
+    items = [
+        Item("1n", "another text", "suit"),
+        Item("3n", clean_definition(same, {"law"}), "plea"),
+    ]
+    documents = iterate_gloss_documents(
+        wordnet, items, HeldOutTexts([item.content for item in items])
+    )
     expected = ["in law a claim before a court", "a tame wolf", "all rules of a state"]
     assert [document.key for document in documents] == expected
 
@@ -93,11 +112,15 @@ def test_reviews_of_validation_and_test_are_held_out_of_those_of_training(tmp_pa
     trees = {
         "dev.txt": "(3 (2 Good) (2 fun))",
         "test.txt": "(1 (2 Dull) (2 stuff))",
-        "train.txt": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n" + "(2 (2 Quite) (2 long))\n" * 60,
+        "train.txt": "(3 (2 Good) (2 fun))\n(1 (2 Dull) (2 stuff))\n"
+        + "(2 (2 Quite) (2 long))\n" * 60,
     }
     (tmp_path / "dict").mkdir()
     made_up_dictionary.write_wordnet(tmp_path / "dict")
-    sources = {inverse_dictionary.SOURCE: tmp_path / "dict", sst.SOURCE: pack(tmp_path / "trees.zip", trees)}
+    sources = {
+        inverse_dictionary.SOURCE: tmp_path / "dict",
+        sst.SOURCE: pack(tmp_path / "trees.zip", trees),
+    }
     prepared = prepare_data(pretraining_text, {"tokenizer": "bpe", "vocabulary_size": 400}, sources)
     texts = {text for split in texts_of(prepared).values() for text in split}
     assert "quite long" in texts and not texts & {"good fun", "dull stuff"}
@@ -111,27 +134,43 @@ def test_documents_of_each_source_and_both_splits():
     train, valid = texts_of(prepared).values()
     assert not set(train) & set(valid)
     assert 0.01 < len(valid) / len(train + valid) < 0.05
-    assert any(' is called a "' in text for text in train) and any('" means ' in text for text in train)
+    assert any(' is called a "' in text for text in train) and any(
+        '" means ' in text for text in train
+    )
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_answers_are_single_tokens_and_other_words_are_not(kind):
     from tokenizers import Tokenizer
 
-    prepared = prepare_data(pretraining_text, SMALL | {"tokenizer": kind, "vocabulary_size": 460}, {})
+    prepared = prepare_data(
+        pretraining_text, SMALL | {"tokenizer": kind, "vocabulary_size": 460}, {}
+    )
     tokenizer = Tokenizer.from_str(prepared.extra_files["tokenizer.json"])
-    tasks = [prepare_data(module, {"from": "stand_in"}, {}).tables for module in (inverse_dictionary, sst)]
+    tasks = [
+        prepare_data(module, {"from": "stand_in"}, {}).tables
+        for module in (inverse_dictionary, sst)
+    ]
     for label in sorted({label for tables in tasks for label in tables["train"]["label"]}):
         assert len(tokenizer.encode(label).ids) == 1, label
-        assert len(tokenizer.encode(f'is called a "{label}').ids) == len(tokenizer.encode('is called a "').ids) + 1
+        assert (
+            len(tokenizer.encode(f'is called a "{label}').ids)
+            == len(tokenizer.encode('is called a "').ids) + 1
+        )
     for tables in tasks:
         pieces = [tokenizer.encode(text) for text in tables["train"]["content"]]
-        assert sum(len(p.ids) for p in pieces) > 1.05 * sum(len(t.split()) for t in tables["train"]["content"])
+        assert sum(len(p.ids) for p in pieces) > 1.05 * sum(
+            len(t.split()) for t in tables["train"]["content"]
+        )
 
 
 def test_held_out_texts_are_found_within_others():
     held = HeldOutTexts(["a small town", "in law a formal claim that is denied", "A B c d e f"])
-    for text in ("A small, town.", "he said: (in law) a formal claim, that is denied today", "x a b c d e f"):
+    for text in (
+        "A small, town.",
+        "he said: (in law) a formal claim, that is denied today",
+        "x a b c d e f",
+    ):
         assert text in held
     for text in ("in a small town", "in law a formal claim that is", "a b c d e", ""):
         assert text not in held
@@ -155,7 +194,9 @@ def test_text_and_inverse_dictionary_have_the_same_items_at_every_scale():
     for scale in catalogue.scales:
         specs = [resolve_data(catalogue, task, scale) for task in catalogue.tasks]
         options = {
-            tuple(getattr(module.Options(**spec["options"]), key) for key in ("origin", "definienda"))
+            tuple(
+                getattr(module.Options(**spec["options"]), key) for key in ("origin", "definienda")
+            )
             for spec in specs
             for module in (inverse_dictionary, pretraining_text)
             if spec["prepare"] == module.__name__
@@ -178,8 +219,17 @@ def test_the_real_text_holds_nothing_of_the_held_out_items(real):
     held = held_out_texts({}, sources)
     assert len(texts) > 240_000 and len(held) > 8_000
     wordnet = read_wordnet(sources["wordnet/wordnet-3.0-dict.tar.xz"])
-    lemmas = {lemma.lower().replace("_", " ") for synset in wordnet.synsets.values() for lemma in synset.lemmas}
-    assert leaks(texts, held, {"".join(c for c in lemma if c.isalnum() or c == " ") for lemma in lemmas}) == []
+    lemmas = {
+        lemma.lower().replace("_", " ")
+        for synset in wordnet.synsets.values()
+        for lemma in synset.lemmas
+    }
+    assert (
+        leaks(
+            texts, held, {"".join(c for c in lemma if c.isalnum() or c == " ") for lemma in lemmas}
+        )
+        == []
+    )
 
 
 @pytest.mark.whole_data
@@ -189,4 +239,7 @@ def test_sizes_of_the_real_text(real):
     assert rows == {"train": 242_392, "valid": 4_986}
     tokens = sum(len(ids) for table in prepared.tables.values() for ids in table["ids"])
     assert 5_000_000 < tokens < 6_000_000
-    assert any("are one token without a space before them, the answers of 1" in note for note in prepared.notes)
+    assert any(
+        "are one token without a space before them, the answers of 1" in note
+        for note in prepared.notes
+    )

@@ -16,10 +16,22 @@ from workflow_scripts.data.splits import Example
 # sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
 # c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f.
 UPSTREAM = {
-    ("add_jump", "train"): (14_670, "0683daacfdce23cf8ed6f5077feda21785e93ac82e0d11363a9280b7b0c6561e"),
-    ("add_jump", "test"): (7_706, "522454c6280eab957dfc4ea9579ef1d780a716ac34df09619970e1d98822d7e2"),
-    ("around_right", "train"): (15_225, "f2b91818e1216d5c95bf050c8d328ade7f773664fdc87e67d07f945e2134ebdc"),
-    ("around_right", "test"): (4_476, "8e1297eb61d98ff61ef480e9d4641d1d8596fe21c20131a57411a3fbdfd653a9"),
+    ("add_jump", "train"): (
+        14_670,
+        "0683daacfdce23cf8ed6f5077feda21785e93ac82e0d11363a9280b7b0c6561e",
+    ),
+    ("add_jump", "test"): (
+        7_706,
+        "522454c6280eab957dfc4ea9579ef1d780a716ac34df09619970e1d98822d7e2",
+    ),
+    ("around_right", "train"): (
+        15_225,
+        "f2b91818e1216d5c95bf050c8d328ade7f773664fdc87e67d07f945e2134ebdc",
+    ),
+    ("around_right", "test"): (
+        4_476,
+        "8e1297eb61d98ff61ef480e9d4641d1d8596fe21c20131a57411a3fbdfd653a9",
+    ),
 }
 FILES = {"add_jump": "addprim_jump", "around_right": "template_around_right"}
 
@@ -33,7 +45,9 @@ def test_splits_of_the_grammar_are_upstreams(name):
     splits = prepare_data(scan, {"set": name}, {}).splits
     for split in ("train", "test"):
         text = "".join(line + "\n" for line in lines(splits[split]))
-        assert (len(splits[split]), hashlib.sha256(text.encode()).hexdigest()) == UPSTREAM[name, split]
+        assert (len(splits[split]), hashlib.sha256(text.encode()).hexdigest()) == UPSTREAM[
+            name, split
+        ]
 
 
 @pytest.mark.parametrize("name", ["add_jump", "around_right"])
@@ -46,7 +60,10 @@ def test_splits_equal_the_real_files(name, mirror):
     for split, file in files.items():
         assert sorted((mirror / file).read_text().splitlines()) == lines(made[split])
         assert Counter(taken[split]) == Counter(made[split])
-    assert all(example.target.split(" ") == interpret(example.source) for example in taken["train"] + taken["test"])
+    assert all(
+        example.target.split(" ") == interpret(example.source)
+        for example in taken["train"] + taken["test"]
+    )
 
 
 def test_twice_the_primitives_has_the_lines_of_the_paper():
@@ -58,7 +75,9 @@ def test_twice_the_primitives_has_the_lines_of_the_paper():
     assert copies[Example("jump1", "I_JUMP1")] == copies[Example("jump2", "I_JUMP2")] == 1_000
     assert copies[Example("walk2 left and run", "I_TURN_LEFT I_WALK2 I_RUN")] == 1
     assert all(example.target.split(" ") == interpret(example.source) for example in copies)
-    in_context = {word for example in copies for word in example.source.split(" ") if " " in example.source}
+    in_context = {
+        word for example in copies for word in example.source.split(" ") if " " in example.source
+    }
     assert not any(word.startswith("jump") for word in in_context)
     original = prepare_data(scan, {"set": "add_jump"}, {}).splits
     assert set(original["train"]) < set(copies) and original["test"] == prepared.splits["test"]
@@ -90,14 +109,19 @@ def test_complexity_is_sampled(multiple, primitives, lone):
     copies = Counter(prepared.splits["train"])
     assert len(prepared.splits["train"]) == 85_905 + primitives * lone + 1
     words = {word for example in copies for word in example.source.split(" ")}
-    assert len(words) == primitives + 9  # turn, left, right, opposite, around, twice, thrice, and, after
+    assert (
+        len(words) == primitives + 9
+    )  # turn, left, right, opposite, around, twice, thrice, and, after
     context = [example for example in copies if not example.source.startswith("jump")]
     assert not any("jump" in example.source for example in context)
     # The commands of figures 1, 5 and 8 are trained on at every complexity.
-    assert {"walk around left", "look around left", "run around left"} <= {example.source for example in context}
+    assert {"walk around left", "look around left", "run around left"} <= {
+        example.source for example in context
+    }
     assert all(example.target.split(" ") == interpret(example.source) for example in copies)
     assert (
-        f"85905 of {3 * (7 * 3 * (multiple + 1) + 6) * (1 + 2 * 3 * (7 * 3 * (multiple + 1) + 6))}" in prepared.notes[0]
+        f"85905 of {3 * (7 * 3 * (multiple + 1) + 6) * (1 + 2 * 3 * (7 * 3 * (multiple + 1) + 6))}"
+        in prepared.notes[0]
     )
 
 
@@ -109,7 +133,9 @@ def test_sampled_sentences_depend_on_the_seed_alone(monkeypatch):
     assert first == again
     assert first.splits["train"] != other.splits["train"]
     assert len(first.splits["train"]) == 14_000 + 84 + 1
-    assert set(prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]) < set(other.splits["train"])
+    assert set(prepare_data(scan, {"set": "add_jump"}, {}).splits["train"]) < set(
+        other.splits["train"]
+    )
 
 
 @pytest.mark.parametrize(("name", "size"), [("add_jump", 1_541), ("around_right", 895)])
@@ -134,18 +160,28 @@ def test_limits_make_the_protocol_reduced():
     cut = prepare_data(scan, {"set": "around_right", "limit": {"train": 100, "test": 50}}, {})
     sizes = {split: len(examples) for split, examples in cut.splits.items()}
     assert sizes == {"train": 100, "valid": 10, "in_distribution": 100, "test": 50}
-    assert set(cut.splits["in_distribution"]) == set(cut.splits["train"]) < set(full.splits["train"])
+    assert (
+        set(cut.splits["in_distribution"]) == set(cut.splits["train"]) < set(full.splits["train"])
+    )
     assert set(cut.splits["test"]) < set(full.splits["test"])
     assert (full.protocol, cut.protocol) == ("paper", "reduced")
 
 
 def test_line_ends_blank_lines_and_repeated_lines(tmp_path):
     file = tmp_path / "lines.txt"
-    file.write_bytes(b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN")
-    assert read_scan(file) == [Example("jump", "I_JUMP")] * 2 + [Example("run twice", "I_RUN I_RUN")]
+    file.write_bytes(
+        b"IN: jump OUT: I_JUMP\r\n\r\n  \nIN: jump OUT: I_JUMP\nIN: run twice OUT: I_RUN I_RUN"
+    )
+    assert read_scan(file) == [Example("jump", "I_JUMP")] * 2 + [
+        Example("run twice", "I_RUN I_RUN")
+    ]
 
 
-WORDS = st.lists(st.sampled_from(["walk", "look", "run", "jump", "walk1", "jump12", "dax"]), min_size=1, unique=True)
+WORDS = st.lists(
+    st.sampled_from(["walk", "look", "run", "jump", "walk1", "jump12", "dax"]),
+    min_size=1,
+    unique=True,
+)
 
 
 @given(WORDS, st.data())

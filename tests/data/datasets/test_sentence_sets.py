@@ -24,10 +24,13 @@ def test_bird(mirror):
 
 
 def test_abba_has_each_pair_in_both_orders(mirror):
-    columns = prepare_data(bird, {"set": "abba"}, {"bird/BiRD-ABBA.txt": mirror / "bird/BiRD-ABBA.txt"}).tables["test"]
+    columns = prepare_data(
+        bird, {"set": "abba"}, {"bird/BiRD-ABBA.txt": mirror / "bird/BiRD-ABBA.txt"}
+    ).tables["test"]
     assert len(columns["item"]) == 410
     assert all(
-        first.split() == second.split()[::-1] for first, second in zip(columns["first"], columns["second"], strict=True)
+        first.split() == second.split()[::-1]
+        for first, second in zip(columns["first"], columns["second"], strict=True)
     )
 
 
@@ -36,12 +39,16 @@ def test_a_bird_file_that_is_none(tmp_path):
     with pytest.raises(UserError, match=r"BiRD.txt: no column 'relatedness score'"):
         prepare_data(bird, {}, {"bird/BiRD.txt": tmp_path / "BiRD.txt"})
     (tmp_path / "BiRD.txt").write_text("term1\tterm2\trelatedness score\na b\tb\t1.5\n")
-    with pytest.raises(UserError, match=r"BiRD.txt:2: the label is '1.5', not a number from 0 to 1"):
+    with pytest.raises(
+        UserError, match=r"BiRD.txt:2: the label is '1.5', not a number from 0 to 1"
+    ):
         prepare_data(bird, {}, {"bird/BiRD.txt": tmp_path / "BiRD.txt"})
 
 
 def test_sst2_from_the_files_of_the_mirror(mirror):
-    made = prepare_data(sst2, {}, {name: mirror / name for name in ("sst2/train.tsv", "sst2/dev.tsv")})
+    made = prepare_data(
+        sst2, {}, {name: mirror / name for name in ("sst2/train.tsv", "sst2/dev.tsv")}
+    )
     assert sizes(made) == {"train": 60000, "valid": 872, "test": 7349}
     assert made.tables["valid"]["first"][0] == "it 's a charming and often affecting journey ."
     assert Counter(made.tables["valid"]["label"]) == {1.0: 444, 0.0: 428}
@@ -56,9 +63,13 @@ def test_stsb_from_the_files_of_the_mirror(mirror):
     # Images and MSRvid are equal in number in every part.
     parts = {"train": "train", "valid": "dev", "in_distribution": "test", "test": "test"}
     for split, part in parts.items():
-        lines = (mirror / f"stsb/sts-{part}.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        lines = (
+            (mirror / f"stsb/sts-{part}.csv").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        )
         rows = [
-            cells for line in lines if (cells := line.split("\t"))[1] == ("MSRvid" if split == "test" else "images")
+            cells
+            for line in lines
+            if (cells := line.split("\t"))[1] == ("MSRvid" if split == "test" else "images")
         ]
         expected = [(cells[5], cells[6], float(cells[4])) for cells in rows]
         columns = (made.tables[split][name] for name in ("first", "second", "label"))
@@ -83,7 +94,13 @@ def upstream(tmp_path_factory):
     ("module", "options", "parts", "n_texts", "label"),
     [
         (glue, {"task": "cola", "validation": 6}, ["train valid", "test"], 1, lambda i, y: y),
-        (glue, {"task": "mnli", "validation": 6}, ["train valid", "test", "mismatched"], 2, lambda i, y: y + i % 2),
+        (
+            glue,
+            {"task": "mnli", "validation": 6},
+            ["train valid", "test", "mismatched"],
+            2,
+            lambda i, y: y + i % 2,
+        ),
         (glue, {"task": "mrpc"}, ["train valid", "test"], 2, lambda i, y: y),
         (glue, {"task": "qnli", "validation": 6}, ["train valid", "test"], 2, lambda i, y: y),
         (glue, {"task": "qqp", "validation": 6}, ["train valid", "test"], 2, lambda i, y: y),
@@ -92,7 +109,13 @@ def upstream(tmp_path_factory):
         (imdb, {}, ["train", "valid in_distribution"], 1, lambda i, y: y),
         (sts, {}, ["train", "valid", "test"], 2, lambda i, y: 4 * y + i % 2),
         (paws, {}, ["train", "valid", "in_distribution"], 2, lambda i, y: y),
-        (amazon, {"train": 9, "valid": 6, "test": 24}, ["train valid in_distribution", "test"], 1, lambda i, y: i % 5),
+        (
+            amazon,
+            {"train": 9, "valid": 6, "test": 24},
+            ["train valid in_distribution", "test"],
+            1,
+            lambda i, y: i % 5,
+        ),
     ],
 )
 def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, parts, n_texts, label):
@@ -100,9 +123,12 @@ def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, part
     made = prepare_data(module, options, upstream)
     for seed, splits in enumerate(parts):
         columns = (
-            [x for split in splits.split() for x in made.tables[split][name]] for name in ("first", "second", "label")
+            [x for split in splits.split() for x in made.tables[split][name]]
+            for name in ("first", "second", "label")
         )
-        rows = list(upstream_files.texts(seed))[options.get("task") == "qqp" :]  # the first line of QQP is broken
+        rows = list(upstream_files.texts(seed))[
+            options.get("task") == "qqp" :
+        ]  # the first line of QQP is broken
         assert Counter(zip(*columns, strict=True)) == Counter(
             (one, two if n_texts == 2 else None, label(i, y)) for i, one, two, y in rows
         )
@@ -128,7 +154,9 @@ def test_mnli_by_genre(upstream):
     assert sizes(made) == {"train": 6, "valid": 2, "in_distribution": 8, "test": 8}
     for splits, seed, genre in (("train valid", 0, 0), ("in_distribution", 1, 0), ("test", 2, 1)):
         first = Counter(text for split in splits.split() for text in made.tables[split]["first"])
-        assert first == Counter(one for i, one, _, _ in upstream_files.texts(seed) if i % 3 == genre)
+        assert first == Counter(
+            one for i, one, _, _ in upstream_files.texts(seed) if i % 3 == genre
+        )
     with pytest.raises(UserError, match="key 'train' is 8; the training set has 8 pairs"):
         prepare_data(mnli_letters, {"train": 8}, upstream)
 
@@ -139,11 +167,16 @@ def test_mrpc_has_its_own_dev_set(upstream):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), [(b'{"overall": 5.0}', "reviewText"), (b"[" * 100_000, "maximum recursion depth exceeded")]
+    ("line", "said"),
+    [(b'{"overall": 5.0}', "reviewText"), (b"[" * 100_000, "maximum recursion depth exceeded")],
 )
 def test_a_bad_review_is_named(tmp_path, line, said):
-    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(b'{"reviewText": "fine", "overall": 5.0}\n' + line))
-    with pytest.raises(UserError, match=rf"broken.json.gz:2: not a review with reviewText and overall \(.*{said}"):
+    (tmp_path / "broken.json.gz").write_bytes(
+        gzip.compress(b'{"reviewText": "fine", "overall": 5.0}\n' + line)
+    )
+    with pytest.raises(
+        UserError, match=rf"broken.json.gz:2: not a review with reviewText and overall \(.*{said}"
+    ):
         amazon.read_amazon_reviews(tmp_path / "broken.json.gz")
 
 
@@ -154,10 +187,28 @@ QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
 @pytest.mark.parametrize(
     ("source", "task", "part", "content", "message"),
     [
-        ("glue/CoLA.zip", "cola", "train", "a\t1\t\tA\na\t2\t\tB\n", "train.tsv:2: the label is '2'"),
+        (
+            "glue/CoLA.zip",
+            "cola",
+            "train",
+            "a\t1\t\tA\na\t2\t\tB\n",
+            "train.tsv:2: the label is '2'",
+        ),
         ("glue/RTE.zip", "rte", "dev", f"{PAIRS}0\tA\tB\tno\n", "dev.tsv:2: the label is 'no'"),
-        ("glue/RTE.zip", "rte", "train", f"{PAIRS}0\tA\tB\tentailment\n1\tA\n", "train.tsv:3: 2 fields, 4 needed"),
-        ("glue/QQP-clean.zip", "qqp", "train", f"{QQP}1\t1\t2\tA?\tB?\tyes\n", "train.tsv:2: the label is 'yes'"),
+        (
+            "glue/RTE.zip",
+            "rte",
+            "train",
+            f"{PAIRS}0\tA\tB\tentailment\n1\tA\n",
+            "train.tsv:3: 2 fields, 4 needed",
+        ),
+        (
+            "glue/QQP-clean.zip",
+            "qqp",
+            "train",
+            f"{QQP}1\t1\t2\tA?\tB?\tyes\n",
+            "train.tsv:2: the label is 'yes'",
+        ),
     ],
 )
 def test_a_bad_line_of_glue_is_named(tmp_path, source, task, part, content, message):

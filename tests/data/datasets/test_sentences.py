@@ -31,12 +31,18 @@ def test_what_is_taken_out_and_the_rest_are_all_rows_in_their_order(count, seed)
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_a_larger_limit_holds_the_smaller(one, other):
     limits = (SentenceOptions(limit={"train": count}) for count in sorted((one, other)))
-    fewer, more = (set(build_table({"train": ROWS}, None, limit, []).tables["train"]["item"]) for limit in limits)
+    fewer, more = (
+        set(build_table({"train": ROWS}, None, limit, []).tables["train"]["item"])
+        for limit in limits
+    )
     assert fewer <= more
 
 
 def test_a_share_of_a_split_is_no_reduction_and_a_number_is():
-    share, count = (build_table({"train": ROWS}, None, SentenceOptions(limit={"train": n}), []) for n in (0.25, 10))
+    share, count = (
+        build_table({"train": ROWS}, None, SentenceOptions(limit={"train": n}), [])
+        for n in (0.25, 10)
+    )
     assert share.tables == count.tables and len(share.tables["train"]["label"]) == 10
     assert (share.protocol, count.protocol) == ("paper", "reduced")
     assert share.notes == ["train: 10 of 40 examples, drawn with seed 0"]

@@ -13,7 +13,11 @@ TREE = "(3 (2 It) (4 (4 (2 's) (4 (3 (2 a) (4 (3 lovely) (2 film))))) (2 .)))"
 
 
 def archive(path, **changes: str):
-    files = {"train": TREE, "dev": "(0 (1 No) (2 .))\n", "test": "(2 (2 Fine) (2 .))\r\n\n(4 Great)"} | changes
+    files = {
+        "train": TREE,
+        "dev": "(0 (1 No) (2 .))\n",
+        "test": "(2 (2 Fine) (2 .))\r\n\n(4 Great)",
+    } | changes
     return {SOURCE: pack(path, {f"trees/{name}.txt": content for name, content in files.items()})}
 
 
@@ -71,4 +75,7 @@ def test_sizes_and_labels_of_the_real_data(mirror):
         "test": {"negative": 912, "neutral": 389, "positive": 909},
     }
     assert all(sentence for table in prepared.tables.values() for sentence in table["content"])
-    assert prepared.tables["valid"]["content"][0] == "it's a lovely film with lovely performances by buy and accorsi"
+    assert (
+        prepared.tables["valid"]["content"][0]
+        == "it's a lovely film with lovely performances by buy and accorsi"
+    )

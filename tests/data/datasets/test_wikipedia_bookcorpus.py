@@ -18,7 +18,12 @@ from workflow_scripts.data.formats import hownet, punkt
 from workflow_scripts.data.stand_ins import corpora
 from workflow_scripts.tasks.masked_lm.batches import read_ordered_sentences, read_sentence_ids
 
-SPEC = {"task": "t", "prepare": "workflow_scripts.data.datasets.wikipedia_bookcorpus", "options": {}, "sources": []}
+SPEC = {
+    "task": "t",
+    "prepare": "workflow_scripts.data.datasets.wikipedia_bookcorpus",
+    "options": {},
+    "sources": [],
+}
 TEXT = (
     "The council met Dr. Smith in June. It rejects the budget. Everyone left.\n\nHistory\n\nThe vote.\n"
     "The member supports new rules. The report delays the vote."
@@ -48,7 +53,10 @@ def made(tmp_path, sources, **options):
 def texts(out, split):
     tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
     rows = pq.read_table(out / f"{split}.parquet").to_pylist()
-    return [(row["source"], *(tokenizer.decode(row[f"{s}_ids"]) for s in ("first", "second"))) for row in rows]
+    return [
+        (row["source"], *(tokenizer.decode(row[f"{s}_ids"]) for s in ("first", "second")))
+        for row in rows
+    ]
 
 
 def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
@@ -72,7 +80,12 @@ def test_every_file_that_training_reads(tmp_path, sources):
     counts = summary["splits"]
     for split, found in counts.items():
         first, second = read_sentence_ids(out, split)
-        assert len(first.length) == len(second.length) == found["rows"] == found["wikipedia"] + found["bookcorpus"]
+        assert (
+            len(first.length)
+            == len(second.length)
+            == found["rows"]
+            == found["wikipedia"] + found["bookcorpus"]
+        )
         assert len(first.ids) + len(second.ids) == found["tokens"]
         assert (read_ordered_sentences(out, split)[2] is not None) == (split == "train")
     assert counts["valid"]["rows"] == (counts["train"]["rows"] + counts["valid"]["rows"]) // 5
@@ -132,7 +145,9 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
         pq.write_table(pa.concat_tables([table] * times), shard, row_group_size=200)
         pack(books, {"books_large_p1.txt": lines * times})
         given = sources | {SHARD: shard, BOOKCORPUS: books}
-        found.append(measure_peak(folder, "wikipedia_bookcorpus", options, given, ARTICLES=50, LINES=500))
+        found.append(
+            measure_peak(folder, "wikipedia_bookcorpus", options, given, ARTICLES=50, LINES=500)
+        )
     (small, before), (large, after) = found
     assert large > 7 * small
     assert after - before < 25_000, f"KiB: {found}"

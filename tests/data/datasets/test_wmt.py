@@ -27,10 +27,16 @@ OPTIONS = {
     "merges": 30,
     "validation_every": 5,
     "corpora": [
-        {"archive": "wmt/news.tgz", "files": {"en": "training/news.fr-en.en", "fr": "training/news.fr-en.fr"}},
+        {
+            "archive": "wmt/news.tgz",
+            "files": {"en": "training/news.fr-en.en", "fr": "training/news.fr-en.fr"},
+        },
         {"archive": "wmt/giga.tar", "files": {"en": "giga.en.gz", "fr": "giga.fr.gz"}},
     ],
-    "test": {"archive": "wmt/test.tgz", "files": {"en": "test/news-src.en.sgm", "fr": "test/news-ref.fr.sgm"}},
+    "test": {
+        "archive": "wmt/test.tgz",
+        "files": {"en": "test/news-src.en.sgm", "fr": "test/news-ref.fr.sgm"},
+    },
 }
 ENGLISH = [f"The well-known member number {i % 4} can't vote." for i in range(12)]
 FRENCH = [f"L'éminent membre numéro {i % 4} ne peut pas voter." for i in range(12)]
@@ -47,7 +53,10 @@ def text(lines):
 @pytest.fixture
 def archives(tmp_path):
     def make(english=ENGLISH, french=FRENCH, test=TEST, without=None):
-        giga = {"giga.en.gz": gzip.compress(text(ENGLISH[::-1])), "giga.fr.gz": gzip.compress(text(FRENCH[::-1]))}
+        giga = {
+            "giga.en.gz": gzip.compress(text(ENGLISH[::-1])),
+            "giga.fr.gz": gzip.compress(text(FRENCH[::-1])),
+        }
         content = {
             "news.tgz": {
                 "../../escaped": b"a path that leads out",
@@ -55,7 +64,9 @@ def archives(tmp_path):
                 "training/news.fr-en.fr": text(french),
             },
             "giga.tar": giga,
-            "test.tgz": {f"test/news-{'src' if s == 'en' else 'ref'}.{s}.sgm": test[s] for s in ("en", "fr")},
+            "test.tgz": {
+                f"test/news-{'src' if s == 'en' else 'ref'}.{s}.sgm": test[s] for s in ("en", "fr")
+            },
         }
         for files in content.values():
             files.pop(without, None)
@@ -75,7 +86,13 @@ def made(tmp_path, sources, **options):
 def test_from_archives_to_tables(tmp_path, archives):
     out, summary = made(tmp_path, archives())
     names = {path.name for path in out.iterdir()}
-    assert names == {"train.parquet", "valid.parquet", "test.parquet", "vocabulary.json", "dataset.json"}
+    assert names == {
+        "train.parquet",
+        "valid.parquet",
+        "test.parquet",
+        "vocabulary.json",
+        "dataset.json",
+    }
     assert not (tmp_path / "escaped").exists() and not (tmp_path.parent / "escaped").exists()
     rows = {split: counts["rows"] for split, counts in summary["splits"].items()}
     assert rows == {"train": 20, "valid": 4, "test": 2}
@@ -91,7 +108,9 @@ def test_from_archives_to_tables(tmp_path, archives):
         table, ids = pq.read_table(out / f"{split}.parquet"), read_pairs(out, split)
         assert len(ids) == summary["splits"][split]["rows"]
         for side in ("source", "target"):
-            for words, row in zip(table[side].to_pylist(), table[f"{side}_ids"].to_pylist(), strict=True):
+            for words, row in zip(
+                table[side].to_pylist(), table[f"{side}_ids"].to_pylist(), strict=True
+            ):
                 assert [vocabulary[side][i] for i in row] == words.split(" ")
 
 
@@ -119,38 +138,65 @@ def test_pairs_that_do_not_fit_are_left_out_after_the_split(tmp_path, archives):
     english = ["a b c", "a b c d e f", "", *ENGLISH[3:]]
     french = ["a b c d e", "a b", "a", *FRENCH[3:]]
     _, summary = made(tmp_path, archives(english, french), merges=1000, validation_every=6)
-    counts = {"left_out": 3, "out_of_vocabulary_tokens": 0, "longest_source": 11, "longest_target": 10}
+    counts = {
+        "left_out": 3,
+        "out_of_vocabulary_tokens": 0,
+        "longest_source": 11,
+        "longest_target": 10,
+    }
     assert summary["splits"]["train"] | {"rows": 0} == counts | {"rows": 0}
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_fitting_is_the_rule(source, target):
-    kept = 1 <= source <= 250 and 1 <= target <= 250 and source / target <= 1.5 and target / source <= 1.5
+    kept = (
+        1 <= source <= 250
+        and 1 <= target <= 250
+        and source / target <= 1.5
+        and target / source <= 1.5
+    )
     assert mask_lengths(np.array([source]), np.array([target]), 250, 1.5).tolist() == [kept]
 
 
 def test_the_other_direction_is_the_same_pairs(tmp_path, archives):
     forth, _ = made(tmp_path, archives())
-    there = {split: pq.read_table(forth / f"{split}.parquet") for split in ("train", "valid", "test")}
+    there = {
+        split: pq.read_table(forth / f"{split}.parquet") for split in ("train", "valid", "test")
+    }
     back, summary = made(tmp_path, archives(), source="fr", target="en")
     for split, table in there.items():
         turned = pq.read_table(back / f"{split}.parquet")
         assert turned["source"] == table["target"] and turned["target"] == table["source"]
     assert summary["protocol"] == "paper"
-    assert pq.read_table(back / "test.parquet")["target_text"].to_pylist() == ["It’s a ☃ vote.", "The member"]
+    assert pq.read_table(back / "test.parquet")["target_text"].to_pylist() == [
+        "It’s a ☃ vote.",
+        "The member",
+    ]
 
 
 def test_only_line_feeds_end_a_line(tmp_path):
-    (tmp_path / "en").write_bytes("a\u2028b\x0cc\r\n\xff\n".encode("latin-1", "ignore") + b"\xff d\n")
+    (tmp_path / "en").write_bytes(
+        "a\u2028b\x0cc\r\n\xff\n".encode("latin-1", "ignore") + b"\xff d\n"
+    )
     (tmp_path / "fr").write_bytes(b"1\n2\n3\n")
-    assert [left for left, _ in pair_lines(tmp_path / "en", tmp_path / "fr", "x")] == ["ab\x0cc", "\ufffd", "\ufffd d"]
+    assert [left for left, _ in pair_lines(tmp_path / "en", tmp_path / "fr", "x")] == [
+        "ab\x0cc",
+        "\ufffd",
+        "\ufffd d",
+    ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"french": FRENCH[:9]}, "news.fr-en.en and training/news.fr-en.fr: 12 lines on one side, 9 on the other"),
-        ({"english": ENGLISH[:3]}, "news.fr-en.en and training/news.fr-en.fr: 3 lines on one side, 12 on the other"),
+        (
+            {"french": FRENCH[:9]},
+            "news.fr-en.en and training/news.fr-en.fr: 12 lines on one side, 9 on the other",
+        ),
+        (
+            {"english": ENGLISH[:3]},
+            "news.fr-en.en and training/news.fr-en.fr: 3 lines on one side, 12 on the other",
+        ),
         ({"test": TEST | {"fr": '<seg id="1">un</seg>'}}, "2 segments on one side, 1 on the other"),
         ({"test": TEST | {"fr": "<html>"}}, "news-ref.fr.sgm: has no segments"),
         ({"without": "training/news.fr-en.fr"}, "news.tgz: has no training/news.fr-en.fr"),
@@ -185,7 +231,11 @@ def test_memory_does_not_grow_with_the_corpora(tmp_path, archives):
         folder.mkdir()
         made = archives(ENGLISH * times, FRENCH * times)
         sources = {name: path.rename(folder / path.name) for name, path in made.items()}
-        found.append(measure_peak(folder, "wmt", OPTIONS, sources, PAIRS_TO_TOKENISE=200, PAIRS_TO_ENCODE=500))
+        found.append(
+            measure_peak(
+                folder, "wmt", OPTIONS, sources, PAIRS_TO_TOKENISE=200, PAIRS_TO_ENCODE=500
+            )
+        )
     (small, before), (large, after) = found
     assert large > 7 * small
     assert after - before < 12_000, f"KiB: {found}"

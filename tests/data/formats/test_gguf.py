@@ -12,16 +12,28 @@ from tests.data.gguf_files import F32, Q4_1, Q8_0, make_gguf, store_floats, writ
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.formats.gguf import read_gguf
 
-VALUES = {"general.architecture": "llama", "a": 7, "b": 0.5, "c": True, "d": ["x", "é", ""], "e": [3, 1]}
+VALUES = {
+    "general.architecture": "llama",
+    "a": 7,
+    "b": 0.5,
+    "c": True,
+    "d": ["x", "é", ""],
+    "e": [3, 1],
+}
 
 
 def test_values_and_tensors(tmp_path):
     weight = np.arange(12, dtype=np.float32).reshape(3, 4) / 7
     found = read_gguf(
-        write_gguf(tmp_path / "a.gguf", VALUES, {"w": store_floats(weight), "v": store_floats(weight[0])})
+        write_gguf(
+            tmp_path / "a.gguf", VALUES, {"w": store_floats(weight), "v": store_floats(weight[0])}
+        )
     )
     assert found.values == VALUES
-    assert {name: tensor.shape for name, tensor in found.tensors.items()} == {"w": (3, 4), "v": (4,)}
+    assert {name: tensor.shape for name, tensor in found.tensors.items()} == {
+        "w": (3, 4),
+        "v": (4,),
+    }
     np.testing.assert_array_equal(found.read_tensor("w"), weight)
     np.testing.assert_array_equal(found.read_tensor("v"), weight[0])
 
@@ -35,14 +47,22 @@ def test_quantised_blocks_are_decoded_as_the_specification_says(tmp_path):
     draw = random.Random(1)
     q4, q8, expected4, expected8 = b"", b"", [], []
     for _ in range(6):
-        scale, smallest = struct.unpack("<ee", half(draw.uniform(-1, 1)) + half(draw.uniform(-1, 1)))
+        scale, smallest = struct.unpack(
+            "<ee", half(draw.uniform(-1, 1)) + half(draw.uniform(-1, 1))
+        )
         numbers = [draw.randrange(16) for _ in range(32)]
-        q4 += half(scale) + half(smallest) + bytes(numbers[k] + 16 * numbers[k + 16] for k in range(16))
+        q4 += (
+            half(scale)
+            + half(smallest)
+            + bytes(numbers[k] + 16 * numbers[k + 16] for k in range(16))
+        )
         expected4 += [scale * number + smallest for number in numbers]
         signed = [draw.randrange(-128, 128) for _ in range(32)]
         q8 += half(scale) + struct.pack("<32b", *signed)
         expected8 += [scale * number for number in signed]
-    file = write_gguf(tmp_path / "a.gguf", {}, {"four": ((3, 64), Q4_1, q4), "eight": ((2, 96), Q8_0, q8)})
+    file = write_gguf(
+        tmp_path / "a.gguf", {}, {"four": ((3, 64), Q4_1, q4), "eight": ((2, 96), Q8_0, q8)}
+    )
     found = read_gguf(file)
     np.testing.assert_allclose(found.read_tensor("four").ravel(), expected4, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(found.read_tensor("eight").ravel(), expected8, rtol=1e-6, atol=1e-7)
@@ -51,7 +71,10 @@ def test_quantised_blocks_are_decoded_as_the_specification_says(tmp_path):
 ONE = {"w": store_floats(np.zeros((2, 32)))}
 TWO = ONE | {"v": ONE["w"]}
 HUGE = 2**62
-TEXTS, NUMBERS = struct.pack("<IQ", 8, 1), struct.pack("<IQ", 4, 1)  # begin a list of one text, of one number
+TEXTS, NUMBERS = (
+    struct.pack("<IQ", 8, 1),
+    struct.pack("<IQ", 4, 1),
+)  # begin a list of one text, of one number
 
 
 @pytest.mark.parametrize(
@@ -92,7 +115,9 @@ def test_a_file_that_lies_is_refused(tmp_path, content, told):
 
 def test_any_damage_is_one_line_and_allocates_nothing_large(tmp_path):
     """Bytes changed and cut anywhere: a file is read or refused, and no tensor is larger than the file."""
-    whole = make_gguf(VALUES, {"w": store_floats(np.ones((2, 32))), "v": ((2, 32), Q8_0, bytes(68))})
+    whole = make_gguf(
+        VALUES, {"w": store_floats(np.ones((2, 32))), "v": ((2, 32), Q8_0, bytes(68))}
+    )
     draw, path = random.Random(2), tmp_path / "a.gguf"
     for _ in range(1500):
         damaged = bytearray(whole[: draw.choice([len(whole), draw.randrange(len(whole))])])
@@ -103,7 +128,9 @@ def test_any_damage_is_one_line_and_allocates_nothing_large(tmp_path):
         with suppress(UserError):
             found = read_gguf(path)
             assert sum(tensor.bytes for tensor in found.tensors.values()) <= len(damaged)
-            assert all(math.prod(found.read_tensor(name).shape) <= len(damaged) for name in found.tensors)
+            assert all(
+                math.prod(found.read_tensor(name).shape) <= len(damaged) for name in found.tensors
+            )
 
 
 def test_a_missing_file(tmp_path):

@@ -16,7 +16,9 @@ def test_upstream(mirror):
     assert {names[i] for i in words["dog"]} == {"livestock", "follow", "chase", "domesticated"}
     # Three have the empty word alone, which is left out.
     assert len({i for numbers in words.values() for i in numbers}) == 3149
-    assert sum(len(numbers) for numbers in words.values()) / len(words) == pytest.approx(2.83, abs=0.01)
+    assert sum(len(numbers) for numbers in words.values()) / len(words) == pytest.approx(
+        2.83, abs=0.01
+    )
 
 
 def test_stand_in(tmp_path):

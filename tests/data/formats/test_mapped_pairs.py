@@ -36,7 +36,9 @@ def write_pairs(folder, count: int, longest: int = 9, seed: int = 0) -> None:
     def side():
         lengths = rng.integers(0, longest + 1, count)
         offsets = np.concatenate([[0], lengths.cumsum()]).astype(np.int32)
-        return pa.ListArray.from_arrays(offsets, pa.array(rng.integers(5, 100, offsets[-1]), pa.int32())).cast(columns)
+        return pa.ListArray.from_arrays(
+            offsets, pa.array(rng.integers(5, 100, offsets[-1]), pa.int32())
+        ).cast(columns)
 
     table = pa.table({"first_ids": side(), "second_ids": side()})
     pq.write_table(table, folder / "train.parquet", row_group_size=min(max(count // 3, 1), 30_000))
@@ -66,7 +68,9 @@ def test_they_are_the_pairs_of_the_file_and_their_orders(tmp_path_factory, count
     tokens=st.integers(1, 400),
     sentences=st.one_of(st.none(), st.integers(1, 20)),
 )
-def test_batches_have_as_many_rows_as_those_that_are_made_from_the_lengths(lengths, limit, tokens, sentences):
+def test_batches_have_as_many_rows_as_those_that_are_made_from_the_lengths(
+    lengths, limit, tokens, sentences
+):
     width = np.minimum(np.array(lengths) + 3, limit)
     theirs = bucket_by_length(width, np.zeros_like(width), max(tokens, limit), sentences)
     ends = find_batch_ends(np.bincount(lengths), limit, tokens, sentences)
@@ -82,11 +86,16 @@ def test_a_batch_is_that_of_the_pairs_in_memory(tmp_path):
     plain = SentencePairs(*read_sentence_ids(tmp_path, "train"), VOCABULARY, 16, True)
     rows = bucket_pairs(mapped, 128, 12)
     assert sorted(np.concatenate(list(rows))) == list(range(500))
-    assert [len(chosen) for chosen in rows] == [len(chosen) for chosen in bucket_pairs(plain, 128, 12)]
+    assert [len(chosen) for chosen in rows] == [
+        len(chosen) for chosen in bucket_pairs(plain, 128, 12)
+    ]
     for chosen in (rows[0], rows[7], rows[len(rows) - 1]):
-        one, other = (pairs.make_batch(chosen, np.random.default_rng(1)) for pairs in (mapped, plain))
+        one, other = (
+            pairs.make_batch(chosen, np.random.default_rng(1)) for pairs in (mapped, plain)
+        )
         assert all(
-            np.array_equal(getattr(one, name), getattr(other, name)) for name in ("ids", "labels", "types", "follows")
+            np.array_equal(getattr(one, name), getattr(other, name))
+            for name in ("ids", "labels", "types", "follows")
         )
 
 
@@ -106,7 +115,9 @@ def test_a_broken_file_is_one_line(tmp_path, broken):
     file.unlink()
     if broken != "missing":
         file.write_bytes(content[:200] if broken == "cut" else b"x" * 300)
-    with pytest.raises(UserError, match=r"second_start.npy cannot be read .*prepare it again") as caught:
+    with pytest.raises(
+        UserError, match=r"second_start.npy cannot be read .*prepare it again"
+    ) as caught:
         read_ordered_sentences(tmp_path, "train")
     assert "\n" not in str(caught.value)
 
@@ -155,4 +166,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         assert size > 90 * count
     small, large = found.values()
     assert large["batches"] > 7 * small["batches"]
-    assert large["written"] - small["written"] < 30_000 and large["read"] - small["read"] < 5_000, f"KiB: {found}"
+    assert large["written"] - small["written"] < 30_000 and large["read"] - small["read"] < 5_000, (
+        f"KiB: {found}"
+    )

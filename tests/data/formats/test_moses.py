@@ -20,7 +20,9 @@ from workflow_scripts.data.formats.moses import tokenise_moses, tokenise_pairs
     ],
 )
 def test_lines_by_hand(language, line, expected):
-    expected = expected or "It &apos;s a well @-@ known fact ( see U.N. reports ) , isn &apos;t it ?"
+    expected = (
+        expected or "It &apos;s a well @-@ known fact ( see U.N. reports ) , isn &apos;t it ?"
+    )
     assert tokenise_moses(line, language, normalise=True) == expected
 
 
@@ -30,7 +32,9 @@ def test_test_sets_are_not_normalised():
 
 @given(st.text(max_size=40), st.sampled_from(["en", "de", "fr"]))
 def test_the_faster_tokenizer_is_the_librarys(line, language):
-    slow = MosesTokenizer(lang=language).tokenize(line, aggressive_dash_splits=True, return_str=True)
+    slow = MosesTokenizer(lang=language).tokenize(
+        line, aggressive_dash_splits=True, return_str=True
+    )
     assert tokenise_moses(line, language, normalise=False) == slow
 
 

@@ -32,7 +32,10 @@ def text(target):
 
 # Name -> (pickle that makes the folder `target` when an ordinary reader reads it).
 HOSTILE = {
-    **{f"reduce, protocol {n}": lambda target, n=n: pickle.dumps(Reduced(target), n) for n in range(6)},
+    **{
+        f"reduce, protocol {n}": lambda target, n=n: pickle.dumps(Reduced(target), n)
+        for n in range(6)
+    },
     "GLOBAL": lambda target: b"cos\nmkdir\n(" + text(target) + b"tR.",
     "STACK_GLOBAL": lambda target: b"\x80\x04\x8c\x02os\x8c\x05mkdir\x93(" + text(target) + b"tR.",
     "INST": lambda target: b"(" + text(target) + b"ios\nmkdir\n.",
@@ -41,7 +44,11 @@ HOSTILE = {
     "thrown away": lambda target: b"cos\nmkdir\n(" + text(target) + b"tR0N.",
     **{
         f"EXT{size}": lambda target, size=size, form=form: (
-            bytes([0x81 + size.bit_length()]) + struct.pack(form, CODE) + b"(" + text(target) + b"tR."
+            bytes([0x81 + size.bit_length()])
+            + struct.pack(form, CODE)
+            + b"("
+            + text(target)
+            + b"tR."
         )
         for size, form in ((1, "<B"), (2, "<H"), (4, "<i"))
     },
@@ -66,7 +73,10 @@ def test_nothing_of_a_hostile_pickle_is_run(kind, tmp_path, registered):
     pickle.loads(content)
     target.rmdir()
     file.write_bytes(content)
-    with pytest.raises(UserError, match=r"hostile.idx is not a pickle of plain containers \(opcode [A-Z_0-9]+ at byte"):
+    with pytest.raises(
+        UserError,
+        match=r"hostile.idx is not a pickle of plain containers \(opcode [A-Z_0-9]+ at byte",
+    ):
         read_plain(file)
     assert not target.exists()
 
@@ -88,11 +98,16 @@ def test_persistent_objects_are_refused(tmp_path):
         read_plain(tmp_path / "file")
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+)
 PLAIN = st.recursive(
     LEAVES,
     lambda inner: (
-        st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner) | st.tuples(inner, inner) | st.sets(LEAVES)
+        st.lists(inner)
+        | st.dictionaries(st.text() | st.integers(), inner)
+        | st.tuples(inner, inner)
+        | st.sets(LEAVES)
     ),
 )
 

@@ -13,7 +13,9 @@ SENTENCES = ["Mr. Smith went to Washington, D.C. on Jan. 5.", "He met Dr. Jones 
 def test_upstreams_zip_of_all_languages_gives_the_same_splitter(tmp_path, mirror):
     packed = mirror / punkt.SOURCE
     with tarfile.open(packed) as content:
-        files = {member.name: content.extractfile(member).read() for member in content if member.isfile()}
+        files = {
+            member.name: content.extractfile(member).read() for member in content if member.isfile()
+        }
     upstream = pack(tmp_path / "punkt_tab.zip", files | CZECH)
     for archive in (packed, upstream):
         assert punkt.load_sentence_splitter(archive).tokenize(TEXT) == SENTENCES, archive

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.sparql import INVERSE, group_conditions, group_triples, tokenise_sparql
+from workflow_scripts.data.formats.sparql import (
+    INVERSE,
+    group_conditions,
+    group_triples,
+    tokenise_sparql,
+)
 
 QUERY = (
     "SELECT count(*) WHERE {\n?x0 ns:film.director.film M0 .\n?x0 ns:film.director.film M1 .\n"
@@ -44,10 +49,18 @@ DIRECTED = "M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a 
     ("conditions", "inverse", "grouped"),
     [
         # Subjects with the same objects are put together, inverse predicates exchange both, filters are sorted, too.
-        ("M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . M2 a b", False, "?x0 M2 p.q.r M0 M1 . M2 a b"),
+        (
+            "M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . M2 a b",
+            False,
+            "?x0 M2 p.q.r M0 M1 . M2 a b",
+        ),
         (DIRECTED, True, "?x0 a film.actor . ?x0 film.director.film M0 M1"),
         (DIRECTED, False, "?x0 a film.actor . M0 M1 film.film.directed_by ?x0"),
-        ("M0 p.q.r ?x0 . FILTER ( ?x0 ) . ?x0 s.t.u ?x1", False, "?x0 s.t.u ?x1 . FILTER ( ?x0 ) . M0 p.q.r ?x0"),
+        (
+            "M0 p.q.r ?x0 . FILTER ( ?x0 ) . ?x0 s.t.u ?x1",
+            False,
+            "?x0 s.t.u ?x1 . FILTER ( ?x0 ) . M0 p.q.r ?x0",
+        ),
     ],
 )
 def test_groups_by_hand(conditions, inverse, grouped):
@@ -62,7 +75,9 @@ def test_the_ten_inverses():
 
 
 entities = st.sampled_from(["?x0", "?x1", "?x2", "M0", "M1", "M2", "m_02"])
-links = st.tuples(entities, st.sampled_from(["a.b.child", "a.b.friend", PARENTS, *INVERSE]), entities)
+links = st.tuples(
+    entities, st.sampled_from(["a.b.child", "a.b.friend", PARENTS, *INVERSE]), entities
+)
 kinds = st.tuples(entities, st.just("a"), st.sampled_from(["film.actor", "film.editor"]))
 triples = st.lists(st.one_of(links, kinds), min_size=1, max_size=14, unique=True)
 
@@ -79,7 +94,9 @@ def expanded(query: str) -> set[tuple[str, str, str]]:
         tokens = item.split(" ")
         predicates = [i for i, token in enumerate(tokens) if is_predicate(token)]
         first, last = predicates[0], predicates[-1] + 1
-        found += [(s, p, o) for s in tokens[:first] for p in tokens[first:last] for o in tokens[last:]]
+        found += [
+            (s, p, o) for s in tokens[:first] for p in tokens[first:last] for o in tokens[last:]
+        ]
     assert len(found) == len(set(found)), "a triple is written once"
     return set(found)
 
@@ -91,7 +108,9 @@ def query_of(conditions) -> str:
 @given(triples, st.randoms(use_true_random=False), st.booleans())
 def test_grouping_knows_no_order(conditions, random, inverse):
     shuffled = random.sample(conditions, len(conditions))
-    assert group_conditions(query_of(shuffled), inverse) == group_conditions(query_of(conditions), inverse)
+    assert group_conditions(query_of(shuffled), inverse) == group_conditions(
+        query_of(conditions), inverse
+    )
 
 
 @given(triples)

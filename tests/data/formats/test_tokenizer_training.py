@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from workflow_scripts.data.formats.tokenizer_training import SPECIAL_TOKENS, train_tokenizer
 
 TEXTS = [
-    f"the {a} {b} runs in the {c}-coloured house" for a in "abc" for b in ("dog", "otter") for c in ("red", "blue")
+    f"the {a} {b} runs in the {c}-coloured house"
+    for a in "abc"
+    for b in ("dog", "otter")
+    for c in ("red", "blue")
 ]
 WORDS = Counter({"zebra": 50, "quick": 50})
 KINDS = ["bpe", "unigram"]
@@ -52,7 +55,12 @@ def test_ids_give_the_text_back_and_offsets_cover_it(tokenizers, kind, text):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(words=st.lists(st.sampled_from(["the", "dog", "zebra", "Quick,", "house's", "42", '"', "naïve"]), min_size=1))
+@given(
+    words=st.lists(
+        st.sampled_from(["the", "dog", "zebra", "Quick,", "house's", "42", '"', "naïve"]),
+        min_size=1,
+    )
+)
 @settings(max_examples=100, deadline=None)
 def test_offsets_of_pieces_are_their_text(tokenizers, kind, words):
     text = " ".join(words)
@@ -79,7 +87,9 @@ def test_scores_of_pieces_are_logarithms_of_their_shares(tokenizers):
 def test_the_same_in_every_process(tokenizers, kind):
     code = "from tests.data.formats.test_tokenizer_training import TEXTS, WORDS, train_tokenizer\n"
     code += f"print(train_tokenizer('{kind}', 450, TEXTS, WORDS).to_str())"
-    other = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    other = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout
     assert json.loads(other) == json.loads(tokenizers[kind].to_str())
 
 

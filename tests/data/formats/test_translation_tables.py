@@ -8,10 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.data.formats.translation_tables import END, UNKNOWN, encode_texts, format_pieces, learn_byte_pairs
+from workflow_scripts.data.formats.translation_tables import (
+    END,
+    UNKNOWN,
+    encode_texts,
+    format_pieces,
+    learn_byte_pairs,
+)
 
-TEXTS = ["low low low lower lower newest newest newest widest", "slow slower slowest new newer wide wider ( 3 @-@ 5 )"]
-texts = st.lists(st.text("abcß é", min_size=1, max_size=20).map(lambda t: " ".join(t.split())), min_size=1, max_size=8)
+TEXTS = [
+    "low low low lower lower newest newest newest widest",
+    "slow slower slowest new newer wide wider ( 3 @-@ 5 )",
+]
+texts = st.lists(
+    st.text("abcß é", min_size=1, max_size=20).map(lambda t: " ".join(t.split())),
+    min_size=1,
+    max_size=8,
+)
 
 
 def alphabet(lines):
@@ -67,4 +80,8 @@ def test_the_same_text_gives_the_same_pieces():
 def test_a_character_that_training_lacks_is_unknown():
     tokenizer = learn_byte_pairs(TEXTS, 3, *alphabet(TEXTS))
     ids = encode_texts(tokenizer, ["lxw", "", "w"]).to_pylist()
-    assert [[format_pieces(tokenizer)[i] for i in line] for line in ids] == [["l@@", UNKNOWN, "w"], [], ["w"]]
+    assert [[format_pieces(tokenizer)[i] for i in line] for line in ids] == [
+        ["l@@", UNKNOWN, "w"],
+        [],
+        ["w"],
+    ]

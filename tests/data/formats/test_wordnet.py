@@ -21,14 +21,21 @@ def folder(tmp_path):
     (tmp_path / "index.noun").write_text(LICENCE + "dog n 1 1 ;c 1 1 00000041  \n")
     (tmp_path / "data.adj").write_text(LICENCE + GALORE)
     (tmp_path / "index.adj").write_text(LICENCE + "galore a 1 0 1 1 00000041  \n")
-    (tmp_path / "cntlist.rev").write_text("dog%1:03:00:: 1 42\ndog%1:04:00:: 2 1\ngalore%5:00:00:many:00 1 3\n")
+    (tmp_path / "cntlist.rev").write_text(
+        "dog%1:03:00:: 1 42\ndog%1:04:00:: 2 1\ngalore%5:00:00:many:00 1 3\n"
+    )
     return tmp_path
 
 
 def test_synsets_and_counts(folder):
     found = read_wordnet(folder)
     assert found.synsets == {
-        "00000041n": Synset("00000041n", ("dog", "Canis_familiaris"), 'a tame wolf; "the dog barked"', ("00000140n",)),
+        "00000041n": Synset(
+            "00000041n",
+            ("dog", "Canis_familiaris"),
+            'a tame wolf; "the dog barked"',
+            ("00000140n",),
+        ),
         "00000041a": Synset("00000041a", ("galore",), "in great numbers", ()),
     }
     # The second sense of dog is counted, but is in no index.
@@ -42,7 +49,9 @@ def test_a_count_is_of_the_sense_with_its_number_and_words_are_counted_in_hexade
     (folder / "index.noun").write_text(f"{LICENCE}word0 n 2 1 @ 2 1 00000041 00000130  \n")
     (folder / "cntlist.rev").write_text("word0%1:03:01:: 2 5\nword0%1:03:00:: 1 9\n")
     found = read_wordnet(folder)
-    assert found.synsets["00000130n"] == Synset("00000130n", tuple(many), "ten words", ("00000041a",))
+    assert found.synsets["00000130n"] == Synset(
+        "00000130n", tuple(many), "ten words", ("00000041a",)
+    )
     assert found.counts == {("word0", "00000041n"): 9, ("word0", "00000130n"): 5}
 
 

@@ -15,12 +15,21 @@ from hypothesis import strategies as st
 from tests.data.packing import pack
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources import archives
-from workflow_scripts.data.sources.archives import read_lines, read_members, unpack_stream, unpack_zip
+from workflow_scripts.data.sources.archives import (
+    read_lines,
+    read_members,
+    unpack_stream,
+    unpack_zip,
+)
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.xz"])
 def test_wanted_files_are_found_by_name_and_nothing_is_written(tmp_path, name):
-    members = [("../../dict/data.noun", b"nouns"), ("/etc/index.noun", b"index"), ("dict/other", b"no")]
+    members = [
+        ("../../dict/data.noun", b"nouns"),
+        ("/etc/index.noun", b"index"),
+        ("dict/other", b"no"),
+    ]
     found = read_members(pack(tmp_path / name, members), {"data.noun", "index.noun", "data.verb"})
     assert found == {"data.noun": b"nouns", "index.noun": b"index"}
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -44,11 +53,18 @@ def debian_package(path, members: list[tuple[str, bytes]]):
 
 
 def test_a_debian_package(tmp_path):
-    data = pack(tmp_path / "data.tar.xz", [("./usr/share/wordnet/data.noun", b"nouns")]).read_bytes()
+    data = pack(
+        tmp_path / "data.tar.xz", [("./usr/share/wordnet/data.noun", b"nouns")]
+    ).read_bytes()
     control = pack(tmp_path / "control.tar.xz", [("./data.noun", b"not this")]).read_bytes()
     members = [("debian-binary", b"2.0\n"), ("control.tar.xz/", control), ("data.tar.xz/", data)]
-    assert read_members(debian_package(tmp_path / "a.deb", members), {"data.noun"}) == {"data.noun": b"nouns"}
-    members = [("debian-binary", b"2.0"), ("data.tar.xz", data)]  # an odd length, a name without its slash
+    assert read_members(debian_package(tmp_path / "a.deb", members), {"data.noun"}) == {
+        "data.noun": b"nouns"
+    }
+    members = [
+        ("debian-binary", b"2.0"),
+        ("data.tar.xz", data),
+    ]  # an odd length, a name without its slash
     whole = debian_package(tmp_path / "b.deb", members)
     assert read_members(whole, {"data.noun"}) == {"data.noun": b"nouns"}
     content = whole.read_bytes()
@@ -91,8 +107,12 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch, n
     if name == "lines.txt.gz":
         (tmp_path / name).write_bytes(gzip.compress(bytes(2**25)))
     else:
-        pack(tmp_path / name, [(f"a/x{i}", bytes(2**25 if count == 1 else 10)) for i in range(count)])
-    with pytest.raises(UserError, match=f"{name} unpacks to more than [0-9,]* bytes or 10 files; do not use it"):
+        pack(
+            tmp_path / name, [(f"a/x{i}", bytes(2**25 if count == 1 else 10)) for i in range(count)]
+        )
+    with pytest.raises(
+        UserError, match=f"{name} unpacks to more than [0-9,]* bytes or 10 files; do not use it"
+    ):
         if name == "lines.txt.gz":
             with open(tmp_path / name, "rb") as stream:
                 unpack_stream(stream, tmp_path / name).read()
@@ -116,7 +136,9 @@ def link() -> zipfile.ZipInfo:
         (link(), "contains the link outside.txt"),
     ],
 )
-def test_a_member_that_leads_out_of_the_folder_is_refused_and_not_written(tmp_path, member, problem):
+def test_a_member_that_leads_out_of_the_folder_is_refused_and_not_written(
+    tmp_path, member, problem
+):
     """What else can be wrong with a crate is tested by tests/malformed."""
     crate = pack(tmp_path / "crate.zip", [("before", b"x"), (member, b"/etc/passwd")])
     with pytest.raises(UserError, match=rf"crate.zip.* {problem}"):
@@ -125,10 +147,16 @@ def test_a_member_that_leads_out_of_the_folder_is_refused_and_not_written(tmp_pa
 
 
 @settings(max_examples=200)
-@given(st.sampled_from(["zip", "tar", "tar.gz", "tar.xz"]), st.binary(min_size=1, max_size=4), st.floats(0, 1))
+@given(
+    st.sampled_from(["zip", "tar", "tar.gz", "tar.xz"]),
+    st.binary(min_size=1, max_size=4),
+    st.floats(0, 1),
+)
 def test_any_damage_is_one_line(kind, damage, place):
     with tempfile.TemporaryDirectory() as folder:
-        path = pack(Path(folder, f"a.{kind}"), [("d/" + "n" * 150, b"text " * 40), ("x", b"y" * 600)])
+        path = pack(
+            Path(folder, f"a.{kind}"), [("d/" + "n" * 150, b"text " * 40), ("x", b"y" * 600)]
+        )
         content = bytearray(path.read_bytes())
         start = int(place * (len(content) - len(damage)))
         content[start : start + len(damage)] = damage

@@ -11,7 +11,12 @@ import yaml
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
-from workflow_scripts.data.sources.declared import SOURCES_FILE, load_repositories, load_sources, select_sources
+from workflow_scripts.data.sources.declared import (
+    SOURCES_FILE,
+    load_repositories,
+    load_sources,
+    select_sources,
+)
 from workflow_scripts.workflow.targets import list_sources
 
 TOY = {
@@ -24,7 +29,12 @@ TOY = {
             "citation": "nobody",
             "prefixes": ["https://example.org/", "http://example.net/mirror/"],
             "files": {
-                "a.txt": {"path": "data/a.txt", "urls": ["https://example.com/a"], "sha256": "0" * 64, "bytes": 3},
+                "a.txt": {
+                    "path": "data/a.txt",
+                    "urls": ["https://example.com/a"],
+                    "sha256": "0" * 64,
+                    "bytes": 3,
+                },
                 "b.txt": {"sha256": None, "bytes": None, "note": "made by hand"},
             },
         }
@@ -99,10 +109,26 @@ def test_urls_come_in_the_order_of_trial(tmp_path):
         (("files", "a.txt"), {"sha256": "abc"}, "key 'datasets.toy.files.a.txt.sha256' is 'abc'"),
         (("files", "a.txt"), {"sha256": None}, "key 'datasets.toy.files.a.txt.note' is missing"),
         (("files", "b.txt"), {"note": ""}, "key 'datasets.toy.files.b.txt.note' is missing"),
-        (("files", "a.txt"), {"urls": ["file:///etc/passwd"]}, "key 'datasets.toy.files.a.txt.urls.0'"),
-        (("files", "a.txt"), {"urls": ["https://me:secret@example.org/"]}, "key 'datasets.toy.files.a.txt.urls.0'"),
-        (("files", "a.txt"), {"packings": [{"urls": ["https://a.org"], "bytes": 1}]}, "packings.0.sha256' is missing"),
-        (("files",), {"../a.txt": TOY["datasets"]["toy"]["files"]["b.txt"]}, "names are of letters"),
+        (
+            ("files", "a.txt"),
+            {"urls": ["file:///etc/passwd"]},
+            "key 'datasets.toy.files.a.txt.urls.0'",
+        ),
+        (
+            ("files", "a.txt"),
+            {"urls": ["https://me:secret@example.org/"]},
+            "key 'datasets.toy.files.a.txt.urls.0'",
+        ),
+        (
+            ("files", "a.txt"),
+            {"packings": [{"urls": ["https://a.org"], "bytes": 1}]},
+            "packings.0.sha256' is missing",
+        ),
+        (
+            ("files",),
+            {"../a.txt": TOY["datasets"]["toy"]["files"]["b.txt"]},
+            "names are of letters",
+        ),
     ],
 )
 def test_a_wrong_entry_is_named(tmp_path, keys, changes, message):
@@ -114,11 +140,19 @@ def test_a_wrong_entry_is_named(tmp_path, keys, changes, message):
 
 def test_selecting(tmp_path):
     sources = load_sources(edited(tmp_path))
-    assert [source.name for source in select_sources(["toy"], sources)] == ["toy/a.txt", "toy/b.txt"]
-    assert [source.name for source in select_sources(["toy/b.txt", "toy/"], sources)] == ["toy/b.txt", "toy/a.txt"]
+    assert [source.name for source in select_sources(["toy"], sources)] == [
+        "toy/a.txt",
+        "toy/b.txt",
+    ]
+    assert [source.name for source in select_sources(["toy/b.txt", "toy/"], sources)] == [
+        "toy/b.txt",
+        "toy/a.txt",
+    ]
     with pytest.raises(UserError, match=r"no source 'tyo' in sources.yaml; did you mean 'toy'\?"):
         select_sources(["tyo"], sources)
-    with pytest.raises(UserError, match=r"no source 'toy/a.tx' in sources.yaml; did you mean 'toy/a.txt'\?"):
+    with pytest.raises(
+        UserError, match=r"no source 'toy/a.tx' in sources.yaml; did you mean 'toy/a.txt'\?"
+    ):
         select_sources(["toy/a.tx"], sources)
 
 
@@ -137,8 +171,16 @@ WHEEL = {"package": "toy-model==1.0", "sha256": "1" * 64, "bytes": 3}
     ("wheel", "revision", "told"),
     [
         (WHEEL, "1.0", ""),
-        (WHEEL, "1.1", "key 'packages.pypi/toy-model.wheel' is toy/a.txt; name a wheel .* toy-model==1.1"),
-        (WHEEL | {"package": "other==1.0"}, "1.0", "name a wheel among the datasets whose package is toy-model==1.0"),
+        (
+            WHEEL,
+            "1.1",
+            "key 'packages.pypi/toy-model.wheel' is toy/a.txt; name a wheel .* toy-model==1.1",
+        ),
+        (
+            WHEEL | {"package": "other==1.0"},
+            "1.0",
+            "name a wheel among the datasets whose package is toy-model==1.0",
+        ),
         (WHEEL | {"sha256": None, "note": "unknown"}, "1.0", "a.txt.package' needs a sha256"),
         (WHEEL | {"package": "toy-model>=1.0"}, "1.0", "package"),
     ],
@@ -146,7 +188,13 @@ WHEEL = {"package": "toy-model==1.0", "sha256": "1" * 64, "bytes": 3}
 def test_a_model_of_a_package_names_its_wheel(tmp_path, wheel, revision, told):
     file = edited(tmp_path, "files", **{"a.txt": wheel})
     content = yaml.safe_load(file.read_text())
-    about = {"kind": "model", "revision": revision, "wheel": "toy/a.txt", "licence": "MIT", "gated": False}
+    about = {
+        "kind": "model",
+        "revision": revision,
+        "wheel": "toy/a.txt",
+        "licence": "MIT",
+        "gated": False,
+    }
     content["packages"] = {"pypi/toy-model": about | {"used_for": "tests"}}
     file.write_text(yaml.safe_dump(content))
     if told:

@@ -37,7 +37,9 @@ def server():
         yield running
 
 
-def toy(*urls: str, sha256: str | None = DIGEST, size: int | None = len(CONTENT), note: str = "a toy") -> Source:
+def toy(
+    *urls: str, sha256: str | None = DIGEST, size: int | None = len(CONTENT), note: str = "a toy"
+) -> Source:
     return Source("toy/file.bin", urls, sha256, size, "1", "MIT", True, "nobody", note)
 
 
@@ -53,7 +55,9 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def test_a_plain_download(server, tmp_path):
     told = []
-    fetch_source(server.source, tmp_path, None, QUICK, lambda done, total: told.append((done, total)))
+    fetch_source(
+        server.source, tmp_path, None, QUICK, lambda done, total: told.append((done, total))
+    )
     assert kept(tmp_path) == {"toy/file.bin": CONTENT}
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -62,11 +66,17 @@ def test_a_plain_download(server, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "asked"),
     [
-        ({"faults": [("drop", 100_000), ("drop", 200_000)]}, [None, "bytes=100000-", "bytes=300000-"]),
+        (
+            {"faults": [("drop", 100_000), ("drop", 200_000)]},
+            [None, "bytes=100000-", "bytes=300000-"],
+        ),
         ({"faults": [("drop", 100_000)], "ranges": False}, [None, "bytes=100000-"]),
         ({"faults": [("drop", 1000)] * 20}, [None, *(f"bytes={1000 * n}-" for n in range(1, 21))]),
         ({"faults": [("short", 5000)]}, [None, "bytes=5000-"]),
-        *(({"faults": [("status", status, {})] * 2}, [None] * 3) for status in (429, 500, 502, 503, 504)),
+        *(
+            ({"faults": [("status", status, {})] * 2}, [None] * 3)
+            for status in (429, 500, 502, 503, 504)
+        ),
         ({"faults": [("redirect", "/elsewhere"), ("redirect", "/toy/file.bin")]}, [None] * 3),
     ],
 )
@@ -95,8 +105,13 @@ def test_what_is_there_and_right_costs_no_request(server, tmp_path):
         ({"Retry-After": None}, 1, PATIENT, 0.7, 5),
     ],
 )
-def test_waits_double_or_are_those_that_the_server_asks_for(server, tmp_path, headers, n, policy, least, most):
-    dated = {name: value or email.utils.formatdate(time.time() + 2, usegmt=True) for name, value in headers.items()}
+def test_waits_double_or_are_those_that_the_server_asks_for(
+    server, tmp_path, headers, n, policy, least, most
+):
+    dated = {
+        name: value or email.utils.formatdate(time.time() + 2, usegmt=True)
+        for name, value in headers.items()
+    }
     server.faults = [("status", 503, dated)] * n
     started = time.monotonic()
     fetch_source(server.source, tmp_path, None, policy, lambda done, total: None)
@@ -106,15 +121,28 @@ def test_waits_double_or_are_those_that_the_server_asks_for(server, tmp_path, he
 @pytest.mark.parametrize(
     ("faults", "message", "requests"),
     [
-        ([("status", 503, {})] * 50, "is missing: tried .*: HTTP status 503, 4 times in a row; get it by", 4),
-        *(([("status", status, {})], f"HTTP status {status}", 1) for status in (401, 403, 404, 410)),
+        (
+            [("status", 503, {})] * 50,
+            "is missing: tried .*: HTTP status 503, 4 times in a row; get it by",
+            4,
+        ),
+        *(
+            ([("status", status, {})], f"HTTP status {status}", 1)
+            for status in (401, 403, 404, 410)
+        ),
         ([("redirect", "file:///etc/passwd")], "redirects from http to file: not followed", 1),
-        ([("redirect", "ftp://127.0.0.1/file?token=secret")], "redirects from http to ftp: not followed", 1),
+        (
+            [("redirect", "ftp://127.0.0.1/file?token=secret")],
+            "redirects from http to ftp: not followed",
+            1,
+        ),
         ([("redirect", "data:text/plain,x")], "redirects from http to data: not followed", 1),
         ([("redirect", "/toy/file.bin")] * 50, "redirect", 6),
     ],
 )
-def test_a_refusal_is_final_and_the_number_of_trials_is_limited(server, tmp_path, faults, message, requests):
+def test_a_refusal_is_final_and_the_number_of_trials_is_limited(
+    server, tmp_path, faults, message, requests
+):
     server.faults = faults
     with pytest.raises(UserError, match=message) as caught:
         get(server.source, tmp_path)
@@ -134,9 +162,24 @@ def test_the_next_url_is_tried(server, tmp_path):
 @pytest.mark.parametrize(
     ("content", "faults", "changes", "message"),
     [
-        (CONTENT[::-1], [], {}, f"wrong sha256: expected {DIGEST}, actual {sha256(CONTENT[::-1])}, nothing was kept"),
-        (CONTENT + b"more", [], {}, f"wrong size: expected {len(CONTENT)} bytes, the server offers {len(CONTENT) + 4}"),
-        (CONTENT + b"more", [("short", len(CONTENT) + 4)], {}, f"expected {len(CONTENT)} bytes, the server sends more"),
+        (
+            CONTENT[::-1],
+            [],
+            {},
+            f"wrong sha256: expected {DIGEST}, actual {sha256(CONTENT[::-1])}, nothing was kept",
+        ),
+        (
+            CONTENT + b"more",
+            [],
+            {},
+            f"wrong size: expected {len(CONTENT)} bytes, the server offers {len(CONTENT) + 4}",
+        ),
+        (
+            CONTENT + b"more",
+            [("short", len(CONTENT) + 4)],
+            {},
+            f"expected {len(CONTENT)} bytes, the server sends more",
+        ),
         (b"<html>Please log in</html>", [], {}, "wrong size"),
         (b"<html>Please log in</html>", [], {"bytes": None}, "wrong sha256"),
     ],
@@ -172,7 +215,8 @@ def test_half_a_file_of_an_earlier_call_is_completed_or_thrown_away(server, tmp_
 
 def test_a_file_without_url(tmp_path):
     with pytest.raises(
-        UserError, match=r"no mirror is set, and it has no URL; get it by other means \(made from b.zip\)"
+        UserError,
+        match=r"no mirror is set, and it has no URL; get it by other means \(made from b.zip\)",
     ):
         get(toy(note="made from b.zip"), tmp_path)
 
@@ -181,7 +225,9 @@ def test_another_packing_is_as_good(server, tmp_path):
     other = CONTENT[1000:]
     digest = sha256(other)
     server.files["/other.bin"] = other
-    source = replace(toy(), packings=(replace(toy(f"{server.url}/other.bin"), sha256=digest, bytes=len(other)),))
+    source = replace(
+        toy(), packings=(replace(toy(f"{server.url}/other.bin"), sha256=digest, bytes=len(other)),)
+    )
     assert get(source, tmp_path / "a").startswith(f"from {server.url}/other.bin")
     assert kept(tmp_path / "a") == {"toy/file.bin": other}
     assert get(source, tmp_path / "a") == "already there"
@@ -238,7 +284,9 @@ def test_a_wrong_or_missing_file_in_the_mirror_is_passed_over(server, tmp_path, 
     (tmp_path / "mirror/toy/file.bin").write_bytes(wrong)
     assert "wrong s" in get(server.source, tmp_path / "second", tmp_path / "mirror")
     assert kept(tmp_path / "first") == kept(tmp_path / "second") == {"toy/file.bin": CONTENT}
-    with pytest.raises(UserError, match=rf"{tmp_path}/mirror/toy/file.bin has the wrong s.*: expected .*, actual "):
+    with pytest.raises(
+        UserError, match=rf"{tmp_path}/mirror/toy/file.bin has the wrong s.*: expected .*, actual "
+    ):
         get(toy(), tmp_path / "third", tmp_path / "mirror")
     assert kept(tmp_path / "third") == {}
 
@@ -255,21 +303,33 @@ def test_an_unpinned_file_is_trusted_at_first_and_then_compared(server, tmp_path
     server.files["/toy/file.bin"] = b"changed upstream"
     for folder in (downloads, tmp_path / "of a colleague who has the file trusted.csv"):
         (folder / "toy/file.bin").unlink(missing_ok=True)
-        with pytest.raises(UserError, match=rf"wrong sha256: expected {DIGEST} \(trusted\.csv\), actual"):
+        with pytest.raises(
+            UserError, match=rf"wrong sha256: expected {DIGEST} \(trusted\.csv\), actual"
+        ):
             get(source, folder)
         assert kept(folder) == {}
     (downloads / "toy/file.bin").write_bytes(b"changed here")
-    with pytest.raises(UserError, match=r"delete it, and its line in trusted\.csv if that is wrong"):
+    with pytest.raises(
+        UserError, match=r"delete it, and its line in trusted\.csv if that is wrong"
+    ):
         get(source, downloads)
     assert kept(downloads) == {"toy/file.bin": b"changed here"}
     assert (tmp_path / "trusted.csv").read_text().splitlines() == [head, line]
 
 
-@pytest.mark.parametrize("damage", ["<<<<<<< HEAD", f"toy/a,{'0' * 63},1,2026-01-01", f"toy/file.bin,{DIGEST},1,1"])
-def test_a_damaged_list_of_trusted_files_is_refused_and_not_passed_over(server, tmp_path, monkeypatch, damage):
+@pytest.mark.parametrize(
+    "damage", ["<<<<<<< HEAD", f"toy/a,{'0' * 63},1,2026-01-01", f"toy/file.bin,{DIGEST},1,1"]
+)
+def test_a_damaged_list_of_trusted_files_is_refused_and_not_passed_over(
+    server, tmp_path, monkeypatch, damage
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "trusted.csv").write_text(f"source,sha256,bytes,date\ntoy/file.bin,{DIGEST},1,1\n{damage}\n")
-    with pytest.raises(UserError, match=r"^trusted\.csv:3: (expected one line per source|more or fewer cells)"):
+    (tmp_path / "trusted.csv").write_text(
+        f"source,sha256,bytes,date\ntoy/file.bin,{DIGEST},1,1\n{damage}\n"
+    )
+    with pytest.raises(
+        UserError, match=r"^trusted\.csv:3: (expected one line per source|more or fewer cells)"
+    ):
         get(replace(server.source, sha256=None, bytes=None), tmp_path / "downloads")
 
 
@@ -277,7 +337,9 @@ def test_a_file_that_nothing_vouches_for_is_not_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "downloads/bert").mkdir(parents=True)
     (tmp_path / "downloads/bert/tokenizer.json").write_text("{}")
-    with pytest.raises(UserError, match=r"neither in sources\.yaml nor in trusted\.csv; record it with: .* fetch"):
+    with pytest.raises(
+        UserError, match=r"neither in sources\.yaml nor in trusted\.csv; record it with: .* fetch"
+    ):
         verify_downloads(["bert/tokenizer.json"], Path("downloads"))
 
 
@@ -287,11 +349,15 @@ def test_parallel_fetches_lose_no_trusted_file(server, tmp_path):
     server.files |= {f"/{name}": name.encode() for name in names}
     started = [start(f"{server.url}/{name}", tmp_path, name, "") for name in reversed(names)]
     assert all("unpinned" in process.communicate(timeout=60)[0] for process in started)
-    found = [line.split(",")[:2] for line in (tmp_path / "trusted.csv").read_text().splitlines()[1:]]
+    found = [
+        line.split(",")[:2] for line in (tmp_path / "trusted.csv").read_text().splitlines()[1:]
+    ]
     assert found == [[name, sha256(name.encode())] for name in names]
 
 
-def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(server, tmp_path, monkeypatch):
+def test_halves_of_an_unpinned_file_are_joined_only_under_one_strong_etag(
+    server, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     source = replace(server.source, sha256=None, bytes=None)
     for etag, folder, asked in (
@@ -317,8 +383,19 @@ print(fetch_source(source, Path(folder), None, RetryPolicy(), lambda done, total
 """
 
 
-def start(url: str, folder: Path, name: str = "toy/file.bin", digest: str = DIGEST) -> subprocess.Popen:
-    command = [sys.executable, "-c", FETCH, url, str(folder), name, digest, str(len(CONTENT) if digest else 0)]
+def start(
+    url: str, folder: Path, name: str = "toy/file.bin", digest: str = DIGEST
+) -> subprocess.Popen:
+    command = [
+        sys.executable,
+        "-c",
+        FETCH,
+        url,
+        str(folder),
+        name,
+        digest,
+        str(len(CONTENT) if digest else 0),
+    ]
     importable = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, cwd=folder, env=importable, stdout=subprocess.PIPE, text=True)
 
@@ -349,8 +426,12 @@ def test_the_command_without_network_says_what_to_do_in_one_line(tmp_path):
     done = command("scan/LICENSE", "--downloads", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: scan/LICENSE is missing: tried https://raw.githubusercontent.com/")
-    assert f"put it at {tmp_path}/scan/LICENSE, or at scan/LICENSE in a mirror folder" in done.stderr
+    assert done.stderr.startswith(
+        "error: scan/LICENSE is missing: tried https://raw.githubusercontent.com/"
+    )
+    assert (
+        f"put it at {tmp_path}/scan/LICENSE, or at scan/LICENSE in a mirror folder" in done.stderr
+    )
 
 
 def test_the_command_takes_what_it_can(tmp_path, mirror):
@@ -360,7 +441,10 @@ def test_the_command_takes_what_it_can(tmp_path, mirror):
     assert sorted(name for name in kept(tmp_path / "got") if not name.endswith(".json")) == [
         f"stsb/{name}" for name in ("LICENSE.txt", "sts-dev.csv", "sts-test.csv", "sts-train.csv")
     ]
-    assert done.stderr.splitlines()[-1] == "error: 1 of 5 files could not be downloaded: stsb/Stsbenchmark.tar.gz"
+    assert (
+        done.stderr.splitlines()[-1]
+        == "error: 1 of 5 files could not be downloaded: stsb/Stsbenchmark.tar.gz"
+    )
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -384,7 +468,9 @@ def test_wrong_arguments(words, message):
     assert message in str(caught.value)
 
 
-def test_the_mirror_is_the_argument_or_the_environments_or_the_configurations(tmp_path, monkeypatch):
+def test_the_mirror_is_the_argument_or_the_environments_or_the_configurations(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(ROOT)
     for name in ("argument", "environment"):
         (tmp_path / name).mkdir()
@@ -400,11 +486,19 @@ def test_the_list_names_every_file_with_its_terms(capsys):
     main(parsed("--list", "scan", "bert/tokenizer.json"))
     rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
     assert len(rows) == 6
-    assert rows["scan/LICENSE"][1:5] == ["1532 bytes", "pinned", "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f", "BSD"]
+    assert rows["scan/LICENSE"][1:5] == [
+        "1532 bytes",
+        "pinned",
+        "c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f",
+        "BSD",
+    ]
     assert rows["bert/tokenizer.json"][1:3] == ["unknown bytes", "unpinned"]
     main(parsed("--list"))
     rows = {line.split("\t")[0]: line.split("\t") for line in capsys.readouterr().out.splitlines()}
-    assert rows["hf:openai-community/gpt2"][1:3] == ["model", "607a30d783dfa663caf39e06633721c8d4cfcd7e"]
+    assert rows["hf:openai-community/gpt2"][1:3] == [
+        "model",
+        "607a30d783dfa663caf39e06633721c8d4cfcd7e",
+    ]
     assert set(rows) > set(load_sources())
 
 

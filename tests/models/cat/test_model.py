@@ -7,11 +7,25 @@ from torch import nn
 
 from tests.models.small_models import count_parameters
 from workflow_scripts.models.cat import model as cat
-from workflow_scripts.models.cat.model import CatConfig, CatModel, CodebookAttention, Mean, StreamMixer
+from workflow_scripts.models.cat.model import (
+    CatConfig,
+    CatModel,
+    CodebookAttention,
+    Mean,
+    StreamMixer,
+)
 from workflow_scripts.models.cat.settings import Settings
 from workflow_scripts.tasks.encoders import EncoderWithHeads
 
-SMALL = {"family": "cat", "layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 20, "codes": 5}
+SMALL = {
+    "family": "cat",
+    "layers": 2,
+    "heads": 2,
+    "width": 8,
+    "feed_forward": 16,
+    "positions": 20,
+    "codes": 5,
+}
 SMALL |= {"last_codes": 7, "dropout": 0.0}
 VOCABULARY = 30
 
@@ -47,12 +61,17 @@ def test_sizes_are_those_of_the_paper():
     with torch.device("meta"):
         model = CatModel(cat.build_cat_config(Settings(), 30522))
         coded = CatModel(cat.build_cat_config(Settings(value_bias=True), 30522))
-        per_layer = CatModel(cat.build_cat_config(Settings(value_bias=True, mixing="per_layer"), 30522))
+        per_layer = CatModel(
+            cat.build_cat_config(Settings(value_bias=True, mixing="per_layer"), 30522)
+        )
     count = count_parameters
     assert count(coded) == 68_722_180 and count(model) == 68_722_180 - 4 * 768
     assert count(per_layer) == 75_809_284
     assert count(coded.blocks[0]) == 7_087_872 and count(coded.mixing[0]) == 2_362_368
-    assert count(coded.codebooks[0]) == 2_361_601 + 768_000 and count(coded.codebooks[3]) == 2_361_601 + 2_420_736
+    assert (
+        count(coded.codebooks[0]) == 2_361_601 + 768_000
+        and count(coded.codebooks[3]) == 2_361_601 + 2_420_736
+    )
 
 
 @pytest.mark.parametrize("score", ["dot", "cosine"])
@@ -68,7 +87,9 @@ def test_codebook_attention_is_what_the_equation_says(score, normalisation, atte
     def arrays(layer: nn.Linear) -> tuple[np.ndarray, np.ndarray]:
         return layer.weight.detach().numpy(), layer.bias.detach().numpy()
 
-    (w_q, b_q), (w_k, b_k), (w_v, b_v) = (arrays(layer) for layer in (module.query, module.key, module.value))
+    (w_q, b_q), (w_k, b_k), (w_v, b_v) = (
+        arrays(layer) for layer in (module.query, module.key, module.value)
+    )
     e, g = module.codebook.detach().numpy(), module.scale.item()
     for row in range(2):
         for token in range(3):
@@ -87,9 +108,15 @@ def test_codebook_attention_is_what_the_equation_says(score, normalisation, atte
             h = sum(weight * (w_v @ code + b_v) for weight, code in zip(o, e, strict=True))
             if projected:
                 h = module.output.weight.detach().numpy() @ h
-            np.testing.assert_allclose(weights.normalise()[row, token].detach().numpy(), o, atol=1e-7)
-            np.testing.assert_allclose(weights.sum_over_codes()[row, token].item(), np.abs(o).sum(), atol=1e-6)
-            np.testing.assert_allclose(composed[row, token].detach().numpy(), h, rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(
+                weights.normalise()[row, token].detach().numpy(), o, atol=1e-7
+            )
+            np.testing.assert_allclose(
+                weights.sum_over_codes()[row, token].item(), np.abs(o).sum(), atol=1e-6
+            )
+            np.testing.assert_allclose(
+                composed[row, token].detach().numpy(), h, rtol=1e-6, atol=1e-7
+            )
 
 
 def test_a_state_that_no_code_matches_is_composed_of_nothing():
@@ -115,7 +142,9 @@ def test_weights_have_norm_one_however_little_the_codes_match():
     some = weights.weights.any(-1)
     assert some.sum() > 10 and weights.weights.max() < 1e-3
     norm = weights.normalise().norm(dim=-1)[some]
-    torch.testing.assert_close(norm, module.scale.detach().abs().expand(len(norm)), rtol=0.05, atol=0)
+    torch.testing.assert_close(
+        norm, module.scale.detach().abs().expand(len(norm)), rtol=0.05, atol=0
+    )
 
 
 def test_gradients_reach_the_block_through_the_query():
@@ -129,22 +158,32 @@ def test_gradients_reach_the_block_through_the_query():
 def test_mixing_is_attention_of_one_head_over_both():
     module = StreamMixer(config()).double()
     theirs = nn.MultiheadAttention(8, 1, batch_first=True, dtype=torch.float64)
-    theirs.in_proj_weight.data, theirs.in_proj_bias.data = module.projections.weight.data, module.projections.bias.data
-    theirs.out_proj.weight.data, theirs.out_proj.bias.data = module.output.weight.data, module.output.bias.data
+    theirs.in_proj_weight.data, theirs.in_proj_bias.data = (
+        module.projections.weight.data,
+        module.projections.bias.data,
+    )
+    theirs.out_proj.weight.data, theirs.out_proj.bias.data = (
+        module.output.weight.data,
+        module.output.bias.data,
+    )
     cont, comp = torch.randn(2, 3, 6, 8, dtype=torch.float64)
     real = inputs()[1]
     both = torch.cat([cont, comp], 1)
     expected = theirs(both, both, both, key_padding_mask=torch.cat([~real, ~real], 1))[0]
     expected = (expected[:, :6] + expected[:, 6:]) / 2
     torch.testing.assert_close(module(cont, comp, real)[real], expected[real])
-    torch.testing.assert_close(module(comp, cont, real), module(cont, comp, real))  # order is nothing
+    torch.testing.assert_close(
+        module(comp, cont, real), module(cont, comp, real)
+    )  # order is nothing
 
 
 def test_a_residual_and_a_norm_around_the_mixing_are_an_option():
     module = StreamMixer(config(mixing_residual=True))
     cont, comp = torch.randn(2, 3, 6, 8)
     plain = StreamMixer(config())
-    plain.load_state_dict({k: v for k, v in module.state_dict().items() if not k.startswith("norm")})
+    plain.load_state_dict(
+        {k: v for k, v in module.state_dict().items() if not k.startswith("norm")}
+    )
     expected = nn.functional.layer_norm(plain(cont, comp, None) + cont, (8,), eps=1e-12)
     torch.testing.assert_close(module(cont, comp, None), expected)
 
@@ -163,7 +202,9 @@ def test_attention_of_the_mixing_has_berts_dropout_in_training_alone():
 
 def test_codes_start_with_xaviers_deviation_and_the_gain_of_relu():
     found = small(width=64, codes=500).codebooks[0].codebook
-    assert found.mean().abs() < 0.002 and found.std().item() == pytest.approx((2 * 2 / (500 + 64)) ** 0.5, rel=0.02)
+    assert found.mean().abs() < 0.002 and found.std().item() == pytest.approx(
+        (2 * 2 / (500 + 64)) ** 0.5, rel=0.02
+    )
 
 
 def test_padding_changes_nothing():
@@ -171,7 +212,9 @@ def test_padding_changes_nothing():
     ids, real, types = inputs()
     alone = EncoderWithHeads(model).compute_states(ids[2:, :2], real[2:, :2], types[2:, :2])
     together = EncoderWithHeads(model).compute_states(ids, real, types)
-    assert all(torch.allclose(states[2:, :2], alone[name], atol=1e-6) for name, states in together.items())
+    assert all(
+        torch.allclose(states[2:, :2], alone[name], atol=1e-6) for name, states in together.items()
+    )
 
 
 def test_layers_are_what_the_parts_make():
@@ -204,5 +247,7 @@ def test_the_mean_in_place_of_mixing():
     ids, real, types = inputs()
     mean = small(mixing="mean").eval()
     output = mean(ids, real, types)
-    torch.testing.assert_close(output.last_hidden_state, (output.contextual + output.compositional) / 2)
+    torch.testing.assert_close(
+        output.last_hidden_state, (output.contextual + output.compositional) / 2
+    )
     assert not any(True for _ in mean.mixing.parameters()) and isinstance(mean.mixing[0], Mean)

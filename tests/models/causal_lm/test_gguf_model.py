@@ -91,7 +91,12 @@ def store(model: LlamaForCausalLM) -> dict:
         stored = weight.numpy()
         if "attn_q" in name or "attn_k" in name:
             heads = 3 if "attn_q" in name else 1
-            order = [head * 8 + half * 4 + k for head in range(heads) for k in range(4) for half in range(2)]
+            order = [
+                head * 8 + half * 4 + k
+                for head in range(heads)
+                for k in range(4)
+                for half in range(2)
+            ]
             stored = stored[order]
         tensors[name] = store_floats(stored)
     return tensors
@@ -108,7 +113,11 @@ def test_the_model_is_the_same_as_before(tmp_path, llama):
     ids = torch.randint(1, len(TOKENS), (3, 40), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         torch.testing.assert_close(model(ids).logits, llama(ids).logits, rtol=1e-5, atol=1e-5)
-    assert {file.name for file in (tmp_path / "a").iterdir()} == {"config.json", "model.safetensors", "tokenizer.json"}
+    assert {file.name for file in (tmp_path / "a").iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    }
 
 
 def test_the_tokenizer_merges_and_has_each_digit_alone(tmp_path, llama):
@@ -171,7 +180,9 @@ def spell_bytes() -> dict[int, str]:
     """GPT-2's character for each byte (Radford et al. 2019): itself if it can be printed, else one from 256 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printed]
-    return {byte: chr(byte) for byte in printed} | {byte: chr(256 + place) for place, byte in enumerate(others)}
+    return {byte: chr(byte) for byte in printed} | {
+        byte: chr(256 + place) for place, byte in enumerate(others)
+    }
 
 
 def encode_slowly(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
@@ -221,7 +232,8 @@ def test_the_real_tokenizer(smollm, gguf_file):
     assert tokenizer.encode("Hello world").ids == [19556, 905]  # as the published tokenizer has it
     assert tokenizer.encode("<|im_start|>user\n").ids[0] == 1
     ranks = {
-        tuple(merge.split(" ")): rank for rank, merge in enumerate(read_gguf(gguf_file).values["tokenizer.ggml.merges"])
+        tuple(merge.split(" ")): rank
+        for rank, merge in enumerate(read_gguf(gguf_file).values["tokenizer.ggml.merges"])
     }
     for text in TEXTS:
         found = tokenizer.encode(text)
@@ -232,7 +244,8 @@ def test_the_real_tokenizer(smollm, gguf_file):
 def test_the_real_tokenizer_on_wikipedia(smollm, gguf_file, mirror):
     tokenizer = load_tokenizer(smollm)
     ranks = {
-        tuple(merge.split(" ")): rank for rank, merge in enumerate(read_gguf(gguf_file).values["tokenizer.ggml.merges"])
+        tuple(merge.split(" ")): rank
+        for rank, merge in enumerate(read_gguf(gguf_file).values["tokenizer.ggml.merges"])
     }
     text = (mirror / "wikitext2/test.txt").read_text()[:20_000]
     assert tokenizer.encode(text).tokens == encode_slowly(text, ranks)
@@ -247,6 +260,8 @@ def test_the_real_model_reads_english(smollm, mirror):
     nats, count = sum_text_nll(model, ids[:512], 512, 512, lambda _: None)
     assert 5 < math.exp(nats / count) < 40
     with torch.no_grad():
-        words = model(torch.tensor([load_tokenizer(smollm).encode("The capital of France is").ids])).logits[0, -1]
+        words = model(
+            torch.tensor([load_tokenizer(smollm).encode("The capital of France is").ids])
+        ).logits[0, -1]
     assert load_tokenizer(smollm).decode([int(words.argmax())]) == " Paris"
     assert np.isfinite(words.numpy()).all()

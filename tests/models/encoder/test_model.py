@@ -22,7 +22,9 @@ VOCABULARY = 30
 
 
 def sizes(family: str) -> dict:
-    return model_settings(family, width=8, positions=12, **({"score": "cosine"} if family == "cat" else {}))
+    return model_settings(
+        family, width=8, positions=12, **({"score": "cosine"} if family == "cat" else {})
+    )
 
 
 def module(family: str):
@@ -48,7 +50,9 @@ def built(settings: dict, vocabulary: int, encoder=bert) -> int:
 
 def test_sizes_are_those_of_the_papers_baselines():
     assert built({"family": "bert"}, 30522) == 52_188_672
-    assert built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768  # one type of tokens
+    assert (
+        built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768
+    )  # one type of tokens
     assert built({"family": "distilbert"}, 30522) == 52_188_672 - 2 * 768  # none
 
 
@@ -94,9 +98,14 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
     write_encoder(model, tmp_path)
     ids, real, types = inputs()
     expected = model.compute_states(ids, real, types)
-    for read in (module(family).load_model(tmp_path, settings_of(family)), AutoModel.from_pretrained(tmp_path)):
+    for read in (
+        module(family).load_model(tmp_path, settings_of(family)),
+        AutoModel.from_pretrained(tmp_path),
+    ):
         for name, states in EncoderWithHeads(read).eval().compute_states(ids, real, types).items():
-            torch.testing.assert_close(states, expected[name])  # memory of a file may be aligned differently
+            torch.testing.assert_close(
+                states, expected[name]
+            )  # memory of a file may be aligned differently
 
 
 def test_the_heads_have_the_sizes_of_berts():
@@ -110,7 +119,11 @@ def test_what_cannot_be_read_is_one_line(tmp_path):
     model.save_pretrained(tmp_path)
     with pytest.raises(UserError, match="holds a model of the family bert, the method needs cat"):
         cat.load_model(tmp_path, cat.Settings(**sizes("cat")))
-    weights = {name: weight for name, weight in list_weights(model).items() if "layer.1.output.dense" not in name}
+    weights = {
+        name: weight
+        for name, weight in list_weights(model).items()
+        if "layer.1.output.dense" not in name
+    }
     write_tensors(weights, tmp_path / "model.safetensors")
     with pytest.raises(UserError, match=r"has no encoder.layer.1.output.dense.bias"):
         bert.load_model(tmp_path, bert.Settings(**sizes("bert")))
@@ -128,12 +141,18 @@ def test_weights_are_drawn_with_the_deviation_of_the_settings(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_dropout_is_that_of_the_fine_tuning(tmp_path, family):
     """A model that was pre-trained without any is fine-tuned with what its own settings say."""
-    model = pretraining.build(parse_model({"name": model_name(family), **sizes(family)}), VOCABULARY)
+    model = pretraining.build(
+        parse_model({"name": model_name(family), **sizes(family)}), VOCABULARY
+    )
     write_encoder(model, tmp_path)
     rates, batch = {}, inputs()
     for dropout in (0.0, 0.3):
         loaded = module(family).load_model(tmp_path, settings_of(family, dropout=dropout))
-        rates[dropout] = {module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)} - {0.0}
-        states = [next(iter(EncoderWithHeads(loaded).compute_states(*batch).values())) for _ in range(2)]
+        rates[dropout] = {
+            module.p for module in loaded.modules() if isinstance(module, torch.nn.Dropout)
+        } - {0.0}
+        states = [
+            next(iter(EncoderWithHeads(loaded).compute_states(*batch).values())) for _ in range(2)
+        ]
         assert torch.equal(*states) == (dropout == 0.0)
     assert rates == {0.0: set(), 0.3: {0.3}}

@@ -12,7 +12,11 @@ def naive_attention(attention, query, key, value, visible):
     T, N, d = query.shape
     S, heads = key.size(0), attention.heads
     size = d // heads
-    q, k, v = attention.query(query).tolist(), attention.key(key).tolist(), attention.value(value).tolist()
+    q, k, v = (
+        attention.query(query).tolist(),
+        attention.key(key).tolist(),
+        attention.value(value).tolist(),
+    )
     relative_keys = relative_values = None
     if attention.relative_keys is not None:
         relative_keys = attention.relative_keys.table.tolist()
@@ -29,7 +33,8 @@ def naive_attention(attention, query, key, value, visible):
                         continue
                     row = min(max(i - j, -clip), clip) + clip if relative_keys else None
                     logits[j] = sum(
-                        q[i][n][c] * (k[j][n][c] + (relative_keys[row][c - h * size] if relative_keys else 0))
+                        q[i][n][c]
+                        * (k[j][n][c] + (relative_keys[row][c - h * size] if relative_keys else 0))
                         for c in part
                     ) / math.sqrt(size)
                 total = sum(math.exp(x) for x in logits.values())

@@ -3,7 +3,12 @@
 import pytest
 import torch
 
-from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, make_causal_mask, make_padding_mask
+from workflow_scripts.models.layers.transformer import (
+    DecoderLayer,
+    EncoderLayer,
+    make_causal_mask,
+    make_padding_mask,
+)
 from workflow_scripts.models.transformer.settings import Settings
 
 SETTINGS = Settings(layers=1, heads=2, width=8, feed_forward=8, dropout=0.0)

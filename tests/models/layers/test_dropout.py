@@ -6,7 +6,11 @@ from workflow_scripts.models.layers.dropout import Dropout, keep_mask
 
 
 @settings(max_examples=30, deadline=None)
-@given(shape=st.lists(st.integers(1, 7), min_size=1, max_size=3), p=st.floats(0.05, 0.95), seed=st.integers(0, 9))
+@given(
+    shape=st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    p=st.floats(0.05, 0.95),
+    seed=st.integers(0, 9),
+)
 def test_mask_has_the_shape_and_two_values(shape, p, seed):
     torch.manual_seed(seed)
     mask = keep_mask(torch.empty(shape), p)

@@ -8,7 +8,9 @@ from workflow_scripts.models.layers.dropout import Dropout
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer, FeedForward
 from workflow_scripts.models.transformer.settings import Settings
 
-SETTINGS = Settings(width=16, heads=2, feed_forward=24, dropout=0.5, gated=True, max_relative_position=3)
+SETTINGS = Settings(
+    width=16, heads=2, feed_forward=24, dropout=0.5, gated=True, max_relative_position=3
+)
 
 
 def by_hand(first, second, states):
@@ -65,7 +67,10 @@ def test_a_decoder_layer_drops_what_both_attentions_add():
     layer.self_attention.eval()
     layer.feed_forward = torch.nn.Identity()
     seen, states, memory = dropped(layer.dropout), torch.randn(4, 3, 16), torch.randn(5, 3, 16)
-    mask, nothing = torch.ones(4, 4, dtype=torch.bool).triu(1)[None, None], torch.zeros(3, 1, 1, 5, dtype=torch.bool)
+    mask, nothing = (
+        torch.ones(4, 4, dtype=torch.bool).triu(1)[None, None],
+        torch.zeros(3, 1, 1, 5, dtype=torch.bool),
+    )
     found = layer(states, layer.start(memory, memory), nothing, mask)
     (first, kept_first), (second, kept_second) = seen
     torch.testing.assert_close(first, layer.self_attention(states, states, states, mask))

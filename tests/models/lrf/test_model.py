@@ -30,7 +30,9 @@ def masked_attention(attention, query, fused):
     """
     S, N, d = query.shape
     heads, K = attention.heads, len(fused)
-    keys = torch.stack(fused, dim=1).reshape(S * K, N, d)  # position by position, in it layer by layer
+    keys = torch.stack(fused, dim=1).reshape(
+        S * K, N, d
+    )  # position by position, in it layer by layer
     q, k, v = (
         layer(x).view(-1, N, heads, d // heads).permute(1, 2, 0, 3)
         for layer, x in ((attention.query, query), (attention.key, keys), (attention.value, keys))
@@ -60,7 +62,10 @@ def test_fuse_attention_equals_attention_over_all_positions_under_the_mask(S, N,
     torch.testing.assert_close(attention.compute_weights(query, fused), own)
     gradients = (
         torch.autograd.grad(
-            made.square().sum(), [inputs, *attention.parameters()], allow_unused=True, materialize_grads=True
+            made.square().sum(),
+            [inputs, *attention.parameters()],
+            allow_unused=True,
+            materialize_grads=True,
         )
         for made in (output, expected)
     )
@@ -72,22 +77,29 @@ def test_uniform_weights_are_the_mean_of_the_values():
     attention = random_attention(8, 2, 0)
     query, *fused = torch.randn(4, 3, 2, 8)
     expected = attention.output(torch.stack([attention.value(x) for x in fused]).mean(0))
-    torch.testing.assert_close(attention(query, fused, uniform=True), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        attention(query, fused, uniform=True), expected, atol=1e-5, rtol=1e-4
+    )
 
 
 # Parameters
 
 
 @pytest.mark.parametrize(
-    ("layers", "base", "fused"), [(6, 35_389_440, 48_009_216), (4, 24_875_008, 33_288_192), (2, 14_360_576, 18_567_168)]
+    ("layers", "base", "fused"),
+    [(6, 35_389_440, 48_009_216), (4, 24_875_008, 33_288_192), (2, 14_360_576, 18_567_168)],
 )
 def test_parameter_counts_on_cognition(layers, base, fused):
     sizes = {"layers": layers, "width": 512, "feed_forward": 1024, "heads": 4}
-    plain = seq2seq.build(seq2seq.Settings(**(sizes | {"positions": "sinusoidal", "gated": False})), 2008, 5504)
+    plain = seq2seq.build(
+        seq2seq.Settings(**(sizes | {"positions": "sinusoidal", "gated": False})), 2008, 5504
+    )
     assert count_parameters(plain) == base
     model = fused_transformer.build(fused_transformer.Settings(**sizes), 2008, 5504)
     assert count_parameters(model) == fused == base + 2 * layers * 1_051_648
-    shared = fused_transformer.build(fused_transformer.Settings(**(sizes | {"fuse_shared": True})), 2008, 5504)
+    shared = fused_transformer.build(
+        fused_transformer.Settings(**(sizes | {"fuse_shared": True})), 2008, 5504
+    )
     assert count_parameters(shared) == base + 1_051_648
     assert sum(tensor.numel() for tensor in list_weights(shared).values()) == base + 1_051_648
 
@@ -97,7 +109,13 @@ def test_parameter_counts_on_cognition(layers, base, fused):
     ("width", "feed_forward", "layers"), [(512, 1024, 6), (256, 512, 3), (128, 256, 2), (32, 64, 2)]
 )
 def test_the_wider_transformer_has_as_many_parameters(width, feed_forward, layers, gated):
-    sizes = {"layers": layers, "width": width, "feed_forward": feed_forward, "heads": 4, "gated": gated}
+    sizes = {
+        "layers": layers,
+        "width": width,
+        "feed_forward": feed_forward,
+        "heads": 4,
+        "gated": gated,
+    }
     fused, wider = (
         fused_transformer.build(fused_transformer.Settings(**(sizes | changes)), 100, 100)
         for changes in ({}, {"fuse_in": "wider"})
@@ -107,11 +125,17 @@ def test_the_wider_transformer_has_as_many_parameters(width, feed_forward, layer
 
 
 def test_without_fuse_attention_anywhere_it_is_the_plain_transformer():
-    model = fused_transformer.build(fused_transformer.Settings(**(SMALL | {"fuse_in": "none"})), 12, 12)
+    model = fused_transformer.build(
+        fused_transformer.Settings(**(SMALL | {"fuse_in": "none"})), 12, 12
+    )
     torch.manual_seed(0)
-    plain = seq2seq.build(seq2seq.Settings(**(SMALL | {"positions": "sinusoidal", "gated": False})), 12, 12)
+    plain = seq2seq.build(
+        seq2seq.Settings(**(SMALL | {"positions": "sinusoidal", "gated": False})), 12, 12
+    )
     assert type(model) is Seq2Seq
-    assert all(torch.equal(value, plain.state_dict()[key]) for key, value in model.state_dict().items())
+    assert all(
+        torch.equal(value, plain.state_dict()[key]) for key, value in model.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("name", ["fused-previous", "fused-uniform", "fused-current"])
@@ -121,7 +145,11 @@ def test_controls_have_exactly_the_parameters_of_fuse_attention(name):
 
 def test_the_backbone_starts_from_the_weights_of_the_plain_transformer():
     model, plain = make("fused"), make("sinusoidal", gated=False)
-    renamed = {key.replace(".layer.", "."): value for key, value in model.state_dict().items() if ".fuse." not in key}
+    renamed = {
+        key.replace(".layer.", "."): value
+        for key, value in model.state_dict().items()
+        if ".fuse." not in key
+    }
     assert renamed.keys() == plain.state_dict().keys()
     assert all(torch.equal(value, renamed[key]) for key, value in plain.state_dict().items())
 
@@ -143,7 +171,11 @@ def by_the_equations(model, states, *inputs, side):
             x = attention.cross_norm(x + attention.cross_attention(x, memory, memory, memory_mask))
         fuse = layer.fuse
         if fuse is not None:
-            fused = {"earlier": outputs, "previous": outputs[-1:], "earlier_and_current": [*outputs, x]}[fuse.over]
+            fused = {
+                "earlier": outputs,
+                "previous": outputs[-1:],
+                "earlier_and_current": [*outputs, x],
+            }[fuse.over]
             if fuse.uniform:
                 values = torch.stack([fuse.attention.value(h) for h in fused]).mean(0)
                 change = fuse.attention.output(values)
@@ -161,7 +193,9 @@ def test_a_model_is_its_equations(name):
     mask = source.eq(0)[:, None, None]
     causal = torch.ones(7, 7, dtype=torch.bool).triu(1)[None, None]
     encoded = by_the_equations(model, model.embed_source(source), mask, side="encoder")
-    decoded = by_the_equations(model, model.embed_target(target_in), encoded[-1], mask, causal, side="decoder")
+    decoded = by_the_equations(
+        model, model.embed_target(target_in), encoded[-1], mask, causal, side="decoder"
+    )
     expected = decoded[-1].transpose(0, 1) @ model.target_embedding.weight.t()
     torch.testing.assert_close(model(source, target_in).logits, expected, atol=2e-5, rtol=1e-4)
 
@@ -178,7 +212,10 @@ def test_decoding_keeps_nothing_beyond_the_cache_of_the_plain_transformer(name):
             _, cache = m.decode_step(memory, cache, tokens)
         caches.append(cache)
     for ours, theirs in zip(caches[0].layers, caches[1].layers, strict=True):
-        shapes = [{name: getattr(value, "shape", value) for name, value in vars(x).items()} for x in (ours, theirs)]
+        shapes = [
+            {name: getattr(value, "shape", value) for name, value in vars(x).items()}
+            for x in (ours, theirs)
+        ]
         assert type(ours) is type(theirs) and shapes[0] == shapes[1]
 
 
@@ -212,14 +249,18 @@ def test_a_zero_output_projection_without_norm_leaves_the_sublayer_silent():
 # Weights for the analysis
 
 
-@pytest.mark.parametrize("name", ["fused", "fused-current", "fused-uniform", "fused-previous", "fused-encoder"])
+@pytest.mark.parametrize(
+    "name", ["fused", "fused-current", "fused-uniform", "fused-previous", "fused-encoder"]
+)
 def test_weights_of_every_layer_sum_to_one(name):
     model = make(name, layers=3).eval()
     source, target_in = sentences([6, 3]), decoder_input(sentences([4, 6], seed=1))
     encoder, decoder = model.compute_fusion(source, target_in)
     keys = {"fused-current": [2, 3, 4], "fused-previous": [1, 1, 1]}.get(name, [1, 2, 3])
     assert [tuple(w.shape) for w in encoder] == [(2, 6, 2, K) for K in keys]
-    assert [tuple(w.shape) for w in decoder] == ([] if name == "fused-encoder" else [(2, 6, 2, K) for K in keys])
+    assert [tuple(w.shape) for w in decoder] == (
+        [] if name == "fused-encoder" else [(2, 6, 2, K) for K in keys]
+    )
     for weights in [*encoder, *decoder]:
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
     if name == "fused-uniform":

@@ -14,7 +14,12 @@ from workflow_scripts.tasks.seq2seq.decoding import decode_greedily, decode_with
 ROOT = Path(__file__).parents[3]
 DECODER = {"layers": 2, "heads": 2, "width": 8, "feed_forward": 12}
 TEXTS = ["did M0 direct M1", "who edited a film that M2 wrote"]
-KINDS = {"both": {}, "encoder": {"fuse_in": "encoder"}, "decoder": {"fuse_in": "decoder"}, "none": {"fuse_in": "none"}}
+KINDS = {
+    "both": {},
+    "encoder": {"fuse_in": "encoder"},
+    "decoder": {"fuse_in": "decoder"},
+    "none": {"fuse_in": "none"},
+}
 
 
 def make(name="both", seed=0, vocabulary=30, **changes):
@@ -50,14 +55,18 @@ def test_at_step_0_the_encoder_is_the_pre_trained_model(tmp_path, name):
     found = model.eval().encode(source)
     real = ~found.mask[:, 0, 0]
     assert real.sum(dim=1).tolist() == [7, 4, 2]
-    torch.testing.assert_close(found.states.transpose(0, 1)[real], expected[real], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        found.states.transpose(0, 1)[real], expected[real], atol=1e-5, rtol=1e-4
+    )
 
 
 def test_fuse_attention_of_the_encoder_learns_although_it_starts_at_zero():
     model = make()
     source, target = sentences([6, 3], vocabulary=30), sentences([4, 5], seed=1)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
-    before = {name: parameter.clone() for name, parameter in model.encoder_fuse[1].named_parameters()}
+    before = {
+        name: parameter.clone() for name, parameter in model.encoder_fuse[1].named_parameters()
+    }
     for _ in range(2):  # at the first step the output projection alone has a gradient
         optimiser.zero_grad()
         model(source, decoder_input(target)).logits.square().mean().backward()
@@ -68,12 +77,16 @@ def test_fuse_attention_of_the_encoder_learns_although_it_starts_at_zero():
 
 def test_dropout_falls_on_what_the_encoder_and_its_fuse_attention_compute():
     model = make(dropout=0.25)
-    inside = [module.p for module in model.roberta.modules() if isinstance(module, torch.nn.Dropout)]
+    inside = [
+        module.p for module in model.roberta.modules() if isinstance(module, torch.nn.Dropout)
+    ]
     assert len(inside) > len(model.roberta.encoder.layer) and set(inside) == {0.25}
     seen = []
     for fuse in model.encoder_fuse:
         torch.nn.init.ones_(fuse.attention.output.weight)
-        fuse.register_forward_hook(lambda fuse, inputs, output: seen.append((fuse.attention(*inputs), output)))
+        fuse.register_forward_hook(
+            lambda fuse, inputs, output: seen.append((fuse.attention(*inputs), output))
+        )
     model.encode(sentences([36, 36], vocabulary=30))
     for whole, kept in seen:
         torch.testing.assert_close(kept[kept.ne(0)], whole[kept.ne(0)] / 0.75)
@@ -84,7 +97,10 @@ def test_dropout_falls_on_what_the_encoder_and_its_fuse_attention_compute():
 @pytest.mark.parametrize("name", KINDS)
 def test_padded_batch_equals_single_sentences_and_decoding_equals_the_whole(name):
     model = trained(make(name))
-    source, target_in = sentences([6, 2, 4], vocabulary=30), decoder_input(sentences([3, 5, 4], seed=1))
+    source, target_in = (
+        sentences([6, 2, 4], vocabulary=30),
+        decoder_input(sentences([3, 5, 4], seed=1)),
+    )
     logits = model(source, target_in).logits
     for row, (s, t) in enumerate(zip([6, 2, 4], [3, 5, 4], strict=True)):
         alone = model(source[row : row + 1, :s], target_in[row : row + 1, :t]).logits
@@ -95,10 +111,14 @@ def test_padded_batch_equals_single_sentences_and_decoding_equals_the_whole(name
 
 def test_the_encoder_fuses_its_own_layers():
     model, bare = trained(make("both")), trained(make("decoder"))
-    bare.load_state_dict({k: v for k, v in model.state_dict().items() if not k.startswith("encoder_fuse")})
+    bare.load_state_dict(
+        {k: v for k, v in model.state_dict().items() if not k.startswith("encoder_fuse")}
+    )
     source = sentences([5], vocabulary=30)
     seen = []
-    model.encoder_fuse[1].register_forward_pre_hook(lambda module, inputs: seen.append((inputs[0], list(inputs[1]))))
+    model.encoder_fuse[1].register_forward_pre_hook(
+        lambda module, inputs: seen.append((inputs[0], list(inputs[1])))
+    )
     states = model.encode(source).states
     ((attended, earlier),) = seen
     assert len(earlier) == 2 and attended.shape == earlier[0].shape == (1, 6, 16)
@@ -120,7 +140,10 @@ def test_parameters_at_the_sizes_of_the_paper():
 
 def test_output_is_not_tied_to_the_embedding():
     model = make()
-    assert model.output.weight.shape == (12, 8) and model.output.weight is not model.target_embedding.weight
+    assert (
+        model.output.weight.shape == (12, 8)
+        and model.output.weight is not model.target_embedding.weight
+    )
     assert not hasattr(model, "source_embedding")
 
 
@@ -147,7 +170,10 @@ def test_a_broken_config_and_broken_or_pickled_weights_are_refused(tmp_path):
     with pytest.raises(UserError, match="KeyError: 'gelo'"):
         model.read_pretrained(tmp_path)
     config.write_text(right)
-    for spoil in (lambda: weights.rename(tmp_path / "pytorch_model.bin"), lambda: weights.write_bytes(b"no weights")):
+    for spoil in (
+        lambda: weights.rename(tmp_path / "pytorch_model.bin"),
+        lambda: weights.write_bytes(b"no weights"),
+    ):
         spoil()
         with pytest.raises(UserError, match="cannot be read as a model"):
             model.read_pretrained(tmp_path)

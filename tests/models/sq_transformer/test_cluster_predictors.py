@@ -2,10 +2,16 @@ import pytest
 import torch
 
 from workflow_scripts.models.layers.transformer import make_padding_mask
-from workflow_scripts.models.sq_transformer.model import CrossPredictor, SentencePredictor, sample_masked_positions
+from workflow_scripts.models.sq_transformer.model import (
+    CrossPredictor,
+    SentencePredictor,
+    sample_masked_positions,
+)
 from workflow_scripts.models.transformer.settings import Settings
 
-LAYER = Settings(width=16, heads=2, feed_forward=24, dropout=0.0, gated=True, max_relative_position=3)
+LAYER = Settings(
+    width=16, heads=2, feed_forward=24, dropout=0.0, gated=True, max_relative_position=3
+)
 
 
 def test_masked_positions_cover_all_but_the_end_symbol_evenly():
@@ -21,7 +27,9 @@ def test_logits_are_the_tied_codebook_and_a_bias():
     predictor, codebook = SentencePredictor(1, LAYER, 5, causal=False), torch.randn(5, 16)
     inputs, mask = torch.randn(4, 2, 16), make_padding_mask(torch.ones(2, 4))
     states = predictor.layers[0](inputs, mask)
-    torch.testing.assert_close(predictor(inputs, mask, codebook), states @ codebook.t() + predictor.bias)
+    torch.testing.assert_close(
+        predictor(inputs, mask, codebook), states @ codebook.t() + predictor.bias
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -5,7 +5,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.models.small_models import SMALL, STRUCTURED, count_parameters, decoder_input, make, sentences
+from tests.models.small_models import (
+    SMALL,
+    STRUCTURED,
+    count_parameters,
+    decoder_input,
+    make,
+    sentences,
+)
 from workflow_scripts.models.layers.transformer import make_causal_mask, make_padding_mask
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 from workflow_scripts.models.sq_transformer.model import make_next_tokens, sample_masked_positions
@@ -44,24 +51,36 @@ def same_code_sentences(model, seed, side="source"):
 
 
 @settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 999), name=st.sampled_from(["sal-code", "sal-word", "sal-systematic", "vq", "sal-cosine"]))
+@given(
+    seed=st.integers(0, 999),
+    name=st.sampled_from(["sal-code", "sal-word", "sal-systematic", "vq", "sal-cosine"]),
+)
 def test_sal_attends_alike_in_any_two_sentences_of_one_code_sequence(seed, name):
     model = make(name, seed, vocabulary=30, layers=3).eval()
     first, second = same_code_sentences(model, seed)
-    assert torch.equal(model.compute_encoder_attention(first), model.compute_encoder_attention(second))
+    assert torch.equal(
+        model.compute_encoder_attention(first), model.compute_encoder_attention(second)
+    )
     assert not torch.allclose(model.encode(first).states, model.encode(second).states)
 
 
 @settings(max_examples=8, deadline=None)
-@given(seed=st.integers(0, 999), name=st.sampled_from(["sal-code", "sal-word", "sal-systematic", "vq", "sal-cosine"]))
-def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_first_layer(seed, name):
+@given(
+    seed=st.integers(0, 999),
+    name=st.sampled_from(["sal-code", "sal-word", "sal-systematic", "vq", "sal-cosine"]),
+)
+def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_first_layer(
+    seed, name
+):
     """Cross-attention brings words into the codes' stream: beyond the first layer nothing is promised."""
     model = make(name, seed, vocabulary=30, layers=3).eval()
     source = sentences([6] * 8, vocabulary=30, seed=seed)
     targets = same_code_sentences(model, seed, "target")
     attention, asked = model.decoder[0].self_attention, []
     attend = attention.attend
-    with mock.patch.object(attention, "attend", lambda *given: (asked.append(given), attend(*given))[1]):
+    with mock.patch.object(
+        attention, "attend", lambda *given: (asked.append(given), attend(*given))[1]
+    ):
         logits = [model(source, target).logits for target in targets]
     weights = [attention.compute_weights(query, key, mask) for query, key, _, mask, *_ in asked]
     assert weights[0].shape[-2:] == (6, 6) and torch.equal(*weights)
@@ -73,7 +92,9 @@ def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_fi
 def test_other_attention_is_not_invariant(name):
     model = make(name, 0, vocabulary=30).eval()
     first, second = same_code_sentences(model, 0)
-    assert (model.compute_encoder_attention(first) - model.compute_encoder_attention(second)).abs().max() > 0.01
+    assert (
+        model.compute_encoder_attention(first) - model.compute_encoder_attention(second)
+    ).abs().max() > 0.01
 
 
 # The layers, against each stream computed by itself
@@ -114,7 +135,9 @@ def reference_decoder(model, words, codes, memory, memory_mask, mask):
 
 
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("name", ["sal-code", "sal-code-stream", "sal-word", "sal-systematic", "srl", "srl-causal"])
+@pytest.mark.parametrize(
+    "name", ["sal-code", "sal-code-stream", "sal-word", "sal-systematic", "srl", "srl-causal"]
+)
 def test_joined_streams_equal_streams_by_themselves(name, training):
     model = make(name, dropout=0.0, layers=3).train(training)
     source, target = sentences([6, 3, 4]), sentences([5, 7, 2], seed=1)
@@ -123,11 +146,17 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
         4 * table.weight[ids].transpose(0, 1)
         for table, ids in ((model.source_embedding, source), (model.target_embedding, target_in))
     )
-    source_codes = model.source_quantiser.codebook[model.assign_codes("source", source)].transpose(0, 1)
-    target_codes = model.target_quantiser.codebook[model.assign_codes("target", target_in)].transpose(0, 1)
+    source_codes = model.source_quantiser.codebook[model.assign_codes("source", source)].transpose(
+        0, 1
+    )
+    target_codes = model.target_quantiser.codebook[
+        model.assign_codes("target", target_in)
+    ].transpose(0, 1)
     encoded = reference_encoder(model, source_words, source_codes, make_padding_mask(source))
     mask = make_causal_mask(7, source.device)
-    decoded = reference_decoder(model, target_words, target_codes, encoded[-1], make_padding_mask(source), mask)
+    decoded = reference_decoder(
+        model, target_words, target_codes, encoded[-1], make_padding_mask(source), mask
+    )
     output = model(source, target_in)
     expected = decoded[-1][0].transpose(0, 1) @ model.target_embedding.weight.t()
     torch.testing.assert_close(output.logits, expected, atol=2e-5, rtol=1e-4)
@@ -135,13 +164,19 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
         assert output.terms == {}
         return
     kept = 1 if model.settings.next_code_stream == "code" else 0
-    torch.testing.assert_close(output.terms["source_output"], encoded[-1][kept], atol=2e-5, rtol=1e-4)
-    torch.testing.assert_close(output.terms["target_output"], decoded[-1][kept], atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        output.terms["source_output"], encoded[-1][kept], atol=2e-5, rtol=1e-4
+    )
+    torch.testing.assert_close(
+        output.terms["target_output"], decoded[-1][kept], atol=2e-5, rtol=1e-4
+    )
     assert ("source_layers" in output.terms) == (model.settings.attention == "srl")
     if model.settings.attention == "srl":
         for side, layers in (("source", encoded), ("target", decoded)):
             expected = torch.stack([torch.cat(streams, dim=1) for streams in layers])
-            torch.testing.assert_close(output.terms[f"{side}_layers"], expected, atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(
+                output.terms[f"{side}_layers"], expected, atol=2e-5, rtol=1e-4
+            )
 
 
 # Inference
@@ -151,20 +186,31 @@ def test_joined_streams_equal_streams_by_themselves(name, training):
 def test_inference_without_sal_is_that_of_the_plain_transformer(name):
     model = make(name).eval()
     plain = seq2seq.build(seq2seq.Settings(**SMALL), 12, 12).eval()
-    plain.load_state_dict({key: value for key, value in model.state_dict().items() if key in plain.state_dict()})
+    plain.load_state_dict(
+        {key: value for key, value in model.state_dict().items() if key in plain.state_dict()}
+    )
 
     def refuse(module, *_):
         raise AssertionError(f"{type(module).__name__} was computed at inference")
 
-    for part in (model.source_quantiser, model.target_quantiser, model.source_predictor, model.target_predictor):
+    for part in (
+        model.source_quantiser,
+        model.target_quantiser,
+        model.source_predictor,
+        model.target_predictor,
+    ):
         for module in part.modules():
             module.register_forward_pre_hook(refuse)
     source, target_in = sentences([5, 3]), decoder_input(sentences([4, 6], seed=1))
     assert torch.equal(model(source, target_in).logits, plain(source, target_in).logits)
     assert torch.equal(model.encode(source).states, plain.encode(source).states)
-    assert torch.equal(model.compute_encoder_attention(source), plain.compute_encoder_attention(source))
+    assert torch.equal(
+        model.compute_encoder_attention(source), plain.compute_encoder_attention(source)
+    )
     tokens = torch.full((2,), 2)
-    (logits, cache), (expected, _) = (m.decode_step(m.encode(source), None, tokens) for m in (model, plain))
+    (logits, cache), (expected, _) = (
+        m.decode_step(m.encode(source), None, tokens) for m in (model, plain)
+    )
     assert torch.equal(logits, expected)
     assert cache.layers[0].key.shape[1:] == (2, 16)
 
@@ -173,7 +219,10 @@ def test_inference_without_sal_is_that_of_the_plain_transformer(name):
 def test_evaluation_draws_nothing_and_moves_nothing(name):
     model = make(name).eval()
     source, target_in = sentences([5, 3]), decoder_input(sentences([4, 6], seed=1))
-    before, state = torch.get_rng_state(), {key: value.clone() for key, value in model.state_dict().items()}
+    before, state = (
+        torch.get_rng_state(),
+        {key: value.clone() for key, value in model.state_dict().items()},
+    )
     model(source, target_in)
     model.finish_step()
     assert torch.equal(torch.get_rng_state(), before)
@@ -206,18 +255,26 @@ def test_terms_against_their_definition(name):
         assert torch.equal(terms[f"{side}_real"], real)
         output = terms[f"{side}_output"]
         torch.testing.assert_close(terms[f"{side}_output_scores"], quantiser.score_codes(output))
-        torch.testing.assert_close(terms[f"{side}_output_vectors"], quantiser.codebook[quantiser(output).codes])
+        torch.testing.assert_close(
+            terms[f"{side}_output_vectors"], quantiser.codebook[quantiser(output).codes]
+        )
     assert torch.equal(terms["target_next_codes"], terms["target_codes"])
     assert torch.equal(terms["source_next_codes"][:-1], terms["source_codes"][1:])
     assert terms["source_next_real"].sum(dim=0).tolist() == [5, 2, 3, 1]
     assert terms["target_next_real"].sum(dim=0).tolist() == [5, 7, 2, 3]
-    assert ("source_prior" in terms) == ("target_prior" in terms) == (model.settings.clustering != "none")
+    assert (
+        ("source_prior" in terms)
+        == ("target_prior" in terms)
+        == (model.settings.clustering != "none")
+    )
     if model.settings.clustering == "none":
         return
     scores, real = model.target_quantiser.score_codes(terms["target_embedded"]), target.t().ne(0)
     torch.testing.assert_close(terms["target_posterior"], scores)
     torch.testing.assert_close(terms["target_marginal"], scores)
-    assert torch.equal(terms["target_predicted"], real) and torch.equal(terms["target_averaged"], real)
+    assert torch.equal(terms["target_predicted"], real) and torch.equal(
+        terms["target_averaged"], real
+    )
     assert terms["target_prior"].shape == (7, 4, 4)
     scores = model.source_quantiser.score_codes(terms["source_embedded"])
     if model.settings.source_predictor == "causal":
@@ -226,7 +283,12 @@ def test_terms_against_their_definition(name):
         assert torch.equal(terms["source_predicted"], source.t()[1:].ne(0))
         assert torch.equal(terms["source_averaged"], source.t().ne(0))
     else:
-        assert len(terms["source_prior"]) == len(terms["source_posterior"]) == len(terms["source_marginal"]) == 4
+        assert (
+            len(terms["source_prior"])
+            == len(terms["source_posterior"])
+            == len(terms["source_marginal"])
+            == 4
+        )
         assert terms["source_predicted"].tolist() == terms["source_averaged"].tolist() == [True] * 4
 
 
@@ -238,7 +300,9 @@ def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_
         getattr(model, f"{side}_quantiser").register_forward_hook(
             lambda _, inputs, output, seen=coded[side]: seen.append(inputs[0])
         )
-        layers[0].register_forward_pre_hook(lambda _, inputs, side=side: streams.update({side: inputs[0][:, :2]}))
+        layers[0].register_forward_pre_hook(
+            lambda _, inputs, side=side: streams.update({side: inputs[0][:, :2]})
+        )
     model(sentences([5, 3]), torch.tensor([[2, 2, 2, 2], [2, 2, 2, 2]]))
     posterior, stream, _ = coded["target"]
     kept = [words.ne(0) for words in (posterior, stream, streams["target"])]
@@ -277,7 +341,9 @@ def test_priors_read_what_the_setting_says(name):
         scores = model.source_quantiser.score_codes(words["source"][at, rows])
         torch.testing.assert_close(terms["source_posterior"], scores)
     counted = terms["source_predicted"]
-    torch.testing.assert_close(terms["source_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        terms["source_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4
+    )
     inputs = words["target"] if mmi else books["target"][codes["target"]]
     if model.settings.target_predictor == "cross":
         # Words come before their codes, if there are both.
@@ -286,7 +352,9 @@ def test_priors_read_what_the_setting_says(name):
     else:
         expected = model.target_predictor(inputs, causal, books["target"])
     counted = terms["target_predicted"]
-    torch.testing.assert_close(terms["target_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        terms["target_prior"][counted], expected[counted], atol=2e-5, rtol=1e-4
+    )
 
 
 # Gradients
@@ -296,7 +364,11 @@ def gradients(model, value):
     """Which parameters a scalar reaches, by name."""
     model.zero_grad(set_to_none=True)
     value.backward(retain_graph=True)
-    return {name for name, parameter in model.named_parameters() if parameter.grad is not None and parameter.grad.any()}
+    return {
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None and parameter.grad.any()
+    }
 
 
 def training_output(name, **changes):
@@ -318,12 +390,22 @@ def test_straight_through_codes_get_no_gradient_from_the_words(straight_through)
 def test_codes_that_move_by_their_average_alone_get_no_gradient():
     model, output = training_output("sal-code", codebook_gradient=False, ema_decay=0.9)
     sides = ("source", "target")
-    loss = output.logits.square().mean() + sum(output.terms[f"{side}_posterior"].softmax(-1).max() for side in sides)
-    assert gradients(model, loss + sum(output.terms[f"{side}_output_scores"].square().mean() for side in sides))
-    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters() if name in CODEBOOKS}
+    loss = output.logits.square().mean() + sum(
+        output.terms[f"{side}_posterior"].softmax(-1).max() for side in sides
+    )
+    assert gradients(
+        model, loss + sum(output.terms[f"{side}_output_scores"].square().mean() for side in sides)
+    )
+    before = {
+        name: parameter.detach().clone()
+        for name, parameter in model.named_parameters()
+        if name in CODEBOOKS
+    }
     assert all(model.get_parameter(name).grad is None for name in before)
     model.finish_step()
-    assert not any(torch.equal(model.get_parameter(name), codebook) for name, codebook in before.items())
+    assert not any(
+        torch.equal(model.get_parameter(name), codebook) for name, codebook in before.items()
+    )
 
 
 def test_brown_objective_reaches_words_codes_and_predictors():
@@ -331,10 +413,19 @@ def test_brown_objective_reaches_words_codes_and_predictors():
         model, output = training_output(name)
         for side in ("source", "target"):
             posterior = output.terms[f"{side}_posterior"].softmax(-1)
-            reached = gradients(model, -(posterior * output.terms[f"{side}_prior"].log_softmax(-1)).sum())
-            assert {f"{side}_quantiser.codebook", f"{side}_embedding.weight", f"{side}_predictor.bias"} <= reached
+            reached = gradients(
+                model, -(posterior * output.terms[f"{side}_prior"].log_softmax(-1)).sum()
+            )
+            assert {
+                f"{side}_quantiser.codebook",
+                f"{side}_embedding.weight",
+                f"{side}_predictor.bias",
+            } <= reached
             layer = f"{side}_predictor.layers.0"
-            assert any(name.startswith((f"{layer}.attention", f"{layer}.self_attention")) for name in reached)
+            assert any(
+                name.startswith((f"{layer}.attention", f"{layer}.self_attention"))
+                for name in reached
+            )
 
 
 def test_plain_model_is_not_reached_by_the_source_prior():
@@ -343,14 +434,18 @@ def test_plain_model_is_not_reached_by_the_source_prior():
     assert all(name.startswith(("source_predictor", "source_quantiser")) for name in reached)
 
 
-@pytest.mark.parametrize(("name", "words"), [("sal-code", True), ("srl-causal", False), ("mmi-causal", True)])
+@pytest.mark.parametrize(
+    ("name", "words"), [("sal-code", True), ("srl-causal", False), ("mmi-causal", True)]
+)
 def test_priors_train_the_codes_that_they_read_and_predict(name, words):
     """And the words, if these are read, or if codes hand their gradient to them."""
     model, output = training_output(name)
     for side in ("source", "target"):
         reached = gradients(model, output.terms[f"{side}_prior"].square().sum())
         assert f"{side}_quantiser.codebook" in reached
-        if name != "sal-code" or side == "target":  # the masked prior of the source reads the codebook itself
+        if (
+            name != "sal-code" or side == "target"
+        ):  # the masked prior of the source reads the codebook itself
             assert (f"{side}_embedding.weight" in reached) == words, side
 
 
@@ -375,5 +470,7 @@ def test_a_training_step_moves_codes_towards_the_words_whose_codes_they_are(side
     model.finish_step()
     for code in terms["codes"][terms["real"]].unique().tolist():
         members = terms["embedded"][terms["real"] & (terms["codes"] == code)]
-        direction = torch.nn.functional.normalize(torch.nn.functional.normalize(members, dim=-1).sum(0), dim=0)
+        direction = torch.nn.functional.normalize(
+            torch.nn.functional.normalize(members, dim=-1).sum(0), dim=0
+        )
         torch.testing.assert_close(codebook[code], 0.9 * before[code] + 0.1 * direction)

@@ -6,20 +6,33 @@ from workflow_scripts.models.sq_transformer.quantisation import Quantiser, apply
 from workflow_scripts.models.sq_transformer.settings import Settings
 
 
-def quantiser(codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, gradient=True, seed=0):
+def quantiser(
+    codes=4, width=8, mask_code=False, cosine=False, ema_decay=0.9, gradient=True, seed=0
+):
     torch.manual_seed(seed)
-    options = {"similarity": "cosine" if cosine else "euclidean", "ema_decay": ema_decay, "width": width}
+    options = {
+        "similarity": "cosine" if cosine else "euclidean",
+        "ema_decay": ema_decay,
+        "width": width,
+    }
     options |= {"codebook_gradient": gradient}
     return Quantiser(codes, Settings.model_construct(**options), mask_code)
 
 
 @settings(max_examples=30, deadline=None)
-@given(codes=st.integers(1, 6), width=st.integers(1, 8), seed=st.integers(0, 999), scale=st.floats(0.1, 20))
+@given(
+    codes=st.integers(1, 6),
+    width=st.integers(1, 8),
+    seed=st.integers(0, 999),
+    scale=st.floats(0.1, 20),
+)
 def test_scores_are_squared_distances_and_codes_the_nearest(codes, width, seed, scale):
     model = quantiser(codes, width, seed=seed)
     torch.nn.init.normal_(model.codebook)
     embedded = scale * torch.randn(3, 2, width)
-    distances = torch.stack([(embedded - code).pow(2).sum(dim=-1) for code in model.codebook], dim=-1)
+    distances = torch.stack(
+        [(embedded - code).pow(2).sum(dim=-1) for code in model.codebook], dim=-1
+    )
     scores = model.score_codes(embedded)
     torch.testing.assert_close(scores.softmax(-1), (-distances).softmax(-1), atol=1e-3, rtol=1e-3)
     nearest = distances.gather(-1, scores.argmax(-1, keepdim=True))[..., 0]
@@ -74,7 +87,9 @@ def moved_by_loop(codebook, embedded, codes, real, decay):
     result = []
     for k, code in enumerate(codebook):
         directions = []
-        for word, own, counts in zip(embedded.flatten(0, 1), codes.flatten(), real.flatten(), strict=True):
+        for word, own, counts in zip(
+            embedded.flatten(0, 1), codes.flatten(), real.flatten(), strict=True
+        ):
             if own == k and counts:
                 length = word.norm()
                 directions.append(word / length if length > 0 else word)
@@ -98,7 +113,9 @@ def test_after_step_equals_the_loop(decay, mask_code, seed):
     codes = model(embedded).codes
     model.observe(embedded, codes, real)
     model.finish_step()
-    torch.testing.assert_close(model.codebook.detach(), moved_by_loop(before, embedded, codes, real, decay))
+    torch.testing.assert_close(
+        model.codebook.detach(), moved_by_loop(before, embedded, codes, real, decay)
+    )
     again = model.codebook.detach().clone()
     model.finish_step()
     assert torch.equal(model.codebook, again)

@@ -15,7 +15,9 @@ def test_parameter_counts_of_the_paper_on_scan():
     decoder = encoder + attention + norm
     assert count_parameters(model) == 3 * encoder + 3 * decoder + 27 * 256 == 5_569_536
     model = seq2seq.build(seq2seq.Settings(**{"positions": "sinusoidal", "gated": False}), 17, 10)
-    assert 5_569_536 - count_parameters(model) == 6 * (2 * 41 * 64 + 256 * 512 + 512 + 512 * 256 + 256)
+    assert 5_569_536 - count_parameters(model) == 6 * (
+        2 * 41 * 64 + 256 * 512 + 512 + 512 * 256 + 256
+    )
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from tests.models.small_models import decoder_input, make
 from tests.models.small_models import sentences as id_sentences
-from tests.objectives.carma_cases import FAMILIES, language_model, mi_by_hand, prompts, recorders, stability_by_hand
+from tests.objectives.carma_cases import (
+    FAMILIES,
+    language_model,
+    mi_by_hand,
+    prompts,
+    recorders,
+    stability_by_hand,
+)
 from tests.objectives.carma_cases import last_token_loss as LOSS  # noqa: N812
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
@@ -35,10 +42,21 @@ def get_random_states(batch, layers=2, d=5, seed=0):
     return [torch.randn(*batch.ids.shape, d) for _ in range(layers)]
 
 
-def mi(states, words, counted, negatives=0, spans="own", positives="pairwise", temperature=0.1, similarity="cosine"):
+def mi(
+    states,
+    words,
+    counted,
+    negatives=0,
+    spans="own",
+    positives="pairwise",
+    temperature=0.1,
+    similarity="cosine",
+):
     terms = find_terms(words, counted, spans, positives)
     chosen = sample_negatives(terms.allowed, negatives) if negatives else terms.allowed.float()
-    return compute_mutual_information(compute_similarities(states, similarity), terms, chosen, temperature)
+    return compute_mutual_information(
+        compute_similarities(states, similarity), terms, chosen, temperature
+    )
 
 
 # L_MI
@@ -49,8 +67,12 @@ def test_mi_is_small_when_words_lie_apart_and_large_when_they_are_mixed():
     apart = [torch.eye(2)[[0, 0, 1, 1]][None]]
     mixed = [torch.eye(2)[[0, 1, 0, 1]][None]]
     # One positive at similarity 1 against two negatives at 0; and the other way about, one of the two at 1.
-    assert float(mi(apart, batch.words, batch.real)[0]) == pytest.approx(math.log1p(2 * math.exp(-10)), rel=1e-3)
-    assert float(mi(mixed, batch.words, batch.real)[0]) == pytest.approx(math.log(2 + math.exp(10)), rel=1e-6)
+    assert float(mi(apart, batch.words, batch.real)[0]) == pytest.approx(
+        math.log1p(2 * math.exp(-10)), rel=1e-3
+    )
+    assert float(mi(mixed, batch.words, batch.real)[0]) == pytest.approx(
+        math.log(2 + math.exp(10)), rel=1e-6
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -79,7 +101,12 @@ def test_mi_equals_the_loop_over_layers_sentences_words_and_tokens(
 
 
 @settings(max_examples=30, deadline=None)
-@given(words=spoken, count=st.integers(1, 6), spans=st.sampled_from(["own", "batch"]), seed=st.integers(0, 99))
+@given(
+    words=spoken,
+    count=st.integers(1, 6),
+    spans=st.sampled_from(["own", "batch"]),
+    seed=st.integers(0, 99),
+)
 def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
     batch = prompts(words)
     states = get_random_states(batch, seed=seed)
@@ -95,7 +122,9 @@ def test_mi_with_drawn_negatives_term_by_term(words, count, spans, seed):
             positive, negative = float(c[terms.positives[t]].sum()), float((c * negatives[t]).sum())
             if negative:
                 values.append(-math.log(positive / (positive + negative)))
-    loss, pairs = compute_mutual_information(compute_similarities(states, "cosine"), terms, negatives, 0.1)
+    loss, pairs = compute_mutual_information(
+        compute_similarities(states, "cosine"), terms, negatives, 0.1
+    )
     assert int(pairs) * len(states) == len(values)
     assert float(loss) == pytest.approx(sum(values) / max(len(values), 1), abs=1e-4)
 
@@ -117,7 +146,9 @@ def test_mi_gradient_against_finite_differences(similarity, positives, spans):
     states = [state.double().requires_grad_() for state in get_random_states(batch, d=3)]
 
     def loss(*layers):
-        return compute_mutual_information(compute_similarities(list(layers), similarity), terms, negatives, 0.5)[0]
+        return compute_mutual_information(
+            compute_similarities(list(layers), similarity), terms, negatives, 0.5
+        )[0]
 
     assert torch.autograd.gradcheck(loss, states)
 
@@ -141,7 +172,9 @@ def test_mi_and_stability_do_not_see_padding(words, more, count, seed):
     loss_padded, pairs_padded = mi(wider, padded.words, padded.real, count)
     assert int(pairs) == int(pairs_padded)
     torch.testing.assert_close(loss, loss_padded, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(compute_stability(states, batch.real), compute_stability(wider, padded.real))
+    torch.testing.assert_close(
+        compute_stability(states, batch.real), compute_stability(wider, padded.real)
+    )
 
 
 def test_bos_joins_the_first_word_or_counts_nowhere():
@@ -177,7 +210,9 @@ def test_stability_of_equal_opposite_and_growing_layers():
 def test_stability_gradient_against_finite_differences():
     batch = prompts([[2, 1], [1]])
     states = [state.double().requires_grad_() for state in get_random_states(batch, 3, d=3)]
-    assert torch.autograd.gradcheck(lambda *layers: compute_stability(list(layers), batch.real), states)
+    assert torch.autograd.gradcheck(
+        lambda *layers: compute_stability(list(layers), batch.real), states
+    )
 
 
 # The sum, on models
@@ -186,19 +221,26 @@ def test_stability_gradient_against_finite_differences():
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("positives", ["pairwise", "logsum"])
 def test_loss_on_language_models(family, positives):
-    model, batch = language_model(family).eval(), prompts(SENTENCES, bos=family in ("llama", "gemma"))
-    hidden = model(input_ids=batch.ids, output_hidden_states=True).hidden_states  # the embeddings, then each block
+    model, batch = (
+        language_model(family).eval(),
+        prompts(SENTENCES, bos=family in ("llama", "gemma")),
+    )
+    hidden = model(
+        input_ids=batch.ids, output_hidden_states=True
+    ).hidden_states  # the embeddings, then each block
     for module in model.modules():
         module.training = module is model  # CARMA is on, dropout off
     weights = {"weight": 0.25, "mi": 0.5, "stability": 2.0}
-    loss, parts = carma.build(carma.Settings(**(LAYERS | weights | {"negatives": 0, "positives": positives})), LOSS)(
-        model, batch
-    )
+    loss, parts = carma.build(
+        carma.Settings(**(LAYERS | weights | {"negatives": 0, "positives": positives})), LOSS
+    )(model, batch)
     words, counted = place_bos(batch.words, batch.real, joined=False)
     mi_expected, terms = mi_by_hand(hidden[1:4], words, counted, positives=positives)
     assert int(parts["pairs"]) == terms
     assert float(parts["mi"]) == pytest.approx(mi_expected, rel=1e-4)
-    assert float(parts["stability"]) == pytest.approx(stability_by_hand(hidden[1:4], counted), rel=1e-4)
+    assert float(parts["stability"]) == pytest.approx(
+        stability_by_hand(hidden[1:4], counted), rel=1e-4
+    )
     assert parts["hooks"] == 3
     expected = 0.75 * parts["task"] + 0.25 * (0.5 * parts["mi"] + 2 * parts["stability"])
     torch.testing.assert_close(loss.detach(), expected)
@@ -211,7 +253,9 @@ def test_gradient_reaches_the_blocks_in_range_and_no_later_one(family):
     objective = carma.build(carma.Settings(**(LAYERS | {"weight": 0.5, "last_block_mi": 1})), LOSS)
     with_carma = gradients(model, objective)
     task = gradients(model, objective, weights=(0.5, 0.0))
-    changed = {name for name, gradient in with_carma.items() if not torch.equal(gradient, task[name])}
+    changed = {
+        name for name, gradient in with_carma.items() if not torch.equal(gradient, task[name])
+    }
     stem = "transformer.h" if family == "gpt2" else "model.layers"
     for block in range(4):
         assert any(name.startswith(f"{stem}.{block}.") for name in changed) == (block <= 2)
@@ -237,7 +281,9 @@ def test_weight_zero_is_fine_tuning_bit_for_bit():
     scores = logits[torch.arange(len(batch.ids)), batch.last]
     assert torch.equal(loss, torch.nn.functional.cross_entropy(scores, batch.label))
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
-    loss, parts = carma.build(carma.Settings(**LAYERS), LOSS)(model.eval(), batch)  # as any weight in evaluation
+    loss, parts = carma.build(carma.Settings(**LAYERS), LOSS)(
+        model.eval(), batch
+    )  # as any weight in evaluation
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
     assert torch.equal(loss.detach(), parts["task"])
 
@@ -246,7 +292,9 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
     """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size differs from FT."""
     model, batch = language_model("gpt2"), prompts([[1, 1, 1], [1, 1]])
     torch.manual_seed(0)
-    loss, parts = carma.build(carma.Settings(**(LAYERS | {"stability": 0, "weight": 0.3})), LOSS)(model, batch)
+    loss, parts = carma.build(carma.Settings(**(LAYERS | {"stability": 0, "weight": 0.3})), LOSS)(
+        model, batch
+    )
     assert (float(parts["mi"]), float(parts["pairs"]), float(parts["without_pairs"])) == (0, 0, 1)
     assert torch.equal(loss.detach(), 0.7 * parts["task"])
     torch.manual_seed(0)  # the same dropout
@@ -254,7 +302,9 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
         carma.build(carma.Settings(**(LAYERS | {"weight": 0.0})), LOSS)(model, batch),
         list(model.parameters()),
     )
-    ours, theirs = (torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted))
+    ours, theirs = (
+        torch.autograd.grad(found, parameters, allow_unused=True) for found in (loss, wanted)
+    )
     for a, b in zip(ours, theirs, strict=True):
         assert torch.allclose(a, 0.7 * b, atol=1e-6)
     states = [state.requires_grad_() for state in get_random_states(batch)]
@@ -268,9 +318,9 @@ def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_min
 @pytest.mark.parametrize("only", ["mi", "stability"])
 def test_a_loss_of_weight_zero_is_not_computed_and_its_blocks_are_not_asked_for(only):
     other = "stability" if only == "mi" else "mi"
-    _, parts = carma.build(carma.Settings(**(LAYERS | {other: 0, f"last_block_{other}": 99})), LOSS)(
-        language_model("gpt2"), prompts(SENTENCES)
-    )
+    _, parts = carma.build(
+        carma.Settings(**(LAYERS | {other: 0, f"last_block_{other}": 99})), LOSS
+    )(language_model("gpt2"), prompts(SENTENCES))
     assert only in parts
     assert other not in parts
     assert parts["hooks"] == 3
@@ -279,7 +329,9 @@ def test_a_loss_of_weight_zero_is_not_computed_and_its_blocks_are_not_asked_for(
 def test_hooks_are_gone_after_an_exception():
     model, batch = language_model("gpt2"), prompts(SENTENCES)
     with pytest.raises(ArithmeticError, match="a label below 0"):
-        carma.build(carma.Settings(**LAYERS), LOSS)(model, dataclasses.replace(batch, label=batch.label - 99))
+        carma.build(carma.Settings(**LAYERS), LOSS)(
+            model, dataclasses.replace(batch, label=batch.label - 99)
+        )
     assert not recorders(model)
     assert carma.build(carma.Settings(**LAYERS), LOSS)(model, batch)[1]["hooks"] == 3
     assert not recorders(model)
@@ -287,11 +339,16 @@ def test_hooks_are_gone_after_an_exception():
 
 def test_another_composition_of_batches_changes_no_loss_of_a_language_model():
     """Nor does the padding, which is another then."""
-    model, objective = language_model("llama"), carma.build(carma.Settings(**(LAYERS | {"negatives": 0})), LOSS)
+    model, objective = (
+        language_model("llama"),
+        carma.build(carma.Settings(**(LAYERS | {"negatives": 0})), LOSS),
+    )
     batch = prompts(SENTENCES, bos=True)
     _, parts = objective(model, batch)
     halves = [objective(model, batch.rows(rows))[1] for rows in ([0, 2], [1, 3])]
-    total = sum(half["mi"] * half["pairs"] for half in halves) / sum(half["pairs"] for half in halves)
+    total = sum(half["mi"] * half["pairs"] for half in halves) / sum(
+        half["pairs"] for half in halves
+    )
     torch.testing.assert_close(total, parts["mi"], atol=1e-5, rtol=1e-4)
 
 
@@ -299,7 +356,9 @@ def test_the_official_options_change_what_their_names_say():
     model, batch = language_model("llama"), prompts(SENTENCES, bos=True, more_padding=4)
 
     def parts(**options):
-        return carma.build(carma.Settings(**(LAYERS | {"negatives": 0} | options)), LOSS)(model, batch)[1]
+        return carma.build(carma.Settings(**(LAYERS | {"negatives": 0} | options)), LOSS)(
+            model, batch
+        )[1]
 
     usual = parts()
     for option in ({"padding": True}, {"bos": True}):
@@ -316,7 +375,10 @@ def test_the_official_options_change_what_their_names_say():
 
 
 def test_losses_are_in_full_precision_under_autocast():
-    model, batch = language_model("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), prompts(SENTENCES)
+    model, batch = (
+        language_model("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+        prompts(SENTENCES),
+    )
     objective = carma.build(carma.Settings(**(LAYERS | {"negatives": 0})), LOSS)
     _, full = objective(model, batch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -360,12 +422,19 @@ SEQ2SEQ = {"last_block_mi": 1, "last_block_stability": 1}
 def test_loss_on_sequence_pairs(name):
     model, batch = make(name, dropout=0.0), pairs_batch()
     outputs = []
-    hooks = [layer.register_forward_hook(lambda m, i, output: outputs.append(output)) for layer in model.encoder]
-    loss, parts = carma.build(carma.Settings(**(SEQ2SEQ | {"weight": 0.4, "stability": 1.0})), WordLoss())(model, batch)
+    hooks = [
+        layer.register_forward_hook(lambda m, i, output: outputs.append(output))
+        for layer in model.encoder
+    ]
+    loss, parts = carma.build(
+        carma.Settings(**(SEQ2SEQ | {"weight": 0.4, "stability": 1.0})), WordLoss()
+    )(model, batch)
     for hook in hooks:
         hook.remove()
     states = [output[:, :3].transpose(0, 1) for output in outputs[:2]]
-    assert float(parts["stability"]) == pytest.approx(stability_by_hand(states, batch.source.ne(0)), rel=1e-4)
+    assert float(parts["stability"]) == pytest.approx(
+        stability_by_hand(states, batch.source.ne(0)), rel=1e-4
+    )
     assert (float(parts["mi"]), float(parts["without_pairs"])) == (0, 1)
     torch.testing.assert_close(loss.detach(), 0.6 * parts["word"] + 0.4 * parts["stability"])
     task, _ = WordLoss()(model, batch)
@@ -411,17 +480,30 @@ def test_wrong_settings(given, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"last_block_mi": 4}, r"last_block_mi 4 reads block 4, but the model has 4 blocks \(0 to 3\); lower it"),
-        ({"last_block_stability": 7}, "last_block_stability 7 reads block 7, but the model has 4 blocks"),
-        ({"last_block_stability": 3, "stability_pairs": "paper"}, "last_block_stability 3 reads block 4, but"),
+        (
+            {"last_block_mi": 4},
+            r"last_block_mi 4 reads block 4, but the model has 4 blocks \(0 to 3\); lower it",
+        ),
+        (
+            {"last_block_stability": 7},
+            "last_block_stability 7 reads block 7, but the model has 4 blocks",
+        ),
+        (
+            {"last_block_stability": 3, "stability_pairs": "paper"},
+            "last_block_stability 3 reads block 4, but",
+        ),
     ],
 )
 def test_a_block_that_the_model_does_not_have(given, message):
     with pytest.raises(UserError, match=message) as error:
-        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(language_model("qwen2"), prompts(SENTENCES))
+        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(
+            language_model("qwen2"), prompts(SENTENCES)
+        )
     assert "\n" not in str(error.value)
     with pytest.raises(UserError, match="Linear has no list of blocks"):
-        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(torch.nn.Linear(2, 2), prompts(SENTENCES))
+        carma.build(carma.Settings(**(LAYERS | given)), LOSS)(
+            torch.nn.Linear(2, 2), prompts(SENTENCES)
+        )
 
 
 @pytest.mark.parametrize(
@@ -435,5 +517,9 @@ def test_a_block_that_the_model_does_not_have(given, message):
 def test_thirds_of_the_blocks(third, of_twelve, of_eight, of_four):
     settings = Settings(third=third)
     for count, blocks in ((12, of_twelve), (8, of_eight), (4, of_four)):
-        assert list(settings.list_mi_blocks(count)) == list(settings.list_stability_blocks(count)) == blocks
+        assert (
+            list(settings.list_mi_blocks(count))
+            == list(settings.list_stability_blocks(count))
+            == blocks
+        )
     assert len(settings.list_mi_blocks(2)) == len(settings.list_mi_blocks(4)) == 2

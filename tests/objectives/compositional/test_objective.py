@@ -20,7 +20,15 @@ from workflow_scripts.tasks.masked_lm import model as pretraining
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 
-SMALL = {"name": "cat", "family": "cat", "layers": 2, "heads": 2, "width": 8, "feed_forward": 16, "positions": 20}
+SMALL = {
+    "name": "cat",
+    "family": "cat",
+    "layers": 2,
+    "heads": 2,
+    "width": 8,
+    "feed_forward": 16,
+    "positions": 20,
+}
 SMALL |= {"codes": 5, "last_codes": 7, "dropout": 0.0}
 REAL = torch.arange(5) < torch.tensor([5, 3])[:, None]
 
@@ -40,12 +48,16 @@ def batch() -> MaskedBatch:
     """Two pairs. In the first the second word is one of two pieces; the third word has no sememes."""
     torch.manual_seed(1)
     ids = torch.tensor([[2, 7, 8, 9, 3], [2, 10, 3, 0, 0]])
-    labels = torch.tensor([[IGNORED, 7, IGNORED, 11, IGNORED], [IGNORED, 12, IGNORED, IGNORED, IGNORED]])
+    labels = torch.tensor(
+        [[IGNORED, 7, IGNORED, 11, IGNORED], [IGNORED, 12, IGNORED, IGNORED, IGNORED]]
+    )
     share = torch.tensor([[0, 0.5, 0.5, 0, 0], [0, 1, 0, 0, 0]])
     gold = torch.full((2, 5, 2), -1, dtype=torch.int32)
     gold[0, 1:3] = torch.tensor([1, 4])
     gold[1, 1, 0] = 6
-    return MaskedBatch(ids, (torch.arange(5) > 2).long() * REAL, labels, REAL, torch.tensor([1, 0]), share, gold)
+    return MaskedBatch(
+        ids, (torch.arange(5) > 2).long() * REAL, labels, REAL, torch.tensor([1, 0]), share, gold
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -73,7 +85,9 @@ def test_entropy_of_equal_features_is_the_least_and_of_one_feature_the_most():
     one = torch.zeros(2, 5, 768)
     one[..., 5] = 1e4
     torch.testing.assert_close(compute_nuance_entropy([one], REAL).item(), 1.0)
-    torch.testing.assert_close(compute_nuance_entropy([constant.float(), one], REAL).item(), (1 / 768 + 1) / 2)
+    torch.testing.assert_close(
+        compute_nuance_entropy([constant.float(), one], REAL).item(), (1 / 768 + 1) / 2
+    )
 
 
 def case(next_sentence: bool = True, **changes: object):
@@ -83,28 +97,50 @@ def case(next_sentence: bool = True, **changes: object):
 
 
 def test_the_loss_is_the_weighted_sum_of_its_terms():
-    weights = {"mixed": 0.5, "contextual": 2.0, "compositional": 0.25, "consistency": 3.0, "nuance": 4.0}
+    weights = {
+        "mixed": 0.5,
+        "contextual": 2.0,
+        "compositional": 0.25,
+        "consistency": 3.0,
+        "nuance": 4.0,
+    }
     weights |= {"decomposition": 5.0, "sparsity": 6.0}
     model, objective = case(**weights)
     loss, parts = objective(model, batch())
     states = ("mixed", "contextual", "compositional")
     task = {f"{kind}_{name}": weights[name] for kind in ("mlm", "nsp") for name in states}
     expected = sum(weights[name] * parts[name] for name in weights if name in parts)
-    expected += sum(weight * parts[name] for name, weight in task.items()) + 4 * parts["nuance_task"]
-    assert set(parts) == {*task, "consistency", "nuance", "nuance_task", "decomposition", "sparsity"}
+    expected += (
+        sum(weight * parts[name] for name, weight in task.items()) + 4 * parts["nuance_task"]
+    )
+    assert set(parts) == {
+        *task,
+        "consistency",
+        "nuance",
+        "nuance_task",
+        "decomposition",
+        "sparsity",
+    }
     torch.testing.assert_close(loss, expected)
 
 
 def test_decomposition_of_batches_without_sememes_is_refused():
     model, objective = case(decomposition=2.0)
-    with pytest.raises(UserError, match=r"decomposition is 2.0, but the batches have no sememes; set problem.sememes"):
+    with pytest.raises(
+        UserError,
+        match=r"decomposition is 2.0, but the batches have no sememes; set problem.sememes",
+    ):
         objective(model, replace(batch(), gold=torch.zeros(2, 8, 0, dtype=torch.int32)))
 
 
 def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_are_none():
-    model, objective = case(consistency=0.0, nuance=0.0, decomposition=0.0, sparsity=0.0, next_sentence=False)
+    model, objective = case(
+        consistency=0.0, nuance=0.0, decomposition=0.0, sparsity=0.0, next_sentence=False
+    )
     loss, parts = objective(model, batch())
-    assert set(parts) == {f"{k}_{n}" for k in ("mlm", "nsp") for n in ("mixed", "contextual", "compositional")}
+    assert set(parts) == {
+        f"{k}_{n}" for k in ("mlm", "nsp") for n in ("mixed", "contextual", "compositional")
+    }
     assert parts["nsp_mixed"] == 0
     torch.testing.assert_close(loss.detach(), sum(parts.values()))
     loss.backward()
@@ -121,7 +157,15 @@ def test_every_parameter_learns():
         assert parameter.grad.abs().max() > 1e-6 or name.endswith("self.key.bias"), name
 
 
-TERMS = ("mixed", "contextual", "compositional", "consistency", "nuance", "decomposition", "sparsity")
+TERMS = (
+    "mixed",
+    "contextual",
+    "compositional",
+    "consistency",
+    "nuance",
+    "decomposition",
+    "sparsity",
+)
 BOTH, GAPS = {"contextual", "compositional"}, {"gap_0", "gap_1"}
 
 
@@ -135,7 +179,9 @@ def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
     def leaf(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().clone().requires_grad_()
 
-    parts = {name: leaf(output[name]) for name in ("last_hidden_state", "contextual", "compositional")}
+    parts = {
+        name: leaf(output[name]) for name in ("last_hidden_state", "contextual", "compositional")
+    }
     gaps = [leaf(gap) for gap in output.gaps]
     codes = [CodeWeights(leaf(layer.weights), leaf(layer.scale)) for layer in output.codes]
     returned = replace(output, **parts, gaps=tuple(gaps), codes=tuple(codes))
@@ -145,11 +191,15 @@ def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
     return parts | {f"scale_{i}": layer.scale for i, layer in enumerate(codes)}
 
 
-def both_tasks(model: pretraining.Pretraining, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def both_tasks(
+    model: pretraining.Pretraining, states: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """MLM and NSP of `batch`, by hand."""
     words = model.heads["words"](states).log_softmax(-1)
     follows = model.heads["next_sentence"](states[:, 0]).log_softmax(-1)
-    return -(words[0, 1, 7] + words[0, 3, 11] + words[1, 1, 12]) / 3, -(follows[0, 1] + follows[1, 0]) / 2
+    return -(words[0, 1, 7] + words[0, 3, 11] + words[1, 1, 12]) / 3, -(
+        follows[0, 1] + follows[1, 0]
+    ) / 2
 
 
 def of_states(name: str):
@@ -159,7 +209,10 @@ def of_states(name: str):
 def consistency(on_comp: float, on_cont: float):
     def term(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.Tensor:
         cont, comp = parts["contextual"][REAL], parts["compositional"][REAL]
-        return on_comp * (comp - cont.detach()).square().mean() + on_cont * (cont - comp.detach()).square().mean()
+        return (
+            on_comp * (comp - cont.detach()).square().mean()
+            + on_cont * (cont - comp.detach()).square().mean()
+        )
 
     return term
 
@@ -197,13 +250,25 @@ def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.
         ("contextual", {}, of_states("contextual"), {"contextual"}),
         ("compositional", {}, of_states("compositional"), {"compositional"}),
         ("consistency", {"beta": 0.3}, consistency(1, 0.3), BOTH),
-        ("nuance", {}, nuance(lambda words, follows: torch.exp(-words) + torch.exp(-follows)), GAPS),
-        ("nuance", {"nuance_task": "sum"}, nuance(lambda words, follows: torch.exp(-words - follows)), GAPS),
+        (
+            "nuance",
+            {},
+            nuance(lambda words, follows: torch.exp(-words) + torch.exp(-follows)),
+            GAPS,
+        ),
+        (
+            "nuance",
+            {"nuance_task": "sum"},
+            nuance(lambda words, follows: torch.exp(-words - follows)),
+            GAPS,
+        ),
         ("decomposition", {}, decomposition(torch.mean), {"codes_1", "scale_1"}),
         ("sparsity", {}, l1, {"codes_0", "codes_1", "scale_0", "scale_1"}),
     ],
 )
-def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(name, options, expected, moved):
+def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(
+    name, options, expected, moved
+):
     """Each alone in the loss, with an odd weight, against the same by hand, for what the encoder itself returned."""
     model, objective = case(**dict.fromkeys(TERMS, 0.0) | {name: 3.7} | options)
     parts = cut(model.double())
@@ -212,11 +277,19 @@ def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(name,
     near = {"rtol": 1e-4, "atol": 1e-9, "check_dtype": False}  # likelihoods are in float32
     torch.testing.assert_close(loss, wanted, **near)
     found, by_hand = (
-        dict(zip(parts, torch.autograd.grad(value, list(parts.values()), materialize_grads=True), strict=True))
+        dict(
+            zip(
+                parts,
+                torch.autograd.grad(value, list(parts.values()), materialize_grads=True),
+                strict=True,
+            )
+        )
         for value in (loss, wanted)
     )
     for part in parts:
-        torch.testing.assert_close(found[part], by_hand[part], **near, msg=lambda text, part=part: f"{part}: {text}")
+        torch.testing.assert_close(
+            found[part], by_hand[part], **near, msg=lambda text, part=part: f"{part}: {text}"
+        )
         assert found[part].any() == (part in moved), part
 
 
@@ -229,7 +302,9 @@ def test_a_batch_without_a_masked_word_has_a_finite_loss():
         assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
 
 
-@pytest.mark.parametrize("given", [{"decomposition": -1.0}, {"beta": 1.0}, {"nuance_task": "three"}])
+@pytest.mark.parametrize(
+    "given", [{"decomposition": -1.0}, {"beta": 1.0}, {"nuance_task": "three"}]
+)
 def test_wrong_settings_are_named(given):
     with pytest.raises(UserError, match=next(iter(given))):
         parse_as(compositional.Settings, given, "objective")

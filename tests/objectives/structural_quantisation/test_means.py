@@ -35,7 +35,11 @@ def select_word_loss(logits: Tensor, target: Tensor, label_smoothing: float) -> 
 
 def select_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
     """The parts of one side: every mean is the mean of the selected words."""
-    own = {name.removeprefix(f"{side}_"): term for name, term in terms.items() if name.startswith(f"{side}_")}
+    own = {
+        name.removeprefix(f"{side}_"): term
+        for name, term in terms.items()
+        if name.startswith(f"{side}_")
+    }
     real, next_real = own["real"], own["next_real"]
 
     def commitment(states: Tensor, vectors: Tensor) -> Tensor:
@@ -56,7 +60,9 @@ def select_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -
     if "layers" in own:
         words, codes = own["layers"].chunk(2, dim=2)
         codes = codes.detach() if settings.distance_stops_gradient else codes
-        parts["distance"] = sum((x - z)[real].square().mean() for x, z in zip(words, codes, strict=True))
+        parts["distance"] = sum(
+            (x - z)[real].square().mean() for x, z in zip(words, codes, strict=True)
+        )
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
@@ -92,12 +98,16 @@ def make_padded_batch(number: int) -> Batch:
     return Batch(source, target_in.masked_fill(target_out.eq(0), 0), target_out)
 
 
-def compute_gradients(problem: Problem, batch: Batch, seed: int) -> tuple[float, dict[str, Tensor], Tensor]:
+def compute_gradients(
+    problem: Problem, batch: Batch, seed: int
+) -> tuple[float, dict[str, Tensor], Tensor]:
     torch.manual_seed(seed)  # of the positions that are masked
     loss, parts = problem.loss(problem.model, batch)
     loss.backward()
     loss = loss.detach()
-    gradients = [parameter.grad for parameter in problem.model.parameters() if parameter.grad is not None]
+    gradients = [
+        parameter.grad for parameter in problem.model.parameters() if parameter.grad is not None
+    ]
     flat = torch.cat([gradient.flatten() for gradient in gradients]).clone()
     problem.model.zero_grad()
     return float(loss), parts, flat
@@ -108,7 +118,9 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
     """In each of some updates, from equal weights and without dropout; those of the Transformer in all bits."""
     spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
     torch.manual_seed(1)
-    without_dropout = replace(spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0}))
+    without_dropout = replace(
+        spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0})
+    )
     model = build_model(without_dropout, TABLE_SIZES).train()
     label_smoothing = spec.problem.label_smoothing
     problem = add_objective(Problem(model, WordLoss(label_smoothing), [], dict), spec.objective)
@@ -120,7 +132,9 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
     for number in range(UPDATES):
         batch = make_padded_batch(number)
         loss, parts, gradients = compute_gradients(problem, batch, seed=number)
-        expected_loss, expected_parts, expected_gradients = compute_gradients(selecting, batch, seed=number)
+        expected_loss, expected_parts, expected_gradients = compute_gradients(
+            selecting, batch, seed=number
+        )
         assert loss == pytest.approx(expected_loss, abs=1e-5)
         assert parts.keys() == expected_parts.keys()
         for name, value in parts.items():

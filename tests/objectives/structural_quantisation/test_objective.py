@@ -57,10 +57,12 @@ def test_objective_is_the_exact_mutual_information_worked_by_hand():
     pairs = [(0, 0)] * 3 + [(0, 1)] + [(1, 0)] + [(1, 1)] * 3
     posterior = hard([word for _, word in pairs], 2)
     prior = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()[[context for context, _ in pairs]]
-    assert float(compute_cluster_entropy(posterior, everywhere(posterior))) == pytest.approx(math.log(2))
-    assert float(compute_cluster_cross_entropy(posterior, prior, everywhere(posterior))) == pytest.approx(
-        math.log(4) - 0.75 * math.log(3)
+    assert float(compute_cluster_entropy(posterior, everywhere(posterior))) == pytest.approx(
+        math.log(2)
     )
+    assert float(
+        compute_cluster_cross_entropy(posterior, prior, everywhere(posterior))
+    ) == pytest.approx(math.log(4) - 0.75 * math.log(3))
     objective = float(
         compute_cluster_entropy(posterior, everywhere(posterior))
         - compute_cluster_cross_entropy(posterior, prior, everywhere(posterior))
@@ -71,9 +73,9 @@ def test_objective_is_the_exact_mutual_information_worked_by_hand():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    table=st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=2, max_size=4).filter(
-        lambda rows: all(map(any, rows))
-    ),
+    table=st.lists(
+        st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=2, max_size=4
+    ).filter(lambda rows: all(map(any, rows))),
     seed=st.integers(0, 99),
 )
 def test_objective_is_a_lower_bound_reached_by_the_true_prior(table, seed):
@@ -84,11 +86,14 @@ def test_objective_is_a_lower_bound_reached_by_the_true_prior(table, seed):
     information = brown_clustering(table)
     entropy = float(compute_cluster_entropy(posterior, everywhere(posterior)))
     true = (counts / counts.sum(dim=1, keepdim=True) + 1e-12).log()
-    reached = entropy - float(compute_cluster_cross_entropy(posterior, true[context], everywhere(posterior)))
+    reached = entropy - float(
+        compute_cluster_cross_entropy(posterior, true[context], everywhere(posterior))
+    )
     assert reached == pytest.approx(information, abs=1e-4)
     other = true + torch.randn_like(true)
     assert (
-        entropy - float(compute_cluster_cross_entropy(posterior, other[context], everywhere(posterior)))
+        entropy
+        - float(compute_cluster_cross_entropy(posterior, other[context], everywhere(posterior)))
         <= information + 1e-4
     )
 
@@ -100,8 +105,13 @@ def test_soft_clusters_by_hand(n, K, seed):
     scores, logits = 2 * torch.randn(n, K), 2 * torch.randn(n, K)
     q = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in scores.tolist()]
     p = [[math.exp(x) / sum(map(math.exp, row)) for x in row] for row in logits.tolist()]
-    expected = -sum(a * math.log(b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True)) / n
-    assert float(compute_cluster_cross_entropy(scores, logits, everywhere(scores))) == pytest.approx(expected, abs=1e-5)
+    expected = (
+        -sum(a * math.log(b) for x, y in zip(q, p, strict=True) for a, b in zip(x, y, strict=True))
+        / n
+    )
+    assert float(
+        compute_cluster_cross_entropy(scores, logits, everywhere(scores))
+    ) == pytest.approx(expected, abs=1e-5)
     marginal = [sum(row[k] for row in q) / n for k in range(K)]
     assert float(compute_cluster_entropy(scores, everywhere(scores))) == pytest.approx(
         -sum(x * math.log(x) for x in marginal), abs=1e-5
@@ -117,7 +127,9 @@ def test_a_code_that_cannot_be_assigned_leaves_gradients_finite():
         - compute_cluster_entropy(hidden, everywhere(hidden))
     ).backward()
     assert torch.isfinite(scores.grad).all() and torch.isfinite(prior.grad).all()
-    gradients = torch.autograd.grad(compute_cluster_cross_entropy(scores, prior, everywhere(scores)), (scores, prior))
+    gradients = torch.autograd.grad(
+        compute_cluster_cross_entropy(scores, prior, everywhere(scores)), (scores, prior)
+    )
     assert all(gradient.any() for gradient in gradients)
 
 
@@ -125,12 +137,22 @@ def test_a_code_that_cannot_be_assigned_leaves_gradients_finite():
 
 
 @settings(max_examples=25, deadline=None)
-@given(S=st.integers(1, 4), B=st.integers(1, 3), d=st.integers(1, 4), L=st.integers(1, 3), seed=st.integers(0, 99))
+@given(
+    S=st.integers(1, 4),
+    B=st.integers(1, 3),
+    d=st.integers(1, 4),
+    L=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
 def test_distances_by_hand(S, B, d, L, seed):
     torch.manual_seed(seed)
     real = torch.rand(S, B) < 0.7
     real[0, 0] = True
-    states, vectors, layers = torch.randn(S, B, d), torch.randn(S, B, d), torch.randn(L, S, 2 * B, d)
+    states, vectors, layers = (
+        torch.randn(S, B, d),
+        torch.randn(S, B, d),
+        torch.randn(L, S, 2 * B, d),
+    )
     places = [(s, b) for s in range(S) for b in range(B) if real[s, b]]
     squares = [(vectors[s, b, c] - states[s, b, c]) ** 2 for s, b in places for c in range(d)]
     expected = float(sum(squares)) / len(squares)
@@ -150,7 +172,10 @@ def test_next_code_by_hand():
 
 
 def test_distances_stop_the_gradient_at_the_codes():
-    states, vectors = torch.randn(3, 2, 4, requires_grad=True), torch.randn(3, 2, 4, requires_grad=True)
+    states, vectors = (
+        torch.randn(3, 2, 4, requires_grad=True),
+        torch.randn(3, 2, 4, requires_grad=True),
+    )
     compute_commitment(states, vectors, torch.ones(3, 2, dtype=torch.bool)).backward()
     assert states.grad.all()
     assert vectors.grad is None
@@ -159,7 +184,9 @@ def test_distances_stop_the_gradient_at_the_codes():
     assert layers.grad[:, :, :2].all()
     assert not layers.grad[:, :, 2:].any()
     layers.grad = None
-    compute_stream_distance(layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False).backward()
+    compute_stream_distance(
+        layers, torch.ones(3, 2, dtype=torch.bool), stop_gradient=False
+    ).backward()
     torch.testing.assert_close(layers.grad[:, :, 2:], -layers.grad[:, :, :2])
 
 
@@ -168,7 +195,10 @@ def test_in_the_model_the_distance_does_not_pull_the_codes():
     terms = model(batch().source, batch().target_in).terms
     compute_stream_distance(terms["source_layers"], terms["source_real"]).backward()
     assert model.source_embedding.weight.grad.any()
-    assert model.source_quantiser.codebook.grad is None or not model.source_quantiser.codebook.grad.any()
+    assert (
+        model.source_quantiser.codebook.grad is None
+        or not model.source_quantiser.codebook.grad.any()
+    )
 
 
 # The sum
@@ -185,17 +215,22 @@ def test_loss_is_the_weighted_sum_of_its_parts(name):
     loss, parts = build(Settings(**weights), WordLoss(0.1))(model, batch())
     assert parts.keys() == {"word", *weights}
     expected = parts["word"] + sum(
-        (-1 if part.startswith("entropy") else 1) * weight * parts[part] for part, weight in weights.items()
+        (-1 if part.startswith("entropy") else 1) * weight * parts[part]
+        for part, weight in weights.items()
     )
     torch.testing.assert_close(loss.detach(), expected)
     logits = model.eval()(batch().source, batch().target_in).logits
-    torch.testing.assert_close(parts["word"], compute_word_cross_entropy(logits, batch().target_out, 0.1).detach())
+    torch.testing.assert_close(
+        parts["word"], compute_word_cross_entropy(logits, batch().target_out, 0.1).detach()
+    )
     for weight in weights:
         model.train()
         torch.manual_seed(0)
         without, _ = build(Settings(**(weights | {weight: 0.0})), WordLoss(0.1))(model, batch())
         sign = -1 if weight.startswith("entropy") else 1
-        torch.testing.assert_close(loss - without, sign * weights[weight] * parts[weight], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            loss - without, sign * weights[weight] * parts[weight], atol=1e-5, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("name", STRUCTURED)

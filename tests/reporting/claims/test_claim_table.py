@@ -11,24 +11,59 @@ from workflow_scripts.reporting.claims.claim_table import print_claims, shorten_
 
 
 def row(claim, verdict="inconclusive", **more):
-    entry = dict.fromkeys(CLAIM_COLUMNS, "") | {"paper": "cat", "claim": claim, "kind": "paper", "role": "exploratory"}
-    entry |= {"relation": "greater", "unit": "points", "at_least": "0", "quantile": "0.975", "verdict": verdict}
+    entry = dict.fromkeys(CLAIM_COLUMNS, "") | {
+        "paper": "cat",
+        "claim": claim,
+        "kind": "paper",
+        "role": "exploratory",
+    }
+    entry |= {
+        "relation": "greater",
+        "unit": "points",
+        "at_least": "0",
+        "quantile": "0.975",
+        "verdict": verdict,
+    }
     return entry | more
 
 
 def measured(claim, verdict, **more):
-    return row(claim, verdict, **({"effect": "5.5", "ci_low": "1", "ci_high": "10", "n_seeds": "5"} | more))
+    return row(
+        claim, verdict, **({"effect": "5.5", "ci_low": "1", "ci_high": "10", "n_seeds": "5"} | more)
+    )
 
 
 ROWS = [
-    measured("new", "reproduced", role="primary", quantile="0.98333", n_seeds="9", n_planned="9", paper="carma"),
-    measured("small", "reproduced", role="primary", n_planned="5", reason="smaller than of interest"),
-    row("lucky", "inconclusive", role="primary", effect="0.5", unit="share of seeds", n_seeds="8", n_planned="8"),
+    measured(
+        "new",
+        "reproduced",
+        role="primary",
+        quantile="0.98333",
+        n_seeds="9",
+        n_planned="9",
+        paper="carma",
+    ),
+    measured(
+        "small", "reproduced", role="primary", n_planned="5", reason="smaller than of interest"
+    ),
+    row(
+        "lucky",
+        "inconclusive",
+        role="primary",
+        effect="0.5",
+        unit="share of seeds",
+        n_seeds="8",
+        n_planned="8",
+    ),
     row("waits", "no verdict", role="primary", reason="4 of 6 seeds", n_seeds="4", n_planned="6"),
     measured("no-loss", "reproduced", relation="no_gain", at_least="2"),
     measured("open", "inconclusive"),
     measured("own", "not reproduced", kind="control"),
-    row("floor", "no verdict", reason="a control fails: the better side, 50.0, is not beyond 75.1 (d/Constant/J/m)"),
+    row(
+        "floor",
+        "no verdict",
+        reason="a control fails: the better side, 50.0, is not beyond 75.1 (d/Constant/J/m)",
+    ),
     row("given", "no verdict", reason="says nothing while new is inconclusive"),
     row("absent", "not run", reason="not measured at small"),
 ]
@@ -81,7 +116,9 @@ def test_primary_claims_come_first_each_verdict_has_its_scale_and_kinds_are_coun
 def test_no_name_is_broken_where_there_is_room(printed):
     name = "a-claim-with-a-name-of-more-than-forty-letters"
     reason = "less than the margin of 8 and half of all that is said"
-    lines = printed([measured(name, "not reproduced", reason=reason, role="primary", n_planned="5")])
+    lines = printed(
+        [measured(name, "not reproduced", reason=reason, role="primary", n_planned="5")]
+    )
     assert f"{name} +5.5 points (95%: 1.0 to 10.0) > 0 5 of 5 not reproduced:" in lines[3]
 
 
@@ -91,7 +128,9 @@ def test_nothing_is_said_of_what_there_is_not(printed):
 
 def test_reasons_are_counted_without_what_is_special_to_a_claim():
     assert shorten_reason("0 of 6 seeds") == "seeds of the analysis plan are missing"
-    assert shorten_reason("a control is not measured: d/Constant/J/m") == "a control is not measured"
+    assert (
+        shorten_reason("a control is not measured: d/Constant/J/m") == "a control is not measured"
+    )
     for reason in ("generated data", "5 of 6 seeds have a value"):
         assert shorten_reason(reason) == reason
 

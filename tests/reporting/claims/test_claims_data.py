@@ -15,8 +15,18 @@ CONTROLS = [(paper, claim) for paper, claim in EACH if claim.kind == "control"]
 
 UNQUOTED = "no sentence of the paper says so; read off "
 OMITTED = " [...] "
-APART = re.compile(r"(?:Figure|Table) \d+:|<sup>|[^\t]*\t")  # how a caption, a footnote or a table begins
-SYMBOLS = {r"\leftrightarrow": "↔", r"\rightarrow": "→", r"\sim": "~", "‘": "'", "’": "'", "“": '"', "”": '"'}
+APART = re.compile(
+    r"(?:Figure|Table) \d+:|<sup>|[^\t]*\t"
+)  # how a caption, a footnote or a table begins
+SYMBOLS = {
+    r"\leftrightarrow": "↔",
+    r"\rightarrow": "→",
+    r"\sim": "~",
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+}
 
 
 def plain(text: str) -> str:
@@ -62,16 +72,24 @@ def test_a_quote_may_be_interrupted_by_a_caption_a_footnote_or_a_table():
 
 
 def test_every_quote_stands_in_its_paper(paper_texts):
-    texts = {paper: (paper_texts / f"{paper}.txt").read_text(encoding="utf-8") for paper in {name for name, _ in PAPER}}
+    texts = {
+        paper: (paper_texts / f"{paper}.txt").read_text(encoding="utf-8")
+        for paper in {name for name, _ in PAPER}
+    }
     missing = [
-        (paper, claim.claim) for paper, claim in PAPER if claim.quote and not is_quoted(claim.quote, texts[paper])
+        (paper, claim.claim)
+        for paper, claim in PAPER
+        if claim.quote and not is_quoted(claim.quote, texts[paper])
     ]
     assert missing == []
 
 
 def test_a_claim_of_the_paper_has_its_words_or_says_that_there_are_none():
     for paper, claim in PAPER:
-        assert bool(claim.quote) != ((claim.caveat or "").startswith(UNQUOTED)), (paper, claim.claim)
+        assert bool(claim.quote) != ((claim.caveat or "").startswith(UNQUOTED)), (
+            paper,
+            claim.claim,
+        )
 
 
 def test_a_control_is_called_ours_and_quotes_nobody():
@@ -82,8 +100,14 @@ def test_a_control_is_called_ours_and_quotes_nobody():
 
 def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
     """Models of ours with as many parameters, answers without training, and CAT without one of its parts."""
-    own = re.compile("matched|constant answer|word overlap|sememe overlap|layer before alone|pre-trained|/no ")
-    found = {(paper, claim.claim) for paper, claim in EACH if any(own.search(side) for side in [*sides(claim)])}
+    own = re.compile(
+        "matched|constant answer|word overlap|sememe overlap|layer before alone|pre-trained|/no "
+    )
+    found = {
+        (paper, claim.claim)
+        for paper, claim in EACH
+        if any(own.search(side) for side in [*sides(claim)])
+    }
     controls = {(paper, claim.claim) for paper, claim in CONTROLS}
     # Guided decomposition is said to guide the codes, which shows without it; the rest of these is ours.
     assert found - controls == {("cat", "decomposition-guides-codes")}
@@ -98,7 +122,11 @@ def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
 
 def sides(claim: Claim) -> list[str]:
     """The cells that a claim compares, without its floor."""
-    return [cell for side in (claim.left, claim.right) for cell in (side if isinstance(side, list) else [str(side)])]
+    return [
+        cell
+        for side in (claim.left, claim.right)
+        for cell in (side if isinstance(side, list) else [str(side)])
+    ]
 
 
 def test_accuracies_on_paws_have_the_constant_answer_for_a_floor():

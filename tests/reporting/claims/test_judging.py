@@ -32,8 +32,14 @@ def test_a_claim_of_the_plan_knows_a_run_of_another_precision(tmp_path):
 def test_the_precision_of_scored_weights_is_that_of_their_training(tmp_path):
     paper = load_catalogue().papers["cat"]
     claims = paper.list_primary_claims("small")
-    claim, run = next((one, run) for one in claims for run in paper.list_planned_runs(one) if run.weights)
-    write_run(tmp_path, f"{run.weights}/{run.method}/{run.training.variant}/seed-{run.seed}", precision="bf16")
+    claim, run = next(
+        (one, run) for one in claims for run in paper.list_planned_runs(one) if run.weights
+    )
+    write_run(
+        tmp_path,
+        f"{run.weights}/{run.method}/{run.training.variant}/seed-{run.seed}",
+        precision="bf16",
+    )
     assert "trained in bf16" in find_departures(paper, claims, tmp_path)[claim.name]
 
 
@@ -41,7 +47,10 @@ def test_a_later_plan_names_the_device(tmp_path):
     paper = load_catalogue().papers["lrf"]
     planned, *_ = paper.list_primary_claims("small")
     content = {name: value for name, value in planned.plan if name != "quantile"}
-    entries = [entry.model_copy(update={"measure": "difference", "base_rate": 90.0}) for entry in planned.plan.primary]
+    entries = [
+        entry.model_copy(update={"measure": "difference", "base_rate": 90.0})
+        for entry in planned.plan.primary
+    ]
     content |= {"primary": entries, "unit": "a training", "device": "cuda", "seen": "nothing"}
     later = replace(planned, plan=LaterPlan(**content))
     for run in paper.list_planned_runs(planned):

@@ -31,7 +31,11 @@ def test_groups_and_all_of_them_pooled(log_odds):
     found = measure_spreads(given, "rate", log_odds, "here")
     sides = [np.array(scores[method]) / 100 for method in ("a", "b")]  # c has one seed
     sides = [np.log(side / (1 - side)) if log_odds else 100 * side for side in sides]
-    assert [(one.name, one.freedom) for one in found] == [("a, default", 2), ("b, default", 1), ("pooled", 3)]
+    assert [(one.name, one.freedom) for one in found] == [
+        ("a, default", 2),
+        ("b, default", 1),
+        ("pooled", 3),
+    ]
     variances = [side.var(ddof=1) for side in sides]
     pooled = (2 * variances[0] + variances[1]) / 3
     assert [one.sd for one in found] == pytest.approx(np.sqrt([*variances, pooled]))
@@ -55,7 +59,11 @@ def test_the_command_prints_the_spread_of_the_plan_and_no_mean(capsys: pytest.Ca
     with open(FILE, newline="") as stream:
         table = list(csv.DictReader(stream))
     for variant in ("default", "matched", "plain"):
-        values = [float(row["cter_instance"]) for row in table if (row["method"], row["variant"]) == ("lrf", variant)]
+        values = [
+            float(row["cter_instance"])
+            for row in table
+            if (row["method"], row["variant"]) == ("lrf", variant)
+        ]
         assert f"{np.mean(values):.4g}" not in said and str(values[0]) not in said
     assert main(["plan", "--spread", str(FILE), "cter_instance", "--log-odds"]) == 0
     assert re.search(r"^pooled +0\.148", capsys.readouterr().out, re.MULTILINE)

@@ -30,7 +30,9 @@ PLANS = {
 }
 
 
-def draw_verdict(generator, entry: PrimaryClaim, plan: AnalysisPlan, truth: str, shared: np.ndarray) -> str:
+def draw_verdict(
+    generator, entry: PrimaryClaim, plan: AnalysisPlan, truth: str, shared: np.ndarray
+) -> str:
     """Draw the seeds of a claim whose true effect is its margin or its smallest effect of interest, and judge them.
 
     shared [2, seeds]: what the seeds of either side have in common with those of other claims.
@@ -44,7 +46,11 @@ def draw_verdict(generator, entry: PrimaryClaim, plan: AnalysisPlan, truth: str,
         rates = SuccessRates(int(wins[0].sum()), seeds, int(wins[1].sum()), seeds)
         if rates.compute_fisher_p() <= 1 - plan.limit_quantile:
             return "reproduced"
-        return "not reproduced" if rates.compute_upper_limit(plan.limit_quantile) < entry.smallest else ""
+        return (
+            "not reproduced"
+            if rates.compute_upper_limit(plan.limit_quantile) < entry.smallest
+            else ""
+        )
     effect: Effect
     if entry.measure == "superiority":
         # Two peaks, as on SCAN: a share of left's seeds is at the top, and the others are like right's.

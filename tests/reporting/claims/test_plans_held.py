@@ -45,7 +45,10 @@ def parse_plan(file: Path, text: str) -> AnalysisPlan:
 def what_decides(plan: AnalysisPlan) -> dict[str, Any]:
     """All that a verdict depends on: neither dates nor words."""
     limits = {"measure", "published", "margin", "smallest", "threshold", "control"}
-    claims = {entry.claim: (entry.model_dump(include=limits), plan.select_seeds(entry)) for entry in plan.primary}
+    claims = {
+        entry.claim: (entry.model_dump(include=limits), plan.select_seeds(entry))
+        for entry in plan.primary
+    }
     whole = plan.model_dump(include={"scale", "quantile", "draws", "precision", "device"})
     return whole | {"K": len(plan.primary), "pilots": plan.pilots.seeds, "claims": claims}
 
@@ -93,7 +96,14 @@ def repository(tmp_path: Path) -> Path:
 
 def commit(root: Path, message: str) -> None:
     git(root, "add", "--all")
-    author = ("-c", "user.name=one", "-c", "user.email=one@example.org", "-c", "commit.gpgsign=false")
+    author = (
+        "-c",
+        "user.name=one",
+        "-c",
+        "user.email=one@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
     git(root, *author, "commit", "--quiet", "--message", message)
 
 
@@ -101,7 +111,9 @@ FILE = Path("papers/one/analysis_plan.yaml")
 
 
 def test_words_and_dates_may_change(repository: Path):
-    changed = TEXT.replace("2026-01-31", "2026-02-01").replace("no more", "and no more  # a comment")
+    changed = TEXT.replace("2026-01-31", "2026-02-01").replace(
+        "no more", "and no more  # a comment"
+    )
     (repository / FILE).write_text(changed)
     assert_held(repository, FILE)
     commit(repository, "Other words")
@@ -136,7 +148,9 @@ def test_what_decides_may_not_change(repository: Path, old: str, new: str, commi
 def test_a_second_claim_may_not_be_added(repository: Path):
     """With it K and the quantile change."""
     entry = TEXT[TEXT.index("  - claim") :]
-    (repository / FILE).write_text(TEXT.replace("0.95", "0.975") + entry.lstrip("\n").replace("a-claim", "another"))
+    (repository / FILE).write_text(
+        TEXT.replace("0.95", "0.975") + entry.lstrip("\n").replace("a-claim", "another")
+    )
     with pytest.raises(AssertionError, match="does not decide as it did"):
         assert_held(repository, FILE)
 

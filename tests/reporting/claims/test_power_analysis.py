@@ -60,7 +60,9 @@ CASES = [
     entry(published=6.0, smallest=1.5, sd=1.0, paired=True),
     entry(margin=-2.0, smallest=-2.0, sd=0.8, paired=True),
     entry(published=15.0, smallest=3.75, sd=2.4, paired=False),
-    entry(published=2.0, margin=1.0, smallest=3.0, sd=0.7, paired=False),  # intervals fit between margin and smallest
+    entry(
+        published=2.0, margin=1.0, smallest=3.0, sd=0.7, paired=False
+    ),  # intervals fit between margin and smallest
 ]
 
 
@@ -75,28 +77,43 @@ def test_power_of_means_is_what_simulated_seeds_come_to(claim: PrimaryClaim, n: 
 
 
 def test_power_of_paired_means_is_noncentral_t():
-    claim, n, quantile, truth = entry(published=3.0, smallest=0.75, sd=1.3, paired=True), 7, 0.9833, 1.0
+    claim, n, quantile, truth = (
+        entry(published=3.0, smallest=0.75, sd=1.3, paired=True),
+        7,
+        0.9833,
+        1.0,
+    )
     needed, error = stats.t.ppf(quantile, n - 1), 1.3 / np.sqrt(n)
     power = compute_mean_power(claim, 1.3, truth, n, quantile)
     assert power.reproduced == pytest.approx(stats.nct.sf(needed, n - 1, truth / error), abs=1e-3)
-    assert power.not_reproduced == pytest.approx(stats.nct.cdf(-needed, n - 1, (truth - 0.75) / error), abs=1e-3)
+    assert power.not_reproduced == pytest.approx(
+        stats.nct.cdf(-needed, n - 1, (truth - 0.75) / error), abs=1e-3
+    )
 
 
 def test_power_of_success_rates_is_what_simulated_seeds_come_to():
     n, smallest, quantile = 8, 0.5, 0.9833
     generator = np.random.default_rng(2)
     for better, other in ((0.05, 0.05), (0.9, 0.1), (0.5, 0.2)):
-        pairs, counts = np.unique(generator.binomial(n, [better, other], (4 * DRAWS, 2)), axis=0, return_counts=True)
+        pairs, counts = np.unique(
+            generator.binomial(n, [better, other], (4 * DRAWS, 2)), axis=0, return_counts=True
+        )
         shares = {"reproduced": 0.0, "not": 0.0}
         for (ours, theirs), count in zip(pairs.tolist(), counts / counts.sum(), strict=True):
             table = [[ours, n - ours], [theirs, n - theirs]]
-            limit = stats.binomtest(ours, n, alternative="less").proportion_ci(quantile, method="exact").high
+            limit = (
+                stats.binomtest(ours, n, alternative="less")
+                .proportion_ci(quantile, method="exact")
+                .high
+            )
             if ours > theirs and stats.fisher_exact(table, "greater").pvalue <= 1 - quantile:
                 shares["reproduced"] += count
             elif limit < smallest:
                 shares["not"] += count
         power = compute_rates_power(better, other, n, smallest, quantile)
-        assert (power.reproduced, power.not_reproduced) == pytest.approx(tuple(shares.values()), abs=0.005)
+        assert (power.reproduced, power.not_reproduced) == pytest.approx(
+            tuple(shares.values()), abs=0.005
+        )
         assert power.reproduced + power.not_reproduced <= 1
 
 
@@ -119,8 +136,12 @@ def test_later_plans_count_seeds_by_the_upper_limit_of_the_spread():
     assert select_spread(first, claim) == 1.0
     assert select_spread(later, claim) == pytest.approx(upper)
     wider = claim.model_copy(update={"spread": claim.spread.model_copy(update={"sd": upper})})
-    for ours, expected in zip(compute_power(claim, 7, later), compute_power(wider, 7, first), strict=True):
-        assert (ours.reproduced, ours.not_reproduced) == pytest.approx((expected.reproduced, expected.not_reproduced))
+    for ours, expected in zip(
+        compute_power(claim, 7, later), compute_power(wider, 7, first), strict=True
+    ):
+        assert (ours.reproduced, ours.not_reproduced) == pytest.approx(
+            (expected.reproduced, expected.not_reproduced)
+        )
 
 
 @pytest.mark.parametrize("claim", CASES)
@@ -128,7 +149,9 @@ def test_the_seeds_for_80_percent_are_the_fewest(claim: PrimaryClaim):
     plan = plan_of(claim, 2)
     for truth, enough in enumerate(count_seeds_to_decide(claim, plan)):
         assert enough is not None
-        with_enough, with_fewer = (compute_power(claim, n, plan)[truth] for n in (enough, max(4, enough - 1)))
+        with_enough, with_fewer = (
+            compute_power(claim, n, plan)[truth] for n in (enough, max(4, enough - 1))
+        )
         assert with_enough.reproduced + with_enough.not_reproduced >= 0.8
         assert enough == 4 or with_fewer.reproduced + with_fewer.not_reproduced < 0.8
 
@@ -140,10 +163,15 @@ def test_an_effect_that_no_number_of_seeds_decides_has_none():
 
 def test_power_of_superiority_is_that_of_shifted_normal_seeds():
     """Only ranks count: normal seeds with the same chance to be above have nearly the same power."""
-    claim = PrimaryClaim(claim="a-claim", measure="superiority", margin=0.5, smallest=0.98, published=0.98)
+    claim = PrimaryClaim(
+        claim="a-claim", measure="superiority", margin=0.5, smallest=0.98, published=0.98
+    )
     plan = plan_of(claim, 2, **LATER)
     none, half = compute_power(claim, 12, plan)
-    generator, shift = np.random.default_rng(5), np.sqrt(2) * stats.norm.ppf(0.74)  # P(left > right) is 0.74
+    generator, shift = (
+        np.random.default_rng(5),
+        np.sqrt(2) * stats.norm.ppf(0.74),
+    )  # P(left > right) is 0.74
     found = {"reproduced": 0, "not": 0}
     for left, right in generator.normal(0, 1, (2000, 2, 12)):
         low, high = measure_superiority(left + shift, right).compute_interval(0.975)

@@ -25,7 +25,13 @@ def row(**values) -> ClaimRow:
         "statement": "CAT is closer",
         "unit": "points",
     }
-    usual |= {"published_effect": 14.94, "effect": -6.3, "ci_low": -9.04, "ci_high": -3.61, "quantile": 0.983333}
+    usual |= {
+        "published_effect": 14.94,
+        "effect": -6.3,
+        "ci_low": -9.04,
+        "ci_high": -3.61,
+        "quantile": 0.983333,
+    }
     usual |= {"n_seeds": 9, "n_planned": 9, "verdict": "not reproduced"}
     return ClaimRow(**usual | values)
 
@@ -53,16 +59,23 @@ def test_a_complete_plan_shows_effect_interval_seeds_and_verdict():
 def test_missing_seeds_show_no_effect_even_where_the_file_has_one(measured):
     incomplete = row(n_seeds=measured, verdict="no verdict", reason=f"{measured or 0} of 9 seeds")
     line = format_tables([incomplete], ["cat"], "small").splitlines()[2]
-    assert line == (f"| cat | CAT is closer | +14.9 points |  | {measured or 0} of 9 seeds | **no verdict** at small |")
+    assert line == (
+        f"| cat | CAT is closer | +14.9 points |  | {measured or 0} of 9 seeds | **no verdict** at small |"
+    )
 
 
 def test_a_claim_of_no_loss_has_no_published_effect_and_a_95_percent_interval_no_decimal():
-    line = format_tables([row(published_effect=None, quantile=0.975)], ["cat"], "small").splitlines()[2]
+    line = format_tables(
+        [row(published_effect=None, quantile=0.975)], ["cat"], "small"
+    ).splitlines()[2]
     assert "| CAT is closer |  | −6.3 points (95%: " in line
 
 
 def test_the_other_claims_are_counted_by_paper_without_controls():
-    rows = [row(role="exploratory", verdict=verdict) for verdict in ("inconclusive", "inconclusive", "not run")]
+    rows = [
+        row(role="exploratory", verdict=verdict)
+        for verdict in ("inconclusive", "inconclusive", "not run")
+    ]
     rows += [row(role="exploratory", kind="control", verdict="reproduced"), row()]
     rows.append(row(paper="carma", role="exploratory", verdict="reproduced"))
     lines = format_tables(rows, ["carma", "cat"], "small").splitlines()
@@ -75,16 +88,25 @@ def test_the_other_claims_are_counted_by_paper_without_controls():
 def test_each_plan_of_a_paper_adds_its_share_of_wrong_verdicts():
     file = "plans/2026-11-27-longer.yaml"
     later = row(
-        plan=file, statement="CAT is probably closer", unit="chance", effect=0.72, ci_low=0.55, ci_high=0.9
+        plan=file,
+        statement="CAT is probably closer",
+        unit="chance",
+        effect=0.72,
+        ci_low=0.55,
+        ci_high=0.9,
     )
-    lines = format_tables([row(), later, row(role="exploratory", plan="")], ["cat"], "small").splitlines()
+    lines = format_tables(
+        [row(), later, row(role="exploratory", plan="")], ["cat"], "small"
+    ).splitlines()
     assert lines[-1].startswith("| [cat](papers/cat/NOTES.md) | 2: at most 10% | 1 |")
     assert lines[3].startswith(
         f"| cat | CAT is probably closer ([later plan](papers/cat/{file})) | 14.94 chance | 0.72 chance ("
     )
 
 
-def test_the_command_prints_the_tables_and_writes_them_between_the_markers(tmp_path, monkeypatch, capsys):
+def test_the_command_prints_the_tables_and_writes_them_between_the_markers(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(ROOT)
     file, readme = write(tmp_path, row()), tmp_path / "README.md"
     readme.write_text(f"# Title\n\n{BEGIN}\nold\n{END}\n\nText.\n")
@@ -99,13 +121,17 @@ def test_a_file_without_markers_or_columns_is_refused(tmp_path):
     with pytest.raises(UserError, match="once each"):
         replace_tables("# Title\n", "table", "README.md")
     with pytest.raises(UserError, match="has no column role"):
-        read_claim_rows(write(tmp_path, row(), columns=tuple(name for name in CLAIM_COLUMNS if name != "role")))
+        read_claim_rows(
+            write(tmp_path, row(), columns=tuple(name for name in CLAIM_COLUMNS if name != "role"))
+        )
     with pytest.raises(UserError, match="does not exist"):
         read_claim_rows(tmp_path / "other.csv")
 
 
 def test_readme_has_the_tables_of_the_committed_claims():
     """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts them there."""
-    tables = format_tables(read_claim_rows(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small")
+    tables = format_tables(
+        read_claim_rows(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small"
+    )
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert replace_tables(readme, tables, "README.md") == readme

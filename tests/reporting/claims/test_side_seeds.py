@@ -15,7 +15,11 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.claims.effects import Outcome, Side
 from workflow_scripts.reporting.claims.judging import judge_paper, make_claim_row
-from workflow_scripts.reporting.claims.side_seeds import add_seed_caveat, describe_side_seeds, format_seeds
+from workflow_scripts.reporting.claims.side_seeds import (
+    add_seed_caveat,
+    describe_side_seeds,
+    format_seeds,
+)
 from workflow_scripts.reporting.tables.cells import Cell
 
 PLAN = FirstPlan.model_validate(
@@ -43,7 +47,17 @@ FRESH, PILOTS = range(101, 105), (21, 22, 23)
 
 def side(*seeds_by_cell) -> Side:
     cells = (
-        Cell("p", "d", "row", str(i), "accuracy", "percent", 1, "measured", seeds={seed: 50.0 + seed for seed in seeds})
+        Cell(
+            "p",
+            "d",
+            "row",
+            str(i),
+            "accuracy",
+            "percent",
+            1,
+            "measured",
+            seeds={seed: 50.0 + seed for seed in seeds},
+        )
         for i, seeds in enumerate(seeds_by_cell)
     )
     return Side(tuple(cells))
@@ -61,7 +75,9 @@ def outcome(left: Side, right: Side, **more: object) -> Outcome:
         unit="points",
         **more,
     )
-    return Outcome(claim, (left, right), effect=compare_independent([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]))
+    return Outcome(
+        claim, (left, right), effect=compare_independent([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,15 +86,27 @@ def outcome(left: Side, right: Side, **more: object) -> Outcome:
         ([FRESH], [FRESH], ""),
         ([PILOTS], [PILOTS], ""),
         ([PILOTS], [(24, 25)], ""),
-        ([FRESH], [PILOTS], "planned seeds (101 to 104) on the left are compared with pilots (21 to 23) on the right"),
-        ([PILOTS], [FRESH], "pilots (21 to 23) on the left are compared with planned seeds (101 to 104) on the right"),
+        (
+            [FRESH],
+            [PILOTS],
+            "planned seeds (101 to 104) on the left are compared with pilots (21 to 23) on the right",
+        ),
+        (
+            [PILOTS],
+            [FRESH],
+            "pilots (21 to 23) on the left are compared with planned seeds (101 to 104) on the right",
+        ),
         (
             [FRESH],
             [(1, 21)],
             "planned seeds (101 to 104) on the left are compared with other seeds (1, 21) on the right",
         ),
         # Of a claim that has its own planned seeds.
-        ([(201, 202)], [(21,)], "planned seeds (201, 202) on the left are compared with pilots (21) on the right"),
+        (
+            [(201, 202)],
+            [(21,)],
+            "planned seeds (201, 202) on the left are compared with pilots (21) on the right",
+        ),
         (
             [FRESH, PILOTS],
             [FRESH, FRESH],
@@ -91,7 +119,9 @@ def outcome(left: Side, right: Side, **more: object) -> Outcome:
 def test_sides_with_seeds_of_two_kinds_are_named(left, right, expected):
     one = outcome(side(*left), side(*right))
     assert describe_side_seeds(one, [PLAN]) == expected
-    assert describe_side_seeds(one, []) == describe_side_seeds(replace(one, effect=None), [PLAN]) == ""
+    assert (
+        describe_side_seeds(one, []) == describe_side_seeds(replace(one, effect=None), [PLAN]) == ""
+    )
     assert (add_seed_caveat(one, [PLAN]).claim.caveat or "") == expected
 
 
@@ -101,19 +131,26 @@ def test_a_number_without_seeds_is_no_side_of_pilots():
 
 
 def test_it_follows_the_caveat_of_the_claim_and_is_in_its_row():
-    told = add_seed_caveat(outcome(side(FRESH), side(PILOTS), caveat="the paper has no number"), [PLAN])
+    told = add_seed_caveat(
+        outcome(side(FRESH), side(PILOTS), caveat="the paper has no number"), [PLAN]
+    )
     row = make_claim_row("p", told)
-    assert row.caveat.startswith("the paper has no number; planned seeds (101 to 104) on the left are")
+    assert row.caveat.startswith(
+        "the paper has no number; planned seeds (101 to 104) on the left are"
+    )
 
 
 @pytest.mark.parametrize(
-    ("seeds", "text"), [([21], "21"), ([22, 21], "21, 22"), ([1, 2, 3, 7, 9, 10], "1 to 3, 7, 9, 10"), ([], "")]
+    ("seeds", "text"),
+    [([21], "21"), ([22, 21], "21, 22"), ([1, 2, 3, 7, 9, 10], "1 to 3, 7, 9, 10"), ([], "")],
 )
 def test_three_seeds_in_a_row_are_a_range(seeds, text):
     assert format_seeds(seeds) == text
 
 
-def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.chdir(ROOT)
     catalogue, found = load_catalogue(ROOT), set()
     seeds = write_committed_results(tmp_path, catalogue)
@@ -122,17 +159,25 @@ def test_nineteen_committed_claims_compare_planned_seeds_with_pilots(tmp_path: P
         plans = list(catalogue.papers[paper].plans.values())
         judged = judge_paper(catalogue, paper, "small", runs, tmp_path)
         found |= {(paper, one.claim.claim) for one in judged if describe_side_seeds(one, plans)}
-    parts = [(part, data) for part in ("decomposition", "mixing", "nuance", "consistency") for data in ("paws", "sst2")]
+    parts = [
+        (part, data)
+        for part in ("decomposition", "mixing", "nuance", "consistency")
+        for data in ("paws", "sst2")
+    ]
     parts += [(part, data) for part, _ in parts[::2] for data in ("bird", "bird-abba")]
     expected = {("cat", f"{part}-helps-{data}") for part, data in [*parts, ("codebook", "sst2")]}
     expected |= {("carma", f"finer-tokens-gain-more-{gain}") for gain in ("cap", "accuracy")}
     assert found == expected and len(found) == 19
     # From the seeds in claim_sides.csv, without this code.
     sides: dict[tuple[str, str], dict[str, set[bool]]] = {}
-    for row in csv.DictReader(io.StringIO((ROOT / "results/reference/small/claim_sides.csv").read_text())):
+    for row in csv.DictReader(
+        io.StringIO((ROOT / "results/reference/small/claim_sides.csv").read_text())
+    ):
         if row["seed"] and row["value"]:
             claim = sides.setdefault((row["paper"], row["claim"]), {"left": set(), "right": set()})
             claim[row["side"]].add(int(row["seed"]) > 100)
     assert {
-        key for key, both in sides.items() if both["left"] and both["right"] and both["left"] != both["right"]
+        key
+        for key, both in sides.items()
+        if both["left"] and both["right"] and both["left"] != both["right"]
     } == found

@@ -18,8 +18,12 @@ from workflow_scripts.reporting.tables.cells import Cell
 MANY = list(range(1, 9))
 
 
-def cell(key, values=None, protocol="reduced", printed=None, seeds=None, weights="", unit="percent"):
-    published = Published(str(printed), printed, None, 5, unit, "T9", "") if printed is not None else None
+def cell(
+    key, values=None, protocol="reduced", printed=None, seeds=None, weights="", unit="percent"
+):
+    published = (
+        Published(str(printed), printed, None, 5, unit, "T9", "") if printed is not None else None
+    )
     seeds = dict(zip(seeds or range(1, len(values or ()) + 1), values or (), strict=True))
     status, protocol = ("measured", protocol) if seeds else ("not run", "")
     more = {"published": published, "seeds": seeds, "protocol": protocol, "weights": weights or key}
@@ -35,14 +39,25 @@ def computed(key, value):
 
 
 def claim(relation="greater", at_least=0, left="d/New/J/m", right="d/Plain/J/m", **more):
-    entry = {"claim": "c", "statement": "s", "source": "T9", "left": left, "right": right, "unit": "points"}
+    entry = {
+        "claim": "c",
+        "statement": "s",
+        "source": "T9",
+        "left": left,
+        "right": right,
+        "unit": "points",
+    }
     return Claim.model_validate(entry | {"relation": relation, "at_least": at_least} | more)
 
 
 def judged(claims, cells, verdicts=True, plan=None, departures=None):
     by_key = {found.key: found for found in cells}
-    primary = [PlannedClaim("analysis_plan.yaml", plan, entry) for entry in plan.primary] if plan else []
-    return judge_claims(claims, by_key, verdicts, "small", "papers/p/claims.yaml", primary, departures or {})
+    primary = (
+        [PlannedClaim("analysis_plan.yaml", plan, entry) for entry in plan.primary] if plan else []
+    )
+    return judge_claims(
+        claims, by_key, verdicts, "small", "papers/p/claims.yaml", primary, departures or {}
+    )
 
 
 def around(middle, half, n=4):
@@ -58,7 +73,10 @@ def difference_cells(low, high, sign=1, printed=None):
     new = [50 + sign * value for value in values]
     numbers = (50 + sign * printed, 50) if printed is not None else (None, None)
     places = (("d/New/J/m", new), ("d/Plain/J/m", [50.0] * 4))
-    return [cell(*place, weights="w", printed=number) for place, number in zip(places, numbers, strict=True)]
+    return [
+        cell(*place, weights="w", printed=number)
+        for place, number in zip(places, numbers, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +86,14 @@ def difference_cells(low, high, sign=1, printed=None):
         ("greater", 25, 40, 20, 60, "inconclusive"),
         ("greater", 25, 40, 10, 34.9, "not reproduced"),  # 25 and a quarter of 40
         ("greater", 25, 40, 10, 35.1, "inconclusive"),
-        ("greater", 25, None, 10, 24.9, "not reproduced"),  # the paper prints no effect: below the margin
+        (
+            "greater",
+            25,
+            None,
+            10,
+            24.9,
+            "not reproduced",
+        ),  # the paper prints no effect: below the margin
         ("greater", 25, None, 10, 25.1, "inconclusive"),
         ("greater", 25, -40, 10, 24.9, "not reproduced"),  # or one that contradicts the claim
         ("greater", 25, -40, 10, 25.1, "inconclusive"),
@@ -97,21 +122,29 @@ def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
     p_value = min(p_values[bound] for bound in beyond if beyond[bound])
     assert outcome.p_value == outcome.q_value == pytest.approx(p_value)
     assert outcome.published == (None if printed is None else pytest.approx(printed))
-    assert outcome.printed == ("" if printed is None else "agree" if printed > margin else "contradict")
+    assert outcome.printed == (
+        "" if printed is None else "agree" if printed > margin else "contradict"
+    )
 
 
 @pytest.mark.parametrize(
     ("printed", "distance", "condition"),
     [
         (20, 5 - 2, ", if q allows"),  # from the mean, 2, to a quarter of the published effect
-        (4, 2 - 0, ", if q allows"),  # to the margin: to be reproduced, it must hold among many claims, too
+        (
+            4,
+            2 - 0,
+            ", if q allows",
+        ),  # to the margin: to be reproduced, it must hold among many claims, too
         (None, 2 - 0, ", if q allows"),
     ],
 )
 def test_inconclusive_says_how_many_seeds_would_decide(printed, distance, condition):
     (outcome,) = judged([claim()], difference_cells(-1, 5, printed=printed))
     deviation = 3 / stats.t.ppf(0.975, 3) * 2
-    expected = math.ceil((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (deviation / distance) ** 2 + 2)
+    expected = math.ceil(
+        (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) ** 2 * (deviation / distance) ** 2 + 2
+    )
     said = f"about {max(5, expected)} seeds would decide{condition}"
     assert (outcome.verdict, outcome.reason) == ("inconclusive", said)
 
@@ -121,7 +154,10 @@ def test_a_printed_gain_is_the_published_effect():
     cells = [*difference_cells(1, 11), cell("t/New/J gain/m", printed=30, unit="points")]
     (outcome,) = judged([claim(at_least=5, published="t/New/J gain/m")], cells)
     assert (outcome.published, outcome.printed, outcome.smallest) == (30, "agree", 5 + 30 / 4)
-    assert (outcome.verdict, outcome.reason[:26]) == ("not reproduced", "less than the margin of 5 ")
+    assert (outcome.verdict, outcome.reason[:26]) == (
+        "not reproduced",
+        "less than the margin of 5 ",
+    )
     cells[-1] = cell("t/New/J gain/m", unit="points")  # the paper says "considerable gains"
     assert judged([claim(at_least=5, published="t/New/J gain/m")], cells)[0].published is None
     with pytest.raises(UserError, match=r"no cell t/New/J gian/m in displays\.yaml"):
@@ -132,12 +168,16 @@ def test_one_of_many_claims_needs_a_q_value():
     good = difference_cells(0.01, 6, printed=20)
     (alone,) = judged([claim()], good)
     assert (alone.verdict, alone.reason) == ("reproduced", "")
-    rest = [cell(f"d/R{i}/J/m", [50.0 + v for v in (-1, 1, -1, 1.1)], weights="w") for i in range(9)]
+    rest = [
+        cell(f"d/R{i}/J/m", [50.0 + v for v in (-1, 1, -1, 1.1)], weights="w") for i in range(9)
+    ]
     claims = [claim(), *(claim(left=f"d/R{i}/J/m", claim=f"r{i}") for i in range(9))]
     first = judged(claims, [*good, *rest])[0]
     assert first.q_value == pytest.approx(10 * first.p_value)
     assert first.verdict == "inconclusive"
-    assert first.reason.startswith(f"the interval is above the margin, but q is {first.q_value:.2g}, more than 0.05")
+    assert first.reason.startswith(
+        f"the interval is above the margin, but q is {first.q_value:.2g}, more than 0.05"
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,15 +204,25 @@ def test_who_may_bear_a_verdict(left, right, verdicts, expected, reason):
 @pytest.mark.parametrize(
     ("left", "right", "reason"),
     [
-        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], "all seeds of both sides are at 0%: no difference could be seen"),
-        ([100.0, 100.0], [100.0, 100.0], "all seeds of both sides are at 100%: no difference could be seen"),
+        (
+            [0.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0],
+            "all seeds of both sides are at 0%: no difference could be seen",
+        ),
+        (
+            [100.0, 100.0],
+            [100.0, 100.0],
+            "all seeds of both sides are at 100%: no difference could be seen",
+        ),
         ([0.0, 0.0, 5.0], [0.0] * 3, None),
         ([0.0] * 3, [100.0] * 3, None),
         ([50.0] * 3, [50.0] * 3, None),
     ],
 )
 @pytest.mark.parametrize("relation", ["greater", "less", "no_gain"])
-def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(left, right, reason, relation):
+def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(
+    left, right, reason, relation
+):
     (outcome,) = judged([claim(relation, 1.0)], sides(left, right))
     assert (outcome.verdict == "no verdict") == (reason is not None)
     assert outcome.reason == reason or reason is None
@@ -180,7 +230,11 @@ def test_nothing_is_seen_where_both_sides_score_nothing_or_everything(left, righ
 
 @pytest.mark.parametrize(
     ("relation", "floor", "expected"),
-    [("greater", 40.0, "reproduced"), ("greater", 60.0, "no verdict"), ("greater", "d/Constant/J/m", "no verdict")],
+    [
+        ("greater", 40.0, "reproduced"),
+        ("greater", 60.0, "no verdict"),
+        ("greater", "d/Constant/J/m", "no verdict"),
+    ],
 )
 def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expected):
     cells = sides([57.0, 58.0, 59.0], [50.0, 51.0, 52.0])
@@ -215,7 +269,11 @@ def test_errors_have_their_floor_above():
     ],
 )
 def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason):
-    cells = [cell("d/SAL/J/m", sal), cell("d/New/J/m", [0.1, 0.2, 0.3]), cell("d/Plain/J/m", [0.2, 0.1, 0.3])]
+    cells = [
+        cell("d/SAL/J/m", sal),
+        cell("d/New/J/m", [0.1, 0.2, 0.3]),
+        cell("d/Plain/J/m", [0.2, 0.1, 0.3]),
+    ]
     absent = claim("no_gain", 1.0, given="gain")
     gain = claim(at_least=25, left="d/SAL/J/m", claim="gain")
     first, second = judged([absent, gain], cells)
@@ -224,7 +282,11 @@ def test_the_absence_of_a_gain_supposes_that_there_is_one(sal, expected, reason)
     # A gain where none should be is seen without any condition.
     cells[1] = cell("d/New/J/m", [60.0, 61.0, 62.0])
     assert judged([absent, gain], cells)[0].verdict == "not reproduced"
-    cells = [cell("d/SAL/J/m", [1.0, 2.0], "stand_in"), cell("d/New/J/m", [0.1, 0.2, 0.3]), *cells[2:]]
+    cells = [
+        cell("d/SAL/J/m", [1.0, 2.0], "stand_in"),
+        cell("d/New/J/m", [0.1, 0.2, 0.3]),
+        *cells[2:],
+    ]
     assert judged([absent, gain], cells)[0].reason == "says nothing while gain has no verdict"
     with pytest.raises(UserError, match=r"claims.yaml: claim c: given: no claim 'gian'; .*'gain'"):
         judged([claim("no_gain", 1.0, given="gian"), gain], cells)
@@ -286,17 +348,28 @@ def test_ratios_are_compared_by_their_logarithms():
     cells[0] = cell("d/New/J/m", [0.0, *new[1:]], weights="w", unit="ratio")
     assert judged([claim("less", measure="log_ratio")], cells)[0].effect.n == 3
     (primary,) = judged([claim("less", measure="log_ratio")], cells, plan=plan())
-    assert (primary.verdict, primary.effect, primary.reason) == ("no verdict", None, "3 of 4 seeds have a value")
+    assert (primary.verdict, primary.effect, primary.reason) == (
+        "no verdict",
+        None,
+        "3 of 4 seeds have a value",
+    )
     cells[0] = cell("d/New/J/m", [0.0] * 4, weights="w", unit="ratio", printed=0.0)
     (outcome,) = judged([claim("less", measure="log_ratio")], cells)
-    assert (outcome.reason, outcome.published) == ("no seed has a value in all cells of a side", None)
+    assert (outcome.reason, outcome.published) == (
+        "no seed has a value in all cells of a side",
+        None,
+    )
 
 
 @pytest.mark.parametrize(("right", "verdict"), [(40.0, "reproduced"), (96.0, "inconclusive")])
 def test_a_control_without_seeds_is_one_number(right, verdict):
     cells = [cell("d/New/J/m", [95.0, 96.0, 97.0]), computed("d/Plain/J/m", right)]
     (outcome,) = judged([claim()], cells)
-    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (verdict, pytest.approx(96.0 - right), 3)
+    assert (outcome.verdict, outcome.effect.value, outcome.effect.n) == (
+        verdict,
+        pytest.approx(96.0 - right),
+        3,
+    )
     (turned,) = judged([claim("less", left="d/Plain/J/m", right="d/New/J/m")], cells)
     assert (turned.verdict, turned.effect.value) == (verdict, pytest.approx(96.0 - right))
     (number,) = judged([claim(right=right)], cells)
@@ -311,7 +384,10 @@ def test_two_controls_are_no_claim():
 
 def test_a_claim_at_a_depth_says_which_block_that_was():
     at = {"selection": {"layer": "25%"}, "block": 1}
-    cells = [replace(cell("d/New/J/m", [5.0, 7.0]), **at), replace(cell("d/Plain/J/m", [1.0, 1.5]), **at)]
+    cells = [
+        replace(cell("d/New/J/m", [5.0, 7.0]), **at),
+        replace(cell("d/Plain/J/m", [1.0, 1.5]), **at),
+    ]
     assert judged([claim()], cells)[0].reason.endswith("25% of the depth is block 1")
 
 
@@ -322,8 +398,16 @@ def trend(relation="falls_with"):
 def trend_cells(columns, seeds=(1, 2, 3)):
     cells = []
     for i, column in enumerate(columns):
-        cells.append(cell(f"d/KL/{column}/kl", [1.0 / (i + 1) + seed / 100 for seed in seeds], seeds=list(seeds)))
-        cells.append(cell(f"d/Accuracy/{column}/m", [30.0 * i + seed for seed in seeds], seeds=list(seeds)))
+        cells.append(
+            cell(
+                f"d/KL/{column}/kl",
+                [1.0 / (i + 1) + seed / 100 for seed in seeds],
+                seeds=list(seeds),
+            )
+        )
+        cells.append(
+            cell(f"d/Accuracy/{column}/m", [30.0 * i + seed for seed in seeds], seeds=list(seeds))
+        )
     return cells
 
 
@@ -352,7 +436,10 @@ def test_a_trend_uses_the_seeds_that_all_cells_have():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (claim(left="d/Nwe/J/m"), r"papers/p/claims.yaml: claim c: there is no cell d/Nwe/J/m in displays.yaml"),
+        (
+            claim(left="d/Nwe/J/m"),
+            r"papers/p/claims.yaml: claim c: there is no cell d/Nwe/J/m in displays.yaml",
+        ),
         (claim(left="d/*/J/m"), r"only falls_with has it"),
         (claim("falls_with"), r"only falls_with has it"),
         (claim("falls_with", left="d/*/*/m", right="d/*/J/m"), r"only falls_with has it"),
@@ -366,7 +453,10 @@ def test_claims_about_nothing_are_refused(wrong, message):
 
 def test_claims_that_make_no_sense_are_refused():
     for message, more in (
-        ("not about lists or a number", {"relation": "falls_with", "left": "d/New/*/m", "right": 1.0}),
+        (
+            "not about lists or a number",
+            {"relation": "falls_with", "left": "d/New/*/m", "right": 1.0},
+        ),
         ("lists of one length", {"left": ["a", "b"]}),
         ("lists of one length", {"left": ["a", "b"], "right": ["a", "b", "c"]}),
         ("greater and less", {"relation": "no_gain", "measure": "log_ratio"}),
@@ -382,7 +472,13 @@ def test_claims_that_make_no_sense_are_refused():
 def plan(seeds=(1, 2, 3, 4), pilots=(90,), **entry):
     spread = {"sd": 1.0, "freedom": 9, "paired": True}
     primary = {"claim": "c", "published": 20.0, "smallest": 5.0, "spread": spread} | entry
-    content = {"scale": "small", "written": "2026-01-01", "seeds": list(seeds), "quantile": 0.95, "stop": "all"}
+    content = {
+        "scale": "small",
+        "written": "2026-01-01",
+        "seeds": list(seeds),
+        "quantile": 0.95,
+        "stop": "all",
+    }
     content |= {"pilots": {"seeds": list(pilots), "source": "scores.csv"}, "primary": [primary]}
     return FirstPlan.model_validate(content, strict=False)
 
@@ -407,7 +503,12 @@ def at_90(low, high):
 def test_primary_verdicts(low, high, expected, reason):
     (outcome,) = judged([claim()], at_90(low, high), plan=plan())
     assert outcome.interval == pytest.approx((low, high))
-    assert (outcome.role, outcome.verdict, outcome.n_planned, outcome.quantile) == ("primary", expected, 4, 0.95)
+    assert (outcome.role, outcome.verdict, outcome.n_planned, outcome.quantile) == (
+        "primary",
+        expected,
+        4,
+        0.95,
+    )
     assert outcome.reason == reason or (expected == "inconclusive" and reason in outcome.reason)
     assert outcome.q_value is None and outcome.smallest == 5
 
@@ -415,7 +516,10 @@ def test_primary_verdicts(low, high, expected, reason):
 def test_the_share_of_the_published_effect_and_the_margin_are_said():
     """The interval may still hold two thirds of the published effect."""
     (outcome,) = judged([claim()], at_90(-1, 9), plan=plan(smallest=10.0))
-    assert (outcome.verdict, outcome.reason) == ("not reproduced", "less than half of the published effect")
+    assert (outcome.verdict, outcome.reason) == (
+        "not reproduced",
+        "less than half of the published effect",
+    )
     margin = plan(margin=8.0, smallest=13.0)
     (outcome,) = judged([claim(at_least=8)], at_90(-1, 12.9), plan=margin)
     said = "less than the margin of 8 plus a quarter of the published effect"
@@ -433,9 +537,13 @@ def test_no_loss_has_one_limit():
 def test_a_primary_claim_whose_runs_depart_from_the_plan_has_no_verdict():
     cells = at_90(6, 9)
     assert judged([claim()], cells, plan=plan())[0].verdict == "reproduced"
-    (outcome,) = judged([claim()], cells, plan=plan(), departures={"c": "a run was trained in tf32"})
+    (outcome,) = judged(
+        [claim()], cells, plan=plan(), departures={"c": "a run was trained in tf32"}
+    )
     assert (outcome.verdict, outcome.reason) == ("no verdict", "a run was trained in tf32")
-    (other,) = judged([claim()], cells, plan=plan(), departures={"another": "a run was trained in tf32"})
+    (other,) = judged(
+        [claim()], cells, plan=plan(), departures={"another": "a run was trained in tf32"}
+    )
     assert other.verdict == "reproduced"
 
 
@@ -446,7 +554,10 @@ def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():
     assert (outcome.verdict, outcome.reason, outcome.n_seeds) == ("no verdict", "3 of 4 seeds", 3)
     assert outcome.effect is None and outcome.interval is None and outcome.role == "primary"
     more = [replace(one, seeds=one.seeds | {90: 99.0, 91: 1.0}) for one in cells]
-    assert judged([claim()], more, plan=plan())[0].effect == judged([claim()], cells, plan=plan())[0].effect
+    assert (
+        judged([claim()], more, plan=plan())[0].effect
+        == judged([claim()], cells, plan=plan())[0].effect
+    )
     pilots_only = [replace(one, seeds={90: 1.0}) for one in cells]
     assert judged([claim()], pilots_only, plan=plan())[0].reason == "0 of 4 seeds"
     # At another scale the plan says nothing.
@@ -463,9 +574,18 @@ def test_a_primary_claim_waits_for_its_planned_seeds_and_counts_no_others():
         ({"perfect": 100.0}, ""),
         ({"perfect": 55.0}, "no room"),
         ({"requires": [{"cell": "d/Fit/J/m", "at_least": 90.0}]}, ""),
-        ({"requires": [{"cell": "d/Fit/J/m", "at_least": 97.0}]}, "a control fails: d/Fit/J/m is 96.0"),
-        ({"requires": [{"cell": "d/Half/J/m", "at_least": 90.0}]}, "a control is not measured: d/Half/J/m"),
-        ({"requires": [{"cell": "d/Constant/J/m", "at_least": 90.0}]}, "a control fails: d/Constant/J/m is 75.1"),
+        (
+            {"requires": [{"cell": "d/Fit/J/m", "at_least": 97.0}]},
+            "a control fails: d/Fit/J/m is 96.0",
+        ),
+        (
+            {"requires": [{"cell": "d/Half/J/m", "at_least": 90.0}]},
+            "a control is not measured: d/Half/J/m",
+        ),
+        (
+            {"requires": [{"cell": "d/Constant/J/m", "at_least": 90.0}]},
+            "a control fails: d/Constant/J/m is 75.1",
+        ),
         ({"same_sign": "up"}, ""),
         ({"same_sign": "down"}, "a control fails: down has the other sign"),
         ({"same_sign": "half"}, "a control is not measured: half"),
@@ -489,16 +609,21 @@ SHARES["not reproduced"] = [(0, 0), (1, 0)]
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "expected"), [(*sides, verdict) for verdict, found in SHARES.items() for sides in found]
+    ("left", "right", "expected"),
+    [(*sides, verdict) for verdict, found in SHARES.items() for sides in found],
 )
 def test_the_share_of_seeds_that_succeed(left, right, expected):
     """Of 8 seeds a side, at the level of one primary claim; by scipy's exact tests."""
     rates = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None)
-    cells = sides(*([60.0 + i if i < wins else 3.0 + i for i in range(8)] for wins in (left, right)))
+    cells = sides(
+        *([60.0 + i if i < wins else 3.0 + i for i in range(8)] for wins in (left, right))
+    )
     (outcome,) = judged([claim(measure="success_rate", unit="share of seeds")], cells, plan=rates)
     p = stats.fisher_exact([[left, 8 - left], [right, 8 - right]], alternative="greater").pvalue
     upper = stats.binomtest(left, 8, alternative="less").proportion_ci(0.95, "exact").high
-    assert expected == ("reproduced" if p <= 0.05 else "not reproduced" if upper < 0.5 else "inconclusive")
+    assert expected == (
+        "reproduced" if p <= 0.05 else "not reproduced" if upper < 0.5 else "inconclusive"
+    )
     assert outcome.verdict == expected
     assert outcome.reason == f"above 50: {left} of 8 seeds against {right} of 8"
     assert outcome.success.difference == (left - right) / 8 and outcome.interval is None
@@ -510,7 +635,9 @@ def test_that_no_seed_succeeds_is_seen_where_all_score_nothing():
     (outcome,) = judged([claim(measure="success_rate")], cells, plan=rates)
     assert outcome.verdict == "not reproduced"
     # A floor is in the unit of the scores: the smallest share of interest does not add to it.
-    floor = plan(MANY, published=None, smallest=0.5, threshold=50.0, spread=None, control={"floor": 59.9})
+    floor = plan(
+        MANY, published=None, smallest=0.5, threshold=50.0, spread=None, control={"floor": 59.9}
+    )
     cells[0] = cell("d/New/J/m", [60.0 + i / 100 for i in range(8)])
     assert judged([claim(measure="success_rate")], cells, plan=floor)[0].verdict == "reproduced"
 
@@ -552,7 +679,10 @@ def test_odds_are_compared_by_their_logarithm():
 
 
 def test_the_published_odds_ratio_is_that_of_the_printed_numbers():
-    cells = [cell("d/New/J/m", [60.0, 61.0], printed=80.0), cell("d/Plain/J/m", [50.0, 51.0], printed=50.0)]
+    cells = [
+        cell("d/New/J/m", [60.0, 61.0], printed=80.0),
+        cell("d/Plain/J/m", [50.0, 51.0], printed=50.0),
+    ]
     (outcome,) = judged([claim(measure="log_odds", unit="log odds")], cells)
     assert outcome.published == pytest.approx(math.log(4))
 
@@ -584,22 +714,31 @@ def test_the_chance_that_a_seed_is_above_one_of_the_other_side(left, expected):
     assert outcome.verdict == expected
     low, high = outcome.interval
     assert 0 <= low < outcome.effect.value <= high <= 1
-    assert expected == ("reproduced" if low > 0.5 else "not reproduced" if high < 0.8 else "inconclusive")
+    assert expected == (
+        "reproduced" if low > 0.5 else "not reproduced" if high < 0.8 else "inconclusive"
+    )
     # The other side is below: the chance is the rest.
     swapped = claim("less", 0.5, "d/Plain/J/m", "d/New/J/m", measure="superiority", unit="chance")
     (other,) = judged([swapped], cells, plan=chance)
-    assert (other.effect.value, other.interval) == (pytest.approx(outcome.effect.value), pytest.approx((low, high)))
+    assert (other.effect.value, other.interval) == (
+        pytest.approx(outcome.effect.value),
+        pytest.approx((low, high)),
+    )
 
 
 def test_both_exploratory_verdicts_need_the_same_q():
     """Ten claims, nine with a large p and one with p = 0.03: its q is 0.3, whichever bound its interval is beyond."""
-    half = stats.t.ppf(0.985, 3) / stats.t.ppf(0.975, 3)  # of the 95% interval, if p is 0.03 at distance 1
+    half = stats.t.ppf(0.985, 3) / stats.t.ppf(
+        0.975, 3
+    )  # of the 95% interval, if p is 0.03 at distance 1
     for middle in (1.0, -1.0):
         cells = [*difference_cells(middle - 1 / half, middle + 1 / half)]
         alone = judged([claim()], cells)[0]
         assert alone.p_value == pytest.approx(0.03)
         assert alone.verdict == ("reproduced" if middle > 0 else "not reproduced")
-        cells.append(cell("d/Same/J/m", [50.0 + shift for shift in (-1.0, 1.01, -1.0, 1.0)], weights="w"))
+        cells.append(
+            cell("d/Same/J/m", [50.0 + shift for shift in (-1.0, 1.01, -1.0, 1.0)], weights="w")
+        )
         others = [claim(left="d/Same/J/m", claim=f"other-{number}") for number in range(9)]
         among = judged([claim(), *others], cells)[0]
         assert among.q_value == pytest.approx(0.3)
@@ -611,7 +750,9 @@ def test_many_seeds_can_be_reproduced_and_smaller_than_of_interest():
     """6 of 19 against none: more than by chance, and surely below 0.7."""
     seeds = list(range(1, 20))
     rates = plan(seeds, published=None, smallest=0.7, threshold=50.0, spread=None)
-    cells = sides([60.0 + i if i < 6 else 3.0 + i / 10 for i in range(19)], [3.0 + i / 10 for i in range(19)])
+    cells = sides(
+        [60.0 + i if i < 6 else 3.0 + i / 10 for i in range(19)], [3.0 + i / 10 for i in range(19)]
+    )
     (outcome,) = judged([claim(measure="success_rate", unit="share of seeds")], cells, plan=rates)
     assert stats.fisher_exact([[6, 13], [0, 19]], alternative="greater").pvalue <= 0.05
     assert stats.binomtest(6, 19, alternative="less").proportion_ci(0.95, "exact").high < 0.7

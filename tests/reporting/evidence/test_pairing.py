@@ -10,7 +10,11 @@ from scipy import stats
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.reporting.evidence.pairing import compute_difference, compute_gains, get_initial_weights
+from workflow_scripts.reporting.evidence.pairing import (
+    compute_difference,
+    compute_gains,
+    get_initial_weights,
+)
 
 ROOT = Path(__file__).parents[3]
 VALUES = st.floats(-100, 100).map(lambda value: round(value, 3))
@@ -35,7 +39,11 @@ def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
     assert bird != weights("bird", "bert", "ft@paws")
     # Random weights: equal for the same runs only.
     plain = weights("scan-jump-x2", "transformer", "default")
-    assert plain == "scan-jump-x2/transformer/default" != weights("scan-jump-x2", "sq-transformer", "sal")
+    assert (
+        plain
+        == "scan-jump-x2/transformer/default"
+        != weights("scan-jump-x2", "sq-transformer", "sal")
+    )
 
 
 @given(st.dictionaries(st.integers(0, 9), st.tuples(VALUES, VALUES), min_size=2))
@@ -47,7 +55,9 @@ def test_the_paired_difference_is_scipys_and_that_of_the_gains(pairs):
     if np.ptp(rows[:, 0] - rows[:, 1]) > 1e-6:
         interval = stats.ttest_rel(rows[:, 0], rows[:, 1]).confidence_interval(0.95)
         assert (effect.low, effect.high) == pytest.approx((interval.low, interval.high), abs=1e-6)
-    assert np.mean(list(compute_gains(left, right, relative=False).values())) == pytest.approx(effect.value, abs=1e-9)
+    assert np.mean(list(compute_gains(left, right, relative=False).values())) == pytest.approx(
+        effect.value, abs=1e-9
+    )
 
 
 def test_paired_sides_are_compared_on_the_seeds_that_they_share():
@@ -61,5 +71,7 @@ def test_paired_sides_are_compared_on_the_seeds_that_they_share():
 
 def test_relative_gains_are_the_papers_normalised_improvement():
     # Section 5.2: Llama-3B, 62.86 against 62.22; the paper rounds to one digit.
-    assert compute_gains({1: 62.86}, {1: 62.22}, relative=True)[1] == pytest.approx(1.0286, abs=1e-4)
+    assert compute_gains({1: 62.86}, {1: 62.22}, relative=True)[1] == pytest.approx(
+        1.0286, abs=1e-4
+    )
     assert compute_gains({1: 50.0}, {1: 0.0}, relative=True) == {}

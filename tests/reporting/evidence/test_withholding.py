@@ -19,11 +19,16 @@ from workflow_scripts.reporting.tables.table import make_table
 ROOT = Path(__file__).parents[3]
 CATALOGUE = load_catalogue(ROOT)
 PLANNED, PILOTS = range(101, 109), (61, 62, 63)
-SAL, TRANSFORMER = ("scan-jump-x2", "sq-transformer", "sal"), ("scan-jump-x2", "transformer", "default")
+SAL, TRANSFORMER = (
+    ("scan-jump-x2", "sq-transformer", "sal"),
+    ("scan-jump-x2", "transformer", "default"),
+)
 SRL = ("cognition", "sq-transformer", "srl")
 
 
-def score(results: Path, variant: tuple[str, str, str], seeds: Iterable[int], accuracy: float = 60.0) -> list[Run]:
+def score(
+    results: Path, variant: tuple[str, str, str], seeds: Iterable[int], accuracy: float = 60.0
+) -> list[Run]:
     runs = [Run(*variant, seed) for seed in seeds]
     for run in runs:
         write_run(results, run, accuracy, readouts={"last": accuracy, "in_distribution": accuracy})
@@ -46,12 +51,18 @@ def cells(text: str) -> dict[tuple[str, str], dict[str, str]]:
 def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_their_own():
     planned = CATALOGUE.papers["sq_transformer"].list_planned_seeds("small")
     assert planned[SAL] == planned[TRANSFORMER] == list(PLANNED)
-    assert planned["scan-around-right", "sq-transformer", "sal-entropy-3"] == [101, 102, 103, 104, 105]
+    assert planned["scan-around-right", "sq-transformer", "sal-entropy-3"] == [
+        101,
+        102,
+        103,
+        104,
+        105,
+    ]
     # Of the secondary claims of CAT.
     assert planned.keys().isdisjoint(CATALOGUE.papers["cat"].list_planned_seeds("small"))
-    assert CATALOGUE.papers["cat"].list_planned_seeds("small")["bird", "bert-matched", "ft@paws"] == list(
-        range(101, 110)
-    )
+    assert CATALOGUE.papers["cat"].list_planned_seeds("small")[
+        "bird", "bert-matched", "ft@paws"
+    ] == list(range(101, 110))
     assert CATALOGUE.papers["recompose"].list_planned_seeds("small") == {}
 
 
@@ -68,12 +79,24 @@ def test_secondary_claims_have_the_seeds_of_the_plan_and_primary_ones_may_have_t
 )
 def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, scored, expected):
     score(tmp_path, SAL, scored)
-    found = find_withheld(CATALOGUE, "sq_transformer", "small", [(SAL, seed) for seed in shown], tmp_path)
+    found = find_withheld(
+        CATALOGUE, "sq_transformer", "small", [(SAL, seed) for seed in shown], tmp_path
+    )
     assert found == ({SAL: expected} if expected else {})
     # Neither at the scale of no plan, nor of a variant that no claim of a plan compares.
-    assert find_withheld(CATALOGUE, "sq_transformer", "full", [(SAL, seed) for seed in shown], tmp_path) == {}
+    assert (
+        find_withheld(
+            CATALOGUE, "sq_transformer", "full", [(SAL, seed) for seed in shown], tmp_path
+        )
+        == {}
+    )
     other = ("scan-jump-x2", "sq-transformer", "none")
-    assert find_withheld(CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path) == {}
+    assert (
+        find_withheld(
+            CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path
+        )
+        == {}
+    )
 
 
 def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_path):
@@ -84,7 +107,15 @@ def test_the_plan_of_another_paper_counts_where_the_own_one_names_no_claim(tmp_p
 
 def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analyses):
     runs = score(tmp_path, SAL, (101, 102), 61.5) + score(tmp_path, TRANSFORMER, PLANNED, 7.5)
-    for name in ("table-readings", "text-5.2", "table4", "table1", "text-1", "table-codes", "table-protocol"):
+    for name in (
+        "table-readings",
+        "text-5.2",
+        "table4",
+        "table1",
+        "text-1",
+        "table-codes",
+        "table-protocol",
+    ):
         made = make_table(CATALOGUE, "sq_transformer", name, "small", runs, tmp_path, tests={})
         mine = [row for row in made.rows if row.status == "withheld"]
         assert mine and all(row.note.startswith("2 of 8 planned seeds") for row in mine), name
@@ -92,14 +123,20 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
             assert {row.reproduced, row.std, row.n_seeds, row.ci_low, row.ci_high} == {None}
         for text in made.files.values():
             assert "2 of 8 planned seeds" in text.replace("~", " ").replace("\u00a0", " ")
-    table = cells(make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files["csv"])
+    table = cells(
+        make_table(CATALOGUE, "sq_transformer", "table1", "small", runs, tmp_path, tests={}).files[
+            "csv"
+        ]
+    )
     assert table["Transformer", "JUMP"]["status"] == "measured"
     outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
     by_name = {outcome.claim.claim: outcome for outcome in outcomes}
     for name in ("sal-official-last-addjump", "sq-over-transformer-addjump"):
         assert by_name[name].effect is None and by_name[name].verdict in ("not run", "no verdict")
     _, sides = format_claims({"sq_transformer": outcomes})
-    assert not [row for row in csv.DictReader(io.StringIO(sides)) if row["seed"] and "SAL" in row["cell"]]
+    assert not [
+        row for row in csv.DictReader(io.StringIO(sides)) if row["seed"] and "SAL" in row["cell"]
+    ]
 
 
 def test_a_primary_claim_still_counts_its_seeds(tmp_path, no_analyses):

@@ -41,7 +41,9 @@ class Results:
     def analyse(self, display: str) -> None:
         """Make the analyses that a figure reads."""
         for analysis in DISPLAYS[display].list_analyses():
-            assert self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
+            assert (
+                self.command("analyse", analysis, self.folder / "analyses" / PAPER / analysis) == 0
+            )
 
     def inputs(self, display: str) -> Inputs:
         catalogue, entry = load_catalogue(ROOT), DISPLAYS[display]
@@ -52,7 +54,11 @@ class Results:
 
 def texts(figure: Figure) -> list[str]:
     """Every text of a figure, of its panels and legends."""
-    return [text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")) if text.get_text()]
+    return [
+        text.get_text()
+        for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))
+        if text.get_text()
+    ]
 
 
 def overlapping(boxes: list, names: list[str]) -> list[tuple[str, str]]:
@@ -60,7 +66,10 @@ def overlapping(boxes: list, names: list[str]) -> list[tuple[str, str]]:
     found = []
     for i, (a, b) in enumerate(zip(boxes, names, strict=True)):
         for c, d in zip(boxes[:i], names[:i], strict=True):
-            if min(a.x1, c.x1) - max(a.x0, c.x0) > 0.01 and min(a.y1, c.y1) - max(a.y0, c.y0) > 0.01:
+            if (
+                min(a.x1, c.x1) - max(a.x0, c.x0) > 0.01
+                and min(a.y1, c.y1) - max(a.y0, c.y0) > 0.01
+            ):
                 found.append((b, d))
     return found
 

@@ -26,10 +26,18 @@ def write_run(results: Path, run: Run, base: float) -> None:
     names |= {"split": "test", "subset": "all", "unit": "percent", "n": 100, "protocol": "reduced"}
     base += run.seed
     plain = [names | {"metric": "exact_match", "value": base, "readout": "vocabulary"}]
-    plain += [names | {"metric": "constrained", "value": base + 9, "readout": "labels"}] * (run.task == "sst")
+    plain += [names | {"metric": "constrained", "value": base + 9, "readout": "labels"}] * (
+        run.task == "sst"
+    )
     pooled = [
         names
-        | {"metric": "exact_match", "intervention": "cap", "layer": layer, "pooling": pooling, "item_set": items}
+        | {
+            "metric": "exact_match",
+            "intervention": "cap",
+            "layer": layer,
+            "pooling": pooling,
+            "item_set": items,
+        }
         | {"value": base + 20 * layer / LAYERS[run.method][-1] + shift - fewer}
         for layer in LAYERS[run.method]
         for pooling, shift in (("mean", 0), ("max", -6), ("sum", 3))
@@ -58,19 +66,30 @@ def inputs(display: str, runs: list[Run], results: Path) -> Inputs:
     entry = PAPER.displays[display]
     wanted = entry.variants
     mine = [run for run in runs if run.unseeded in wanted]
-    return Inputs(entry, mine, results, read_evidence(load_catalogue(ROOT), "carma", "small", mine, [entry], results))
+    return Inputs(
+        entry,
+        mine,
+        results,
+        read_evidence(load_catalogue(ROOT), "carma", "small", mine, [entry], results),
+    )
 
 
 def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path) -> None:
     figure, plotted = cap_by_layer.draw(inputs("figure2a", runs, tmp_path))
     assert texts(figure).count("not run at small") == 5  # of seven models
     line = next(line for line in figure.axes[0].lines if line.get_label() == "CARMA")
-    assert list(line.get_xdata()) == [25, 50, 100]  # blocks 1, 2 and 4 of a model whose last one is 4
+    assert list(line.get_xdata()) == [
+        25,
+        50,
+        100,
+    ]  # blocks 1, 2 and 4 of a model whose last one is 4
     (deeper,) = (axes for axes in figure.axes if axes.get_title(loc="left") == "Llama-3B")
     assert list(deeper.lines[0].get_xdata()) == [12.5, 50, 100]  # blocks 1, 4 and 8 of 8
     # 60, and 2 for the mean seed, 5 a block, and -1 for the mean of the poolings.
     assert list(line.get_ydata()) == [66, 71, 81]
-    band = figure.axes[0].collections[[entry.get_label() for entry in figure.axes[0].lines].index("CARMA")]
+    band = figure.axes[0].collections[
+        [entry.get_label() for entry in figure.axes[0].lines].index("CARMA")
+    ]
     points = band.get_paths()[0].vertices
     assert (points[:, 1].min(), points[:, 1].max()) == (65, 82)
     mine = plotted[(plotted["panel"] == "GPT2-S") & (plotted["series"] == "CARMA")]
@@ -78,18 +97,27 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("lowest", "bottom"), [([0.0, 40.0], 0), ([24.9], 0), ([25.0], 25), ([90.0, 65.0], 50), ([100.0], 75)]
+    ("lowest", "bottom"),
+    [([0.0, 40.0], 0), ([24.9], 0), ([25.0], 25), ([90.0, 65.0], 50), ([100.0], 75)],
 )
-def test_the_axis_of_cap_begins_at_the_quarter_below_all_points(lowest: list[float], bottom: int) -> None:
+def test_the_axis_of_cap_begins_at_the_quarter_below_all_points(
+    lowest: list[float], bottom: int
+) -> None:
     tables = [pandas.DataFrame({"value": [100.0, value]}) for value in lowest]
     assert cap_by_layer.find_axis_start([*tables, pandas.DataFrame({"value": []})]) == bottom
 
 
-def test_all_panels_of_cap_have_one_axis_that_holds_every_point(runs: list[Run], tmp_path: Path) -> None:
+def test_all_panels_of_cap_have_one_axis_that_holds_every_point(
+    runs: list[Run], tmp_path: Path
+) -> None:
     figure, plotted = cap_by_layer.draw(inputs("figure6", runs, tmp_path))
     drawn = [axes for axes in figure.axes if axes.lines]
     (limits,) = {axes.get_ylim() for axes in drawn}
-    assert len(drawn) == 6 and limits[0] < plotted["value"].min() and plotted["value"].max() < limits[1]
+    assert (
+        len(drawn) == 6
+        and limits[0] < plotted["value"].min()
+        and plotted["value"].max() < limits[1]
+    )
     # GPT2-S and, as the last of the models, Llama-3B are run: below it the axis has its name.
     assert [bool(axes.get_xlabel()) for axes in drawn] == [False] * 3 + [True] * 3
 
@@ -111,7 +139,9 @@ def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Pat
 
 
 @pytest.mark.parametrize("display", ["figure2a", "figure3", "figure6"])
-def test_figures_without_runs_are_drawn_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, display: str) -> None:
+def test_figures_without_runs_are_drawn_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, display: str
+) -> None:
     monkeypatch.chdir(ROOT)
     module = cap_by_layer if display in ("figure2a", "figure6") else score_bars
     figure, _ = module.draw(inputs(display, [], tmp_path))
@@ -119,7 +149,9 @@ def test_figures_without_runs_are_drawn_too(tmp_path: Path, monkeypatch: pytest.
     assert any("not run at small" in text for text in texts(figure))
 
 
-def test_scores_of_interventions_that_are_missing_are_named(runs: list[Run], tmp_path: Path) -> None:
+def test_scores_of_interventions_that_are_missing_are_named(
+    runs: list[Run], tmp_path: Path
+) -> None:
     (tmp_path / "runs" / str(runs[1]) / "interventions/scores.csv").unlink()
     with pytest.raises(UserError, match=r"interventions/scores\.csv does not exist"):
         inputs("figure2a", runs, tmp_path)

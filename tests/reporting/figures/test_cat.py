@@ -18,14 +18,22 @@ from workflow_scripts.reporting.figures.figure import Inputs
 DISPLAYS = load_catalogue(ROOT).papers["cat"].displays
 
 
-def scored(run: Run, readout: str, value: float, split: str = "test", metric: str = "accuracy") -> Score:
+def scored(
+    run: Run, readout: str, value: float, split: str = "test", metric: str = "accuracy"
+) -> Score:
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
-    empty = dict.fromkeys(("intervention", "layer", "pooling", "rate", "intervention_seed", "item_set"))
+    empty = dict.fromkeys(
+        ("intervention", "layer", "pooling", "rate", "intervention_seed", "item_set")
+    )
     measured = {"value": value, "unit": "percent", "n": 100, "protocol": "reduced"}
-    return Score(**names, **empty, **measured, split=split, subset="all", metric=metric, readout=readout)
+    return Score(
+        **names, **empty, **measured, split=split, subset="all", metric=metric, readout=readout
+    )
 
 
-@pytest.mark.parametrize(("value", "end"), [(71.0, 105), (4.0, 5)])  # bars of a few percent fill their axis
+@pytest.mark.parametrize(
+    ("value", "end"), [(71.0, 105), (4.0, 5)]
+)  # bars of a few percent fill their axis
 def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None:
     run = Run("squad", "cat", "comp", 21)
     rows = [
@@ -35,7 +43,9 @@ def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None
     ]
     evidence = Evidence("cat", "small", {}, {("squad", "cat", "comp"): rows}, {})
     figure, plotted = score_bars.draw(Inputs(DISPLAYS["figure2"], [run], Path("unused"), evidence))
-    assert plotted[["series", "metric", "value"]].to_numpy().tolist() == [["CAT_comp", "exact_match", value]]
+    assert plotted[["series", "metric", "value"]].to_numpy().tolist() == [
+        ["CAT_comp", "exact_match", value]
+    ]
     assert figure.axes[1].get_ylim()[1] == end
 
 
@@ -49,21 +59,41 @@ def by_share(*runs: Run) -> Inputs:
         rows.append(scored(run, readout, 10.0, "in_distribution"))
         scores.setdefault(run.unseeded, []).extend(rows)
     display = "figure3-imdb" if runs and runs[0].task.startswith("imdb") else "figure3"
-    return Inputs(DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {}))
+    return Inputs(
+        DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {})
+    )
 
 
 def test_a_line_goes_through_the_means_of_complete_shares() -> None:
-    runs = [Run(f"sst2-{share}pc", "cat", "comp", seed) for share in (10, 30, 50) for seed in (1, 2)]
+    runs = [
+        Run(f"sst2-{share}pc", "cat", "comp", seed) for share in (10, 30, 50) for seed in (1, 2)
+    ]
     runs += [Run("sst2-70pc", "cat", "comp", 1), Run("sst2-90pc", "bert", "ft", 1)]
     figure, plotted = score_by_share.draw(by_share(*runs))
     lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[0].lines}
-    assert lines["CAT_comp"] == pytest.approx([11.5, 31.5, 51.5, float("nan"), float("nan")], nan_ok=True)
+    assert lines["CAT_comp"] == pytest.approx(
+        [11.5, 31.5, 51.5, float("nan"), float("nan")], nan_ok=True
+    )
     assert lines["BERT"][4] == 91
     assert plotted["value"].tolist() == [11, 12, 31, 32, 51, 52, 71, 91]
-    seeds = [y for line in figure.axes[0].lines if line.get_linestyle() == "None" for y in line.get_ydata() if y == y]
+    seeds = [
+        y
+        for line in figure.axes[0].lines
+        if line.get_linestyle() == "None"
+        for y in line.get_ydata()
+        if y == y
+    ]
     assert sorted(seeds) == plotted["value"].tolist()
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["10%", "30%", "50%", "70%", "90%"]
-    assert "CAT_mix: not run at small" in texts(figure) and "BERT: not run at small" not in texts(figure)
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "10%",
+        "30%",
+        "50%",
+        "70%",
+        "90%",
+    ]
+    assert "CAT_mix: not run at small" in texts(figure) and "BERT: not run at small" not in texts(
+        figure
+    )
 
 
 def test_lines_of_another_split() -> None:
@@ -85,7 +115,9 @@ def inputs(tmp_path):
         folder = tmp_path / "analyses/cat/code-weights"
         folder.mkdir(parents=True)
         for name, rows in tables.items():
-            pandas.DataFrame([RUN | row for row in rows]).to_csv(folder / f"{name}.csv", index=False)
+            pandas.DataFrame([RUN | row for row in rows]).to_csv(
+                folder / f"{name}.csv", index=False
+            )
         runs = [Run(*RUN.values(), seed) for seed in (21, 22)]
         evidence = Evidence("cat", "small", {}, {}, {"code-weights": []})
         return Inputs(copy.deepcopy(DISPLAYS[display]), runs, tmp_path, evidence)
@@ -95,11 +127,22 @@ def inputs(tmp_path):
 
 def test_own_sememes_are_black(inputs) -> None:
     words = [
-        {"seed": seed, "word": "wife", "rank": rank, "sememe": name, "share": 0.3 * rank, "gold": name == "spouse"}
+        {
+            "seed": seed,
+            "word": "wife",
+            "rank": rank,
+            "sememe": name,
+            "share": 0.3 * rank,
+            "gold": name == "spouse",
+        }
         for seed in (21, 22)
         for rank, name in ((2, "spouse"), (1, "part"))
     ]
-    gold = [{"seed": seed, "word": "wife", "sememe": name} for seed in (21, 22) for name in ("spouse", "human")]
+    gold = [
+        {"seed": seed, "word": "wife", "sememe": name}
+        for seed in (21, 22)
+        for name in ("spouse", "human")
+    ]
     made = inputs("figure-sememes", words=words, gold=gold)
     figure, plotted = sememes_of_words.draw(made)
     line = plotted[(plotted["word"] == "wife") & (plotted["model"] == "CAT")].iloc[0]
@@ -107,6 +150,9 @@ def test_own_sememes_are_black(inputs) -> None:
     colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts}
     assert (colours["spouse 1"], colours["part <1"]) == ("black", "0.5")
     assert (
-        plotted.loc[(plotted["word"] == "wife") & (plotted["model"] == "HowNet"), "sememes"].item() == "spouse, human"
+        plotted.loc[(plotted["word"] == "wife") & (plotted["model"] == "HowNet"), "sememes"].item()
+        == "spouse, human"
     )
-    assert len(plotted) == 4 * len(made.display.options["words"]) and "not run at small" in texts(figure)
+    assert len(plotted) == 4 * len(made.display.options["words"]) and "not run at small" in texts(
+        figure
+    )

@@ -32,7 +32,8 @@ def test_placed_labels_meet_neither_labels_nor_points(seed: int, count: int) -> 
             assert not any(box.x0 < x < box.x1 and box.y0 < y < box.y1 for box in extents)
         frame = axes.get_window_extent()
         assert all(
-            frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in extents
+            frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            for box in extents
         )
 
 
@@ -40,7 +41,9 @@ def test_a_label_without_a_free_place_is_left_out() -> None:
     with use_style():
         figure = make_figure(1, 1, layout=None)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1), ylim=(0, 1))
-        grid = np.stack(np.meshgrid(np.linspace(0, 1, 25), np.linspace(0, 1, 25)), axis=-1).reshape(-1, 2)
+        grid = np.stack(np.meshgrid(np.linspace(0, 1, 25), np.linspace(0, 1, 25)), axis=-1).reshape(
+            -1, 2
+        )
         assert place_labels(axes, grid, ["label"] * len(grid), [312]) == [] and not axes.texts
 
 
@@ -48,6 +51,8 @@ def test_the_first_of_two_labels_gets_the_better_place() -> None:
     with use_style():
         figure = make_figure(2, 2, layout=None)
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 1), ylim=(0, 1))
-        first, second = place_labels(axes, np.array([[0.5, 0.5], [0.52, 0.5]]), ["one", "two"], [1, 0])
+        first, second = place_labels(
+            axes, np.array([[0.5, 0.5], [0.52, 0.5]]), ["one", "two"], [1, 0]
+        )
         assert first.get_text() == "two"
         assert np.hypot(*first.get_position()) <= np.hypot(*second.get_position()) + 30

@@ -24,7 +24,9 @@ def add_every_second_panel(results: Results, figure: str) -> None:
 
 
 @pytest.mark.parametrize("figure", ONE_OF_EACH_KIND)
-def test_a_figure_is_drawn_alike_twice_and_not_empty(results: Results, tmp_path: Path, figure: str) -> None:
+def test_a_figure_is_drawn_alike_twice_and_not_empty(
+    results: Results, tmp_path: Path, figure: str
+) -> None:
     add_every_second_panel(results, figure)
     results.analyse(figure)
     outs = [tmp_path / "first", tmp_path / "second"]
@@ -52,7 +54,9 @@ def test_its_record_names_the_histories_that_it_read(results: Results, tmp_path:
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_a_figure_without_any_run_is_drawn_too(results: Results, tmp_path: Path, figure: str) -> None:
+def test_a_figure_without_any_run_is_drawn_too(
+    results: Results, tmp_path: Path, figure: str
+) -> None:
     results.analyse(figure)
     assert results.command("figure", figure, tmp_path / "out") == 0
     assert np.ptp(imread(tmp_path / "out" / f"{figure}.png")[..., :3]) > 0.3
@@ -62,15 +66,40 @@ def test_another_process_draws_the_same_bytes(results: Results, tmp_path: Path) 
     results.add("scan-jump-x2/sq-transformer/sal/seed-1")
     results.analyse("figure3")
     results.command("figure", "figure3", tmp_path / "here")
-    where = ["--scale", "demo", "--results", results.folder, "--out", tmp_path / "there", "--runs", *results.runs]
-    command = [sys.executable, "-m", "workflow_scripts", "figure", "--paper", "sq_transformer", "--display", "figure3"]
+    where = [
+        "--scale",
+        "demo",
+        "--results",
+        results.folder,
+        "--out",
+        tmp_path / "there",
+        "--runs",
+        *results.runs,
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "workflow_scripts",
+        "figure",
+        "--paper",
+        "sq_transformer",
+        "--display",
+        "figure3",
+    ]
     subprocess.run([*command, *where], check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
     for suffix in ("csv", "png", "svg"):
-        assert (tmp_path / f"here/figure3.{suffix}").read_bytes() == (tmp_path / f"there/figure3.{suffix}").read_bytes()
+        assert (tmp_path / f"here/figure3.{suffix}").read_bytes() == (
+            tmp_path / f"there/figure3.{suffix}"
+        ).read_bytes()
     assert b"dc:date" not in (tmp_path / "here/figure3.svg").read_bytes()
     assert b"matplotlib" not in (tmp_path / "here/figure3.png").read_bytes().lower()
 
 
-def test_a_missing_analysis_is_named(results: Results, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_missing_analysis_is_named(
+    results: Results, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     assert results.command("figure", "figure3", tmp_path / "out") == 1
-    assert "analyses/sq_transformer/embeddings-addjump/scores.csv does not exist" in capsys.readouterr().err
+    assert (
+        "analyses/sq_transformer/embeddings-addjump/scores.csv does not exist"
+        in capsys.readouterr().err
+    )

@@ -23,7 +23,9 @@ def test_an_embedding_map_shows_every_word_where_the_table_says(results: Results
     for panel, name in zip(figure.axes, ("no quantisation", "SoVQ, 6 codes"), strict=True):
         drawn = np.concatenate([points.get_offsets() for points in panel.collections])
         table = plotted[plotted["panel"] == name]
-        assert sorted(map(tuple, drawn.round(4))) == sorted(map(tuple, table[["x", "y"]].round(4).to_numpy()))
+        assert sorted(map(tuple, drawn.round(4))) == sorted(
+            map(tuple, table[["x", "y"]].round(4).to_numpy())
+        )
         assert {text.get_text() for text in panel.texts} == set(table["word"])
     # Lines join words of one code: none without codes, and with them a tree for each.
     codes = plotted.loc[plotted["panel"] == "SoVQ, 6 codes", "code"]
@@ -41,7 +43,9 @@ def test_an_embedding_map_shows_every_word_where_the_table_says(results: Results
         ((12.0,), 1, "accuracy 12.0%, seed 1"),
     ],
 )
-def test_the_seed_of_median_accuracy_is_shown(results: Results, accuracies, shown: int, said: str) -> None:
+def test_the_seed_of_median_accuracy_is_shown(
+    results: Results, accuracies, shown: int, said: str
+) -> None:
     for seed, accuracy in enumerate(accuracies, start=1):
         results.add(f"scan-jump-x2/sq-transformer/sal/seed-{seed}", accuracy=accuracy)
     results.analyse("figure3")
@@ -53,7 +57,11 @@ def test_the_seed_of_median_accuracy_is_shown(results: Results, accuracies, show
 
 @pytest.mark.parametrize("display", ["figure3", "figure6", "figure-codes"])
 def test_labels_of_an_embedding_map_do_not_overlap(results: Results, display: str) -> None:
-    results.add(JUMP, "scan-jump-x2/transformer/default/seed-1", "scan-jump-x2/sq-transformer/codes-12/seed-1")
+    results.add(
+        JUMP,
+        "scan-jump-x2/transformer/default/seed-1",
+        "scan-jump-x2/sq-transformer/codes-12/seed-1",
+    )
     results.analyse(display)
     figure, plotted = embedding_maps.draw(results.inputs(display))
     figure.canvas.draw()
@@ -61,12 +69,17 @@ def test_labels_of_an_embedding_map_do_not_overlap(results: Results, display: st
         boxes = [text.get_window_extent() for text in panel.texts]
         assert overlapping(boxes, [text.get_text() for text in panel.texts]) == []
         frame = panel.get_window_extent()
-        assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 for box in boxes)
+        assert all(
+            frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 for box in boxes
+        )
     assert len(plotted)
 
 
 def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results) -> None:
-    results.add("scan-complexity-1x/transformer/default/seed-1", "scan-complexity-20x/transformer/default/seed-2")
+    results.add(
+        "scan-complexity-1x/transformer/default/seed-1",
+        "scan-complexity-20x/transformer/default/seed-2",
+    )
     results.analyse("figure1")
     inputs = results.inputs("figure1")
     figure, plotted = attention_maps.draw(inputs)
@@ -75,7 +88,9 @@ def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results
     panel, table = panels[3], plotted[plotted["task"] == "scan-complexity-20x"]
     table = table[table["sentence"] == "jump around left"]
     drawn = np.concatenate([np.asarray(image.get_array()).ravel() for image in panel.images])
-    np.testing.assert_allclose(drawn, table.sort_values(["layer", "head", "query", "key"])["weight"], atol=1e-9)
+    np.testing.assert_allclose(
+        drawn, table.sort_values(["layer", "head", "query", "key"])["weight"], atol=1e-9
+    )
     by_head = inputs.read_table("kl_by_head")
     above = by_head[(by_head["attention_kl"] > 0.1) & (by_head["sentence"] == "jump around left")]
     frames = [patch for axes in panels for patch in axes.patches if isinstance(patch, Rectangle)]
@@ -95,8 +110,20 @@ def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
     figure, plotted = learning_curves.draw(results.inputs("learning-curves"))
     first, second, mean = figure.axes[0].lines
-    assert list(first.get_ydata()) == [4, 8, 12, 16, 20] and list(second.get_ydata()) == [12, 24, 36, 48, 60]
-    assert list(mean.get_ydata()) == [8, 16, 24, 32, 40] and list(mean.get_xdata()) == [20, 40, 60, 80, 100]
+    assert list(first.get_ydata()) == [4, 8, 12, 16, 20] and list(second.get_ydata()) == [
+        12,
+        24,
+        36,
+        48,
+        60,
+    ]
+    assert list(mean.get_ydata()) == [8, 16, 24, 32, 40] and list(mean.get_xdata()) == [
+        20,
+        40,
+        60,
+        80,
+        100,
+    ]
     assert numbers(plotted, "value") == [4, 8, 12, 16, 20, 12, 24, 36, 48, 60]
     assert texts(figure).count("not run at demo") == 2
 
@@ -114,11 +141,15 @@ def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results
 
 
 @pytest.mark.parametrize(("accuracy", "top"), [(60, 61.8), (5, 5.15), (0, 1.03)])
-def test_the_axis_of_learning_curves_ends_at_the_highest_value(results: Results, accuracy: float, top: float) -> None:
+def test_the_axis_of_learning_curves_ends_at_the_highest_value(
+    results: Results, accuracy: float, top: float
+) -> None:
     results.add(JUMP, accuracy=accuracy)
     results.add("cogs/transformer/default/seed-1", accuracy=100)
     figure, _ = learning_curves.draw(results.inputs("learning-curves"))
-    assert figure.axes[0].get_ylim()[1] == pytest.approx(top) and figure.axes[2].get_ylim()[1] == pytest.approx(103)
+    assert figure.axes[0].get_ylim()[1] == pytest.approx(top) and figure.axes[2].get_ylim()[
+        1
+    ] == pytest.approx(103)
 
 
 def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
@@ -137,7 +168,9 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     # The generated COGS has no "William", so its class and its neighbours are unknown.
     william = plotted[plotted["word"] == "William"]
     assert (
-        "William" not in classes and william["classified"].tolist() == [0, 0, 0] and william["neighbours"].iloc[1] == ""
+        "William" not in classes
+        and william["classified"].tolist() == [0, 0, 0]
+        and william["neighbours"].iloc[1] == ""
     )
     assert "not in the training data" in texts(figure)
 
@@ -161,17 +194,30 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
     columns = pandas.read_csv(file).columns  # generated data have none of the paper's sentences
     names = {"task": "cognition", "pair": 2, "first": "a", "second": "b"}
     made = []
-    for method, variant, shares in (("transformer", "default", (50, 70)), ("sq-transformer", "srl", (80, 90))):
+    for method, variant, shares in (
+        ("transformer", "default", (50, 70)),
+        ("sq-transformer", "srl", (80, 90)),
+    ):
         of = names | {"method": method, "variant": variant}
-        made += [of | {"seed": s, "agreement": share, "same_codes": s == 1} for s, share in enumerate(shares, start=1)]
+        made += [
+            of | {"seed": s, "agreement": share, "same_codes": s == 1}
+            for s, share in enumerate(shares, start=1)
+        ]
     pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
     file.with_name("analysis.json").unlink()  # else the file would be known to be changed
     figure, plotted = sentence_pairs.draw(results.inputs("table6"))
-    assert len(plotted) == 96 and plotted["agreement"].notna().sum() == (~plotted["published"]).sum() == 2
+    assert (
+        len(plotted) == 96
+        and plotted["agreement"].notna().sum() == (~plotted["published"]).sum() == 2
+    )
     second = plotted[plotted["pair"] == "2"]
     assert numbers(second, "agreement") == [60, 85] and second["same_codes"].tolist() == [1, 1]
     said = texts(figure)
-    assert said.count("She chose another child he liked .") == 1 and {"60%", "85%", "1 of 2"} <= set(said)
+    assert said.count("She chose another child he liked .") == 1 and {
+        "60%",
+        "85%",
+        "1 of 2",
+    } <= set(said)
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert overlapping(boxes, said) == []
 

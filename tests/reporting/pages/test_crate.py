@@ -12,12 +12,19 @@ ROOT = Path(__file__).parents[3]
 def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     catalogue = load_catalogue(ROOT)
     config = load_config({"scale": "demo", "papers": ["sq_transformer"]}, ROOT)
-    wanted = {*list_expected_results(catalogue, config), "report.html", "analyses/sq_transformer/neighbours/words.csv"}
+    wanted = {
+        *list_expected_results(catalogue, config),
+        "report.html",
+        "analyses/sq_transformer/neighbours/words.csv",
+    }
     wanted -= {"config.json"}  # what the results were made of
     old = {
         "data/idm/dataset.json",
         "candidates/idm/candidates.json",
-        *(f"runs/cogs/transformer/default/seed-77/{name}" for name in ("run.json", "training.csv", "eval/scores.csv")),
+        *(
+            f"runs/cogs/transformer/default/seed-77/{name}"
+            for name in ("run.json", "training.csv", "eval/scores.csv")
+        ),
         "runs/idm/gpt2/ft/seed-1/interventions/scores.csv",
         "analyses/sq_transformer/renamed/analysis.json",
         "tables/carma/table1.csv",
@@ -26,5 +33,8 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     for name in wanted | old:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    packed = {file.relative_to(tmp_path).as_posix() for file in list_requested_files(tmp_path, catalogue, config)}
+    packed = {
+        file.relative_to(tmp_path).as_posix()
+        for file in list_requested_files(tmp_path, catalogue, config)
+    }
     assert packed == wanted and "runs/cogs/transformer/default/seed-1/record.json" in packed

@@ -21,28 +21,45 @@ def folder(tmp_path: Path) -> Path:
     """The folder of a finished run of the demo, with random weights."""
     folder = add_run(tmp_path / "results/demo", RUN, accuracy=43.21).folder
     write_json(
-        folder / "run.json", read_json(folder / "run.json") | {"parameters": 12345, "steps": 100, "best_step": 60}
+        folder / "run.json",
+        read_json(folder / "run.json") | {"parameters": 12345, "steps": 100, "best_step": 60},
     )
     write_json(folder / "record.json", {"commit": "0123abc", "dirty": True})
-    write_json(folder / "eval/evaluation.json", {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}})
+    write_json(
+        folder / "eval/evaluation.json",
+        {"run": RUN, "spec": {"splits": ["test"], "batch_tokens": 512}},
+    )
     return folder
 
 
 def export(tmp_path: Path) -> int:
-    options = ["--scale", "demo", "--results", str(tmp_path / "results"), "--checkpoints", str(tmp_path / "out")]
+    options = [
+        "--scale",
+        "demo",
+        "--results",
+        str(tmp_path / "results"),
+        "--checkpoints",
+        str(tmp_path / "out"),
+    ]
     return main(["export", *options])
 
 
-def test_a_card_has_scores_next_to_published_numbers_command_commit_and_digest(folder: Path, tmp_path: Path):
+def test_a_card_has_scores_next_to_published_numbers_command_commit_and_digest(
+    folder: Path, tmp_path: Path
+):
     assert export(tmp_path) == export(tmp_path) == 0  # again over its own files
     card = (tmp_path / "out" / RUN / "README.md").read_text()
     assert "judged on this run, among others:\n\n- none\n" in card
     assert "# Transformer, " in card and "(Jiang, Zhou and Bansal, 2024" in card
     assert (
-        "| test | all | exact_match |  | 43.21 percent | " in card and "(sq_transformer: Table 1, Transformer, " in card
+        "| test | all | exact_match |  | 43.21 percent | " in card
+        and "(sq_transformer: Table 1, Transformer, " in card
     )
     assert f"    ./reproduce results/demo/runs/{RUN}/run.json\n" in card
-    assert "Commit `0123abc`, which was changed; 12,345 parameters, 100 steps.\nWeights of step 60, sha256 `" in card
+    assert (
+        "Commit `0123abc`, which was changed; 12,345 parameters, 100 steps.\nWeights of step 60, sha256 `"
+        in card
+    )
     assert read_run(folder).weights_sha256 in card
     checkpoint = read_checkpoint(tmp_path / "out" / RUN)
     assert len(checkpoint.predict(checkpoint.load_model(), ["a cat", "a dog ran"])) == 2
@@ -53,7 +70,10 @@ def test_licences_are_those_of_the_data_and_of_what_the_weights_come_from(tmp_pa
         write_json(tmp_path / f"data/{task}/dataset.json", {"notes": ["a note"]})
     catalogue = load_catalogue(ROOT)
     lines = list(list_origins(tmp_path, resolve_training(catalogue, RUN, "small")))
-    assert lines == ["- cogs: cogs (Kim and Linzen 2020, COGS, EMNLP), licence: MIT", "- cogs: a note"]
+    assert lines == [
+        "- cogs: cogs (Kim and Linzen 2020, COGS, EMNLP), licence: MIT",
+        "- cogs: a note",
+    ]
     lines = list(list_origins(tmp_path, resolve_training(catalogue, "idm/gemma/ft/seed-1", "full")))
     assert lines[-1].startswith("- initial weights: google/gemma-") and "licence: " in lines[-1]
 
@@ -70,4 +90,7 @@ def test_a_changed_run_or_a_folder_of_others_is_refused(folder: Path, tmp_path: 
     assert "checkpoint/vocabulary.json: expected sha256" in capsys.readouterr().err
     (folder / "eval/evaluation.json").unlink()
     assert export(tmp_path) == 1
-    assert "has no finished training; make one with ./reproduce --scale demo" in capsys.readouterr().err
+    assert (
+        "has no finished training; make one with ./reproduce --scale demo"
+        in capsys.readouterr().err
+    )

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 PATIENCE_SECONDS = 120  # other tests may keep all cores busy
 
 
@@ -21,7 +23,9 @@ class Page:
         self.send, self.receive, self.number, self.session = send, receive, 0, None
         self.rest, self.faults, self.requested = b"", [], []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
 
@@ -42,7 +46,9 @@ class Page:
         text, _, self.rest = self.rest.partition(b"\0")
         message = json.loads(text)
         kind, params = message.get("method"), message.get("params", {})
-        if kind == "Runtime.exceptionThrown" or (kind == "Log.entryAdded" and params["entry"]["level"] == "error"):
+        if kind == "Runtime.exceptionThrown" or (
+            kind == "Log.entryAdded" and params["entry"]["level"] == "error"
+        ):
             self.faults.append(params)
         if kind == "Network.requestWillBeSent":
             self.requested.append(params["request"]["url"])
@@ -51,19 +57,28 @@ class Page:
     def open(self, url: str, width: int = 1280, dark: bool = False) -> None:
         """Open a page at a width, and wait until it is loaded."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
         )
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
         self.call("Page.navigate", url=url)
         end = time.monotonic() + PATIENCE_SECONDS
-        while self.evaluate("document.readyState + location.href.startsWith('about:')") != "completefalse":
+        while (
+            self.evaluate("document.readyState + location.href.startsWith('about:')")
+            != "completefalse"
+        ):
             assert time.monotonic() < end, url
             time.sleep(0.02)
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression; of a promise, what it resolves to."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
@@ -77,7 +92,13 @@ def opened(profile: Path) -> Iterator[Page]:
         first, second = os.dup(commands), os.dup(answers)
         os.dup2(first, 3), os.dup2(second, 4)
 
-    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
+    command = [
+        CHROMIUM,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--remote-debugging-pipe",
+    ]
     command += [
         "--no-first-run",
         "--disable-background-networking",
@@ -85,7 +106,10 @@ def opened(profile: Path) -> Iterator[Page]:
         "--disable-extensions",
     ]
     process = subprocess.Popen(
-        [*command, f"--user-data-dir={profile}"], preexec_fn=connect, close_fds=False, stderr=subprocess.DEVNULL
+        [*command, f"--user-data-dir={profile}"],
+        preexec_fn=connect,
+        close_fds=False,
+        stderr=subprocess.DEVNULL,
     )
     os.close(commands), os.close(answers)
     try:

@@ -21,7 +21,15 @@ def sphinx_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (packages,) = folder.glob("lib/python*/site-packages")
     (own,) = ROOT.glob(".venv/lib/python*/site-packages")
     (packages / "own.pth").write_text(f"{own.resolve()}\n")
-    install = ["install", "-q", "--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", "envs/docs.lock"]
+    install = [
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--no-deps",
+        "-r",
+        "envs/docs.lock",
+    ]
     pip = [ROOT / ".venv/bin/python", "-m", "pip", "--python", folder / "bin/python"]
     subprocess.run([*pip, *install], cwd=ROOT, check=True)
     return folder / "bin/python"
@@ -31,14 +39,22 @@ def sphinx_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(sphinx_python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folders of HTML of `small` and, if a demo is finished, of `demo`; without a network where that is allowed."""
     folder = tmp_path_factory.mktemp("site")
-    alone = ["unshare", "-n"] if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0 else []
+    alone = (
+        ["unshare", "-n"]
+        if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode == 0
+        else []
+    )
     folders = {"small": RESULTS} | ({"demo": DEMO} if (DEMO / "config.json").exists() else {})
     environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache")}
     processes = {}
     for scale, results in folders.items():
         command = [*alone, sphinx_python, "-m", "workflow_scripts", "site", "--results", results]
         processes[scale] = subprocess.Popen(
-            [*command, "--out", folder / scale], cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment
+            [*command, "--out", folder / scale],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
     for process in processes.values():
         assert (process.communicate()[1], process.returncode) == ("", 0)

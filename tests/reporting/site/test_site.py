@@ -35,7 +35,14 @@ class Document(HTMLParser):
 
     def __init__(self, file: Path):
         super().__init__()
-        self.links, self.loaded, self.ids, self.open, self.faults, self.text = [], [], [], [], [], []
+        self.links, self.loaded, self.ids, self.open, self.faults, self.text = (
+            [],
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
         self.source = file.read_text(encoding="utf-8")
         self.feed(self.source)
         self.close()
@@ -47,7 +54,9 @@ class Document(HTMLParser):
         self.ids += [values["id"]] if "id" in values else []
         if tag == "a" and values.get("href"):
             self.links.append(values["href"])
-        elif values.get("src") or (tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload")):
+        elif values.get("src") or (
+            tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload")
+        ):
             self.loaded.append(values.get("src") or values["href"])
         if tag not in VOID:
             self.open.append(tag)
@@ -94,7 +103,9 @@ def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small)
     assert len(list((small / "claims").glob("*.html"))) == len(rows) + 1 > 200
     for row, typed in zip(rows, read_claim_rows(RESULTS / "claims.csv"), strict=True):
         page = page_of(small, row)
-        assert squeezed(row["statement"]) in page.words and f"{row['verdict']} at small" in page.words
+        assert (
+            squeezed(row["statement"]) in page.words and f"{row['verdict']} at small" in page.words
+        )
         for text in ("quote", "caveat"):
             assert squeezed(row[text]) in page.words, row["claim"]
         if row["effect"]:
@@ -106,13 +117,24 @@ def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small)
 def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path, monkeypatch):
     """But the paper's, and how many seeds there are, on its page, in the table and on the first page."""
     results, sources, rows_of = tmp_path / "small", tmp_path / "sources", reference.rows_of
-    shutil.copytree(RESULTS, results, ignore=shutil.ignore_patterns("predictions", "figures", "tables"))
-    lost = {"task": "scan-jump-x2", "method": "sq-transformer", "variant": "sal-entropy-3", "seed": "108"}
+    shutil.copytree(
+        RESULTS, results, ignore=shutil.ignore_patterns("predictions", "figures", "tables")
+    )
+    lost = {
+        "task": "scan-jump-x2",
+        "method": "sq-transformer",
+        "variant": "sal-entropy-3",
+        "seed": "108",
+    }
     scores = [row for row in rows_of("scores.csv") if not lost.items() <= row.items()]
-    monkeypatch.setattr(reference, "rows_of", lambda name: scores if name == "scores.csv" else rows_of(name))
+    monkeypatch.setattr(
+        reference, "rows_of", lambda name: scores if name == "scores.csv" else rows_of(name)
+    )
     reference.write_reference(results / "claims.csv")
     write_sources(load_catalogue(ROOT), results, "small", "", sources)
-    incomplete = [row for row in claims_of(results) if row["role"] == "primary" and not row["effect"]]
+    incomplete = [
+        row for row in claims_of(results) if row["role"] == "primary" and not row["effect"]
+    ]
     (row,) = [row for row in incomplete if row["claim"] == "sal-success-addjump"]
     page = read(sources / f"claims/{make_slug(row['paper'] + '-' + row['claim'])}.md")
     assert "7 of 8 planned seeds are run" in page.words and "Ours at small no effect" in page.words
@@ -144,12 +166,15 @@ def test_trainings_and_curves_are_those_of_the_claims_own_seeds(small):
         page = read(small / f"claims/{claim}.html")
         listed = {name for name in runs if f"<code>{name}</code>" in page.source}
         assert {int(name.rpartition("-")[2]) for name in listed} >= set(seeds)
-        assert not any(name.endswith(f"seed-{seed}") for name in listed for seed in others) and bool(listed) == bool(
-            seeds
-        )
+        assert not any(
+            name.endswith(f"seed-{seed}") for name in listed for seed in others
+        ) and bool(listed) == bool(seeds)
         assert all(runs[name]["code_digest"][:9] in page.words for name in listed)
         assert ("'seeds=[21,22,23]'" in page.words) == (21 in seeds)
-    assert read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline") >= 4
+    assert (
+        read(small / "claims/lrf-lrf-over-transformer-cter-instance.html").source.count("<polyline")
+        >= 4
+    )
 
 
 def test_a_papers_page_has_its_tables_figures_and_notes(small):
@@ -179,17 +204,25 @@ def test_pages_are_whole_and_every_link_and_anchor_exists(built, scale):
             f"{file.name}: {text} is escaped twice"
             for text in re.findall(r"&amp;(?:amp|lt|gt|quot|#\d+);", page.source)
         ]
-        wrong += [f"{file.name}: id {name} twice" for name in set(page.ids) if page.ids.count(name) > 1]
+        wrong += [
+            f"{file.name}: id {name} twice" for name in set(page.ids) if page.ids.count(name) > 1
+        ]
         for link in page.links + page.loaded:
             url = urlparse(link)
             if url.scheme in ("http", "https", "mailto") and link in page.links:
                 continue
-            if url.path.endswith("index.html") and (unknown := parse_qs(url.query).keys() - FILTERS):
+            if url.path.endswith("index.html") and (
+                unknown := parse_qs(url.query).keys() - FILTERS
+            ):
                 wrong.append(f"{file.name}: {link} filters by {unknown}")
             target = (file.parent / unquote(url.path)).resolve() if url.path else file
             if url.scheme or not target.is_file():
                 wrong.append(f"{file.name}: {link}")
-            elif url.fragment and target.suffix == ".html" and unquote(url.fragment) not in read(target).ids:
+            elif (
+                url.fragment
+                and target.suffix == ".html"
+                and unquote(url.fragment) not in read(target).ids
+            ):
                 wrong.append(f"{file.name}: no anchor {link}")
     assert wrong == []
 
@@ -200,7 +233,9 @@ def test_drawings_are_xml_with_a_title_and_no_value_that_is_no_number(small):
         for drawing in re.findall(r'<svg class="drawing.*?</svg>', read(file).source, re.DOTALL):
             root = ElementTree.fromstring(drawing)
             values = {value for element in root.iter() for value in element.attrib.values()}
-            assert root.find("title").text and not any(re.search(r"\b(nan|inf|None)\b", value) for value in values)
+            assert root.find("title").text and not any(
+                re.search(r"\b(nan|inf|None)\b", value) for value in values
+            )
             count += 1
     assert count > 400
 
@@ -222,9 +257,14 @@ def test_a_number_beyond_the_axis_is_an_arrow_at_its_end():
 def test_the_demo_says_on_every_page_that_it_says_nothing_of_the_papers(demo_site):
     for file in pages(demo_site):
         assert "They show that every step works, not what the papers say" in read(file).words, file
-    verdicts = re.findall(r'<span class="chip ([\w-]+)', read(demo_site / "claims/index.html").source)
+    verdicts = re.findall(
+        r'<span class="chip ([\w-]+)', read(demo_site / "claims/index.html").source
+    )
     assert set(verdicts) == {"no-verdict", "not-run"}
-    assert "no verdict at demo" in read(demo_site / "claims/sq-transformer-sq-over-transformer-addjump.html").words
+    assert (
+        "no verdict at demo"
+        in read(demo_site / "claims/sq-transformer-sq-over-transformer-addjump.html").words
+    )
 
 
 def test_a_folder_of_others_is_not_replaced(sphinx_python, tmp_path):
@@ -244,19 +284,26 @@ def browser(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "claims/index", "claims/cat-comp-over-mix-bird", "papers/carma", "docs/statistics"]
+    "name",
+    ["index", "claims/index", "claims/cat-comp-over-mix-bird", "papers/carma", "docs/statistics"],
 )
-def test_a_browser_opens_a_page_from_its_file_and_loads_nothing_from_elsewhere(browser: Page, small, name):
+def test_a_browser_opens_a_page_from_its_file_and_loads_nothing_from_elsewhere(
+    browser: Page, small, name
+):
     for width, dark in ((1280, False), (390, True)):
         browser.faults.clear(), browser.requested.clear()
         browser.open(f"file://{small}/{name}.html", width, dark)
-        assert browser.faults == [] and all(url.startswith(("file:", "data:")) for url in browser.requested)
+        assert browser.faults == [] and all(
+            url.startswith(("file:", "data:")) for url in browser.requested
+        )
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
         ground = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (int(re.findall(r"\d+", ground)[0]) < 100) == dark
 
 
-def test_the_table_of_claims_sorts_and_filters_and_keeps_the_filter_in_the_address(browser: Page, small):
+def test_the_table_of_claims_sorts_and_filters_and_keeps_the_filter_in_the_address(
+    browser: Page, small
+):
     rows = claims_of(RESULTS)
     reproduced = [row for row in rows if row["verdict"] == "reproduced"]
     shown = "[...document.querySelectorAll('#claims tbody tr')].filter((row) => !row.hidden)"
@@ -276,7 +323,9 @@ def test_the_table_of_claims_sorts_and_filters_and_keeps_the_filter_in_the_addre
     for order in (effects, effects[::-1]):
         browser.evaluate("document.querySelectorAll('#claims th')[4].click()")
         values = browser.evaluate(f"{shown}.map((row) => row.cells[4].dataset.value)")
-        assert [float(value) for value in values if value] == order and not any(values[len(order) :])
+        assert [float(value) for value in values if value] == order and not any(
+            values[len(order) :]
+        )
 
 
 def test_the_search_finds_a_claim_and_the_switch_turns_the_page_dark(browser: Page, small):
@@ -288,5 +337,7 @@ def test_the_search_finds_a_claim_and_the_switch_turns_the_page_dark(browser: Pa
     assert browser.evaluate("document.querySelector('#search-results').innerHTML.includes('cat')")
     browser.open(f"file://{small}/index.html")
     for theme in ("dark", "light"):
-        browser.evaluate(f"document.querySelector('.theme-change-button[data-mode={theme}]').click()")
+        browser.evaluate(
+            f"document.querySelector('.theme-change-button[data-mode={theme}]').click()"
+        )
         assert browser.evaluate("document.documentElement.dataset.theme") == theme

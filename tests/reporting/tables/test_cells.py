@@ -17,7 +17,10 @@ PLACE = {"split": "test", "subset": "all", "metric": "exact_match"}
 ENTRY = {"kind": "table", "source": "Table 9", "title": "Made up", "group": "Main"}
 ROWS = [{"row": "Old"}, {"row": "Plain", "method": "plain", "variant": "default"}]
 ROWS.append({"row": "New", "method": "new", "variant": {"jump": "a", "translate": "b"}})
-COLUMNS = [PLACE | {"column": name, "task": task, "unit": "percent"} for name, task in (("J", "jump"), ("C", "cogs"))]
+COLUMNS = [
+    PLACE | {"column": name, "task": task, "unit": "percent"}
+    for name, task in (("J", "jump"), ("C", "cogs"))
+]
 COLUMNS.insert(1, PLACE | {"column": "T", "task": "translate", "unit": "BLEU", "metric": "bleu"})
 DISPLAY = TableDisplay.model_validate(ENTRY | {"rows": ROWS, "columns": COLUMNS})
 CAP, SYNONYMS = {"intervention": "cap"}, {"intervention": "synonyms", "rate": 0.25}
@@ -47,7 +50,9 @@ def evidence(scores, printed=None, analyses=None):
 
 def changed(display, **fields):
     """The display with other rows or columns."""
-    return TableDisplay(**{name: getattr(display, name) for name in display.model_fields_set} | fields)
+    return TableDisplay(
+        **{name: getattr(display, name) for name in display.model_fields_set} | fields
+    )
 
 
 def cells_of(found, display=DISPLAY):
@@ -59,7 +64,11 @@ def test_status_of_every_kind_of_cell():
     printed |= {("New", "T"): ("30.1", 30.1, None), ("New", "C"): ("5", 5, None)}
     scores = [score("jump", "plain", "default", seed, 40 + seed) for seed in (2, 1, 3)]
     cells = cells_of(evidence(scores, printed))
-    statuses = {place: cell.status for place, cell in cells.items() if place[0] != "Plain" or place[1] == "J"}
+    statuses = {
+        place: cell.status
+        for place, cell in cells.items()
+        if place[0] != "Plain" or place[1] == "J"
+    }
     expected = {("Old", "J"): "published only", ("Plain", "J"): "measured", ("New", "J"): "not run"}
     # For COGS there is no variant; other cells are neither published nor to be measured.
     assert statuses == expected | {("New", "T"): "not run", ("New", "C"): "published only"}
@@ -95,7 +104,9 @@ def test_other_splits_subsets_and_interventions_stay_out():
 
 def test_two_scores_of_one_seed_are_refused():
     scores = [new(1, 90), new(1, 80, layer=2)]
-    with pytest.raises(UserError, match=r"d/New/J/exact_match: two scores of one seed; fix also .*layer"):
+    with pytest.raises(
+        UserError, match=r"d/New/J/exact_match: two scores of one seed; fix also .*layer"
+    ):
         make_cells("d", DISPLAY, evidence(scores))
 
 
@@ -104,13 +115,22 @@ def test_a_score_that_is_not_defined_has_a_reason():
     absent = AbsentScore(1, reason, PLACE)
     others = [new(1, 90, subset="typo"), score("jump", "plain", "default", 2, 40)]
     # Of several rows of one seed it is left out once, and not where another row has the value.
-    rows = [AbsentScore(seed, reason, PLACE | {"readout": readout}) for seed in (1, 2) for readout in ("cont", "mix")]
+    rows = [
+        AbsentScore(seed, reason, PLACE | {"readout": readout})
+        for seed in (1, 2)
+        for readout in ("cont", "mix")
+    ]
     of_runs = {("jump", "new", "a"): [absent], ("jump", "plain", "default"): rows}
     made = replace(evidence(others), absent=of_runs)
     cells = cells_of(made)
     assert cells["Plain", "J"].seeds == {2: 40}
-    assert cells["Plain", "J"].note == "seeds without a value, left out: 1 (all predictions are equal)"
-    assert (cells["New", "J"].status, cells["New", "J"].note) == ("undefined", "undefined: all predictions are equal")
+    assert (
+        cells["Plain", "J"].note == "seeds without a value, left out: 1 (all predictions are equal)"
+    )
+    assert (cells["New", "J"].status, cells["New", "J"].note) == (
+        "undefined",
+        "undefined: all predictions are equal",
+    )
     with pytest.raises(UserError, match="no score has"):
         elsewhere = AbsentScore(1, reason, PLACE | {"subset": "some"})
         make_cells("d", DISPLAY, replace(made, absent={("jump", "new", "a"): [elsewhere]}))
@@ -118,7 +138,9 @@ def test_a_score_that_is_not_defined_has_a_reason():
 
 def test_a_selection_that_finds_nothing_in_a_run_is_refused():
     scores = [new(1, 90, subset="typo")]
-    with pytest.raises(UserError, match=r"displays.yaml: cell d/New/J/exact_match: no score has .*subset all"):
+    with pytest.raises(
+        UserError, match=r"displays.yaml: cell d/New/J/exact_match: no score has .*subset all"
+    ):
         make_cells("d", DISPLAY, evidence(scores))
 
 
@@ -131,9 +153,16 @@ def test_a_row_wins_over_its_column_and_may_read_an_analysis():
     found = evidence([new(1, 90)], analyses={"maps": maps})
     cells = cells_of(found, display)
     assert cells["Accuracy", "J"].seeds == {1: 90}
-    assert (cells["KL", "J"].metric, cells["KL", "J"].unit, cells["KL", "J"].decimals) == ("kl", "nats", 4)
+    assert (cells["KL", "J"].metric, cells["KL", "J"].unit, cells["KL", "J"].decimals) == (
+        "kl",
+        "nats",
+        4,
+    )
     assert cells["KL", "J"].seeds == {1: 0.25}
-    for rows, note in (([maps[0]._replace(metric="other")], "does not apply"), ([], "not run at small")):
+    for rows, note in (
+        ([maps[0]._replace(metric="other")], "does not apply"),
+        ([], "not run at small"),
+    ):
         found = evidence([new(1, 90)], analyses={"maps": rows})
         empty = cells_of(found, display)["KL", "J"]
         assert (empty.status, empty.note) == ("not run", note)
@@ -161,7 +190,9 @@ OWN, OVER, NOT_RUN = {"item_set": "own_correct"}, {"over": "b"}, ("not run", "no
 POOLED = [new(1, 90), new(1, 40, layer=1, **CAP)]
 NONE_RIGHT = [new(1, 0), *(new(1, 0, item_set="all", **where) for where in (CAP, SYNONYMS))]
 OVER_NONE = [new(1, 30, **OWN, **SYNONYMS), new(1, 0, variant="b", item_set="all", **SYNONYMS)]
-OTHER_SEEDS = [[new(1, 30), *(new(seed, value, variant="b") for seed in (2, 3))] for value in (0, 20)]
+OTHER_SEEDS = [
+    [new(1, 30), *(new(seed, value, variant="b") for seed in (2, 3))] for value in (0, 20)
+]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +204,16 @@ OTHER_SEEDS = [[new(1, 30), *(new(seed, value, variant="b") for seed in (2, 3))]
         (NONE_RIGHT, OWN | SYNONYMS, ("undefined", "undefined: no right answers")),
         (NONE_RIGHT, OWN | SYNONYMS | {"rate": 0.4}, NOT_RUN),
         ([new(1, 30)], OVER, NOT_RUN),
-        ([new(1, 30), new(1, 0, variant="b")], OVER | {"relative": True}, ("undefined", "undefined: 0 for b")),
-        (OTHER_SEEDS[0], OVER | {"relative": True}, ("undefined", "undefined: shares no seed with b")),
+        (
+            [new(1, 30), new(1, 0, variant="b")],
+            OVER | {"relative": True},
+            ("undefined", "undefined: 0 for b"),
+        ),
+        (
+            OTHER_SEEDS[0],
+            OVER | {"relative": True},
+            ("undefined", "undefined: shares no seed with b"),
+        ),
         (OTHER_SEEDS[1], OVER, ("undefined", "undefined: shares no seed with b")),
         (OVER_NONE, OVER | OWN | SYNONYMS, ("undefined", "undefined: no right answers of b")),
         ([OVER_NONE[0], OVER_NONE[1]._replace(rate=0.4)], OVER | OWN | SYNONYMS, NOT_RUN),
@@ -186,11 +225,17 @@ def test_a_cell_without_a_value_says_why(scores, selection, expected):
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"), [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))]
+    ("size", "expected"),
+    [(0, ("undefined", "undefined: no right answers")), (3, ("not run", "not run at small"))],
 )
 def test_a_share_of_common_answers_is_undefined_where_there_are_none(size, expected):
     rows = [new(1, size, metric="items", n=size, item_set="common_correct")]
-    where = {"item_set": "common_correct", "intervention": "synonyms", "rate": 0.25, "analysis": "sets"}
+    where = {
+        "item_set": "common_correct",
+        "intervention": "synonyms",
+        "rate": 0.25,
+        "analysis": "sets",
+    }
     cell = shown(evidence([], analyses={"sets": rows}), **where)
     assert (cell.status, cell.note) == expected
 
@@ -212,7 +257,12 @@ def test_repetitions_of_an_intervention_are_averaged_by_seed():
 
 # Blocks 1, 8, 17, 26 and 35 are those of the official scripts for 36 blocks: a quarter of 35 is 8.75.
 def test_a_depth_is_the_nearest_measured_layer():
-    nearest = {"25%": ((1, 8, 17, 26, 35), 8), "100%": ((1, 3), 3), "0%": ((1, 3), 1), "50%": ((1, 2, 3), 1)}
+    nearest = {
+        "25%": ((1, 8, 17, 26, 35), 8),
+        "100%": ((1, 3), 3),
+        "0%": ((1, 3), 1),
+        "50%": ((1, 2, 3), 1),
+    }
     for depth, (layers, layer) in [*nearest.items(), ("50%", ((1, 2, 4), 2))]:
         found = evidence([new(1, number, layer=number, **CAP) for number in layers])
         assert shown(found, intervention="cap", layer=depth).seeds == {1: layer}
@@ -221,8 +271,12 @@ def test_a_depth_is_the_nearest_measured_layer():
 def test_a_table_says_which_blocks_its_depths_are():
     found = evidence([new(1, 10 * number, layer=number, **CAP) for number in (1, 2, 3)])
     whole = table(intervention="cap")
-    columns = [(name, {"layer": layer}) for name, layer in (("first", 1), ("25%", "25%"), ("last", "100%"))]
-    columns = [whole.columns[0].model_copy(update={"column": name} | more) for name, more in columns]
+    columns = [
+        (name, {"layer": layer}) for name, layer in (("first", 1), ("25%", "25%"), ("last", "100%"))
+    ]
+    columns = [
+        whole.columns[0].model_copy(update={"column": name} | more) for name, more in columns
+    ]
     for chosen, alike in ((columns, True), (columns[1:], False)):
         chosen = [Column.model_validate(column.model_dump(exclude_unset=True)) for column in chosen]
         display = changed(whole, columns=chosen)
@@ -230,12 +284,16 @@ def test_a_table_says_which_blocks_its_depths_are():
         said = " ".join(explain_table(display, cells, {}, "small"))
         assert "25%: 1; last: 3." in said and ("the same numbers" in said) == alike
         assert make_table_row(cells[-1], None, None).note == "block 3"
-    assert "block" not in " ".join(explain_table(whole, make_cells("d", table(), found), {}, "small"))
+    assert "block" not in " ".join(
+        explain_table(whole, make_cells("d", table(), found), {}, "small")
+    )
 
 
 def test_a_depth_in_words_is_refused():
     found = evidence([new(1, 5, layer=1, **CAP)])
-    with pytest.raises(UserError, match="layer 'first' is neither a number of a block nor a depth like 25%"):
+    with pytest.raises(
+        UserError, match="layer 'first' is neither a number of a block nor a depth like 25%"
+    ):
         make_cells("d", table(intervention="cap", layer="first"), found)
 
 
@@ -264,7 +322,10 @@ def test_a_gain_over_runs_that_start_from_other_weights_is_refused():
         weights = {("jump", "new", "a"): "parent", ("jump", "new", "b"): right}
         found = replace(evidence(scores), weights=weights)
         if refused:
-            with pytest.raises(UserError, match="jump/new/a and jump/new/b start from different weights, so no seeds"):
+            with pytest.raises(
+                UserError,
+                match="jump/new/a and jump/new/b start from different weights, so no seeds",
+            ):
                 make_cells("d", table(over="b"), found)
         else:
             assert shown(found, over="b").weights == "parent"
@@ -284,7 +345,10 @@ def test_a_cell_of_a_whole_analysis_has_no_seeds(protocol):
     assert ("Protocol reduced" in said) == (protocol == "reduced")
     assert "Protocol paper" not in said
     # What it looked at without a number does not apply; what it had no runs of is not run.
-    for row, note in ((Row(row="r", task="cogs"), "does not apply"), (Row(row="r", subset="s"), "not run at small")):
+    for row, note in (
+        (Row(row="r", task="cogs"), "does not apply"),
+        (Row(row="r", subset="s"), "not run at small"),
+    ):
         (cell,) = make_cells("d", changed(display, rows=[row]), found)
         assert (cell.status, cell.note) == ("not run", note)
 
@@ -293,7 +357,10 @@ def test_a_cell_without_a_readout_means_the_scores_without_one_where_there_are_s
     scores = [new(1, 90), new(1, 30, readout="last")]
     cells = cells_of(evidence(scores))
     assert cells["New", "J"].seeds == {1: 90}
-    column = DISPLAY.columns[0].model_dump(exclude_unset=True) | {"column": "J last", "readout": "last"}
+    column = DISPLAY.columns[0].model_dump(exclude_unset=True) | {
+        "column": "J last",
+        "readout": "last",
+    }
     display = changed(DISPLAY, columns=[Column.model_validate(column)])
     assert cells_of(evidence(scores), display)["New", "J last"].seeds == {1: 30}
     # Where every score has a readout, the only one is meant.

@@ -14,12 +14,34 @@ from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 
 ROWS = [{"row": "Old_1", "group": "Previous"}]
 ROWS += [{"row": row, "group": "Ours", "method": "m", "variant": "v"} for row in ("Plain", "New")]
-COLUMNS = [{"column": name, "task": name, "metric": "exact_match", "unit": "percent"} for name in "JK"]
-ENTRY = {"kind": "table", "source": "Table 9", "title": "A & B_c", "group": "Main", "note": "50% of <all> $ues"}
-DISPLAY = TableDisplay.model_validate(ENTRY | {"baseline": "Plain", "rows": ROWS, "columns": COLUMNS})
+COLUMNS = [
+    {"column": name, "task": name, "metric": "exact_match", "unit": "percent"} for name in "JK"
+]
+ENTRY = {
+    "kind": "table",
+    "source": "Table 9",
+    "title": "A & B_c",
+    "group": "Main",
+    "note": "50% of <all> $ues",
+}
+DISPLAY = TableDisplay.model_validate(
+    ENTRY | {"baseline": "Plain", "rows": ROWS, "columns": COLUMNS}
+)
 PUBLISHED = Published("99.42±1.0", 99.42, 1.0, 5, "percent", "Table 9", 'says "SAL"')
 MEASURED = Cell(
-    "p", "d", "New", "J", "exact_match", "percent", 2, "measured", "", PUBLISHED, {}, {1: 97.0, 2: 98.0}, "paper"
+    "p",
+    "d",
+    "New",
+    "J",
+    "exact_match",
+    "percent",
+    2,
+    "measured",
+    "",
+    PUBLISHED,
+    {},
+    {1: 97.0, 2: 98.0},
+    "paper",
 )
 OURS = replace(MEASURED, published=None)
 OLD = {"row": "Old_1", "status": "published only", "published": replace(PUBLISHED, printed="1.2")}
@@ -27,10 +49,22 @@ CELLS = [
     replace(MEASURED, seeds={}, protocol="", **OLD),
     replace(OURS, row="Plain", seeds={1: 40.0}, protocol="reduced"),
     MEASURED,
-    replace(OURS, row="Plain", column="K", status="not run", note="not run at small", seeds={}, protocol=""),
+    replace(
+        OURS,
+        row="Plain",
+        column="K",
+        status="not run",
+        note="not run at small",
+        seeds={},
+        protocol="",
+    ),
     replace(OURS, column="K", protocol="reduced"),
 ]
-TESTS = {"d/New/J/exact_match": ExampleTest(0.0001, 1.0, 7706, compare_independent([95.0, 96.0], [40.0, 41.0]))}
+TESTS = {
+    "d/New/J/exact_match": ExampleTest(
+        0.0001, 1.0, 7706, compare_independent([95.0, 96.0], [40.0, 41.0])
+    )
+}
 NOTES = layout.explain_table(DISPLAY, CELLS, TESTS, "small")
 GRID = layout.build_grid(DISPLAY, CELLS, TESTS)
 # t(0.975, 1) = 12.7062 times 0.7071 / sqrt(2): 97.5 ± 6.35
@@ -102,7 +136,13 @@ class Cells(HTMLParser):
 
 
 def html(cells=CELLS):
-    run = {"name": "jump/new/a", "seeds": [1, 2], "protocol": "paper", "steps": 4000, "parameters": 1_210_000}
+    run = {
+        "name": "jump/new/a",
+        "seeds": [1, 2],
+        "protocol": "paper",
+        "steps": 4000,
+        "parameters": 1_210_000,
+    }
     grid = layout.build_grid(DISPLAY, cells, TESTS)
     return format_html_page("A & B_c <b>", "above", grid, NOTES, [run], "./reproduce x.html")
 
@@ -145,7 +185,9 @@ def test_published_is_grey_beside_another_protocol_only():
 def test_made_up_data_say_so():
     made_up = [replace(cell, protocol="stand_in") if cell.seeds else cell for cell in CELLS]
     assert "<small>generated\u00a0data</small>" in html(made_up)
-    assert any("generated data" in note for note in layout.explain_table(DISPLAY, made_up, {}, "demo"))
+    assert any(
+        "generated data" in note for note in layout.explain_table(DISPLAY, made_up, {}, "demo")
+    )
 
 
 def test_explanations_name_methods_and_assumptions():
@@ -155,16 +197,26 @@ def test_explanations_name_methods_and_assumptions():
     assert "α = 0.01" in text
     assert "Protocol reduced" in text and "Ours, at scale small" in text
     nothing = layout.explain_table(DISPLAY, [CELLS[0]], {}, "small")
-    assert "Nothing of this table is run at scale small: it holds the published numbers only." in nothing
+    assert (
+        "Nothing of this table is run at scale small: it holds the published numbers only."
+        in nothing
+    )
     ours_alone = layout.explain_table(DISPLAY, [replace(CELLS[0], published=None)], {}, "small")
     assert "Nothing of this table is run at scale small." in ours_alone
 
 
 def test_transposed_tables_group_their_columns():
-    columns = [column.model_copy(update={"group": f"Group {column.column}"}) for column in DISPLAY.columns]
-    grid = layout.build_grid(DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS, TESTS)
+    columns = [
+        column.model_copy(update={"group": f"Group {column.column}"}) for column in DISPLAY.columns
+    ]
+    grid = layout.build_grid(
+        DISPLAY.model_copy(update={"transposed": True, "columns": columns}), CELLS, TESTS
+    )
     assert grid.heads == ["Old_1", "Plain", "New"]
-    assert [(line.heading, line.label) for line in grid.lines] == [("Group J", "J"), ("Group K", "K")]
+    assert [(line.heading, line.label) for line in grid.lines] == [
+        ("Group J", "J"),
+        ("Group K", "K"),
+    ]
     assert grid.published == [True, False, True]
 
 
@@ -177,18 +229,38 @@ def test_every_special_letter_is_escaped():
 
 
 def test_numbers():
-    given = [(1.005, 1, False), (-1.25, 2, False), (-0.001, 2, False), (0.4, 1, True), (-0.0, 0, True)]
-    assert [layout.format_number(*number) for number in given] == ["1.0", "−1.25", "0.00", "+0.4", "+0"]
+    given = [
+        (1.005, 1, False),
+        (-1.25, 2, False),
+        (-0.001, 2, False),
+        (0.4, 1, True),
+        (-0.0, 0, True),
+    ]
+    assert [layout.format_number(*number) for number in given] == [
+        "1.0",
+        "−1.25",
+        "0.00",
+        "+0.4",
+        "+0",
+    ]
 
 
 def test_units_are_said_once_each():
-    others = [replace(MEASURED, metric=metric, unit="nats") for metric in ("attention_kl", "attention_kl_test")]
+    others = [
+        replace(MEASURED, metric=metric, unit="nats")
+        for metric in ("attention_kl", "attention_kl_test")
+    ]
     assert layout.describe_units(CELLS) == "Numbers in percent."
     said = "Units: percent (exact match), nats (attention kl, attention kl test)."
     assert layout.describe_units([*CELLS, *others]) == said
 
 
 def test_published_numbers_are_shown_without_tex():
-    shown = {"99.42±1.0": "99.42 ± 1.0", r"\sim 1\%": "about 1%", "< 5%": "< 5%", "+3.61%": "+3.61%"}
+    shown = {
+        "99.42±1.0": "99.42 ± 1.0",
+        r"\sim 1\%": "about 1%",
+        "< 5%": "< 5%",
+        "+3.61%": "+3.61%",
+    }
     cells = [replace(MEASURED, published=replace(PUBLISHED, printed=printed)) for printed in shown]
     assert [layout.format_published(cell) for cell in cells] == [*shown.values()]

@@ -11,13 +11,42 @@ from workflow_scripts.common.files import write_json
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.tables.cells import Cell
-from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest, compare_with, read_correctness
+from workflow_scripts.reporting.tables.item_bootstrap import (
+    ExampleTest,
+    compare_with,
+    read_correctness,
+)
 
 
-def cell(row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None):
-    selection = {"task": "cogs", "method": method, "variant": "a", "split": "test", "subset": subset, "metric": metric}
-    values = dict(zip(seeds, values or {"plain": (39.0, 41.0), "new": (69.0, 71.0)}[method], strict=False))
-    return Cell("p", "d", row, subset, metric, "percent", 2, "measured", "", None, selection, values, protocol)
+def cell(
+    row, method, seeds=(1, 2), protocol="reduced", subset="all", metric="exact_match", values=None
+):
+    selection = {
+        "task": "cogs",
+        "method": method,
+        "variant": "a",
+        "split": "test",
+        "subset": subset,
+        "metric": metric,
+    }
+    values = dict(
+        zip(seeds, values or {"plain": (39.0, 41.0), "new": (69.0, 71.0)}[method], strict=False)
+    )
+    return Cell(
+        "p",
+        "d",
+        row,
+        subset,
+        metric,
+        "percent",
+        2,
+        "measured",
+        "",
+        None,
+        selection,
+        values,
+        protocol,
+    )
 
 
 @pytest.fixture
@@ -48,7 +77,11 @@ def test_what_is_not_tested(results):
 
 def test_a_difference_over_examples_alone_is_no_difference(results):
     baseline, tests = cell("Plain", "plain"), {}
-    for name, values in (("Seeds differ", (30.0, 110.0)), ("One seed", (70.0,)), ("Both", (69.0, 71.0))):
+    for name, values in (
+        ("Seeds differ", (30.0, 110.0)),
+        ("One seed", (70.0,)),
+        ("Both", (69.0, 71.0)),
+    ):
         other = cell(name, "new", seeds=(1, 2)[: len(values)], values=values)
         tests[name] = compare_with("Plain", [baseline, other], results)[other.key]
     assert {test.over_examples for test in tests.values()} == {"better"}
@@ -56,7 +89,10 @@ def test_a_difference_over_examples_alone_is_no_difference(results):
 
 
 def test_the_same_start_pairs_the_seeds(results):
-    cells = [replace(cell("Plain", "plain"), weights="parent"), replace(cell("New", "new"), weights="parent")]
+    cells = [
+        replace(cell("Plain", "plain"), weights="parent"),
+        replace(cell("New", "new"), weights="parent"),
+    ]
     assert "within seeds" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
     cells[1] = replace(cells[1], weights="other")
     assert "independent" in compare_with("Plain", cells, results)[cells[1].key].over_seeds.method
@@ -78,7 +114,9 @@ def test_examples_are_those_of_the_checkpoint_that_the_cell_is_of(results):
 
 
 def test_unknown_subsets_and_unlike_data_are_refused(results):
-    with pytest.raises(UserError, match=r"predictions.parquet has no examples of split test, subset typo"):
+    with pytest.raises(
+        UserError, match=r"predictions.parquet has no examples of split test, subset typo"
+    ):
         read_correctness(results, cell("New", "new", subset="typo"))
     write_run(results, Run("cogs", "new", "a", 3), 70, ["prim"], 7)
     cells = [cell("Plain", "plain"), cell("New", "new", seeds=(3,))]
@@ -87,10 +125,14 @@ def test_unknown_subsets_and_unlike_data_are_refused(results):
 
 
 def test_missing_and_broken_predictions_are_named(results):
-    with pytest.raises(UserError, match=r"seed-9/eval/predictions.parquet does not exist; pass an existing file"):
+    with pytest.raises(
+        UserError, match=r"seed-9/eval/predictions.parquet does not exist; pass an existing file"
+    ):
         read_correctness(results, cell("New", "new", seeds=(9,)))
     (results / "runs/cogs/new/a/seed-1/eval/predictions.parquet").write_bytes(b"not this")
-    with pytest.raises(UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"):
+    with pytest.raises(
+        UserError, match=r"seed-1/eval/predictions.parquet is no predictions.parquet"
+    ):
         read_correctness(results, cell("New", "new", seeds=(1,)))
 
 
@@ -99,4 +141,6 @@ def test_the_papers_level():
     assert ExampleTest(0.0099, 1.0, 9, up).outcome == "better"
     assert ExampleTest(0.01, 0.99, 9, up).outcome == ""
     assert ExampleTest(1.0, 0.0001, 9, down).outcome == "worse"
-    assert ExampleTest(1.0, 0.0001, 9, up).outcome == ExampleTest(0.0001, 1.0, 9, down).outcome == ""
+    assert (
+        ExampleTest(1.0, 0.0001, 9, up).outcome == ExampleTest(0.0001, 1.0, 9, down).outcome == ""
+    )

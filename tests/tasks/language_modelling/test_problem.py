@@ -14,8 +14,12 @@ TEXTS = [[5], [6, 7, 8], [9] * 4, [10, 11, 12, 13, 14], list(range(20, 33))]
 
 @pytest.mark.parametrize("bos", [None, 0])
 @pytest.mark.parametrize("limit", [2, 4, 5, 100])
-def test_texts_are_cut_into_pieces_of_which_each_predicts_something(tmp_path: Path, bos: int | None, limit: int):
-    pq.write_table(pa.table({"ids": pa.array(TEXTS, pa.list_(pa.int32()))}), tmp_path / "train.parquet")
+def test_texts_are_cut_into_pieces_of_which_each_predicts_something(
+    tmp_path: Path, bos: int | None, limit: int
+):
+    pq.write_table(
+        pa.table({"ids": pa.array(TEXTS, pa.list_(pa.int32()))}), tmp_path / "train.parquet"
+    )
     expected = []
     for text in TEXTS:
         whole = [*([] if bos is None else [bos]), *text, 1]

@@ -23,8 +23,21 @@ from workflow_scripts.tasks.masked_lm.batches import (
 )
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, read_sememe_lexicon
 
-TEXTS = ["the old goat runs", "a small tent of the desert", "goats, and runners", "running on and on", "an oar"]
-SEMEMES = {"goat": [4, 1], "goats": [1], "runners": [0, 2, 5], "on": [3], "small tent": [5], "zzz": [2]}
+TEXTS = [
+    "the old goat runs",
+    "a small tent of the desert",
+    "goats, and runners",
+    "running on and on",
+    "an oar",
+]
+SEMEMES = {
+    "goat": [4, 1],
+    "goats": [1],
+    "runners": [0, 2, 5],
+    "on": [3],
+    "small tent": [5],
+    "zzz": [2],
+}
 NAMES = ["run", "animal", "person", "FuncWord", "livestock", "thing"]
 CPU = torch.device("cpu")
 
@@ -51,7 +64,9 @@ def folder(tokenizer, tmp_path):
 def pairs_of(tokenizer, texts: list[tuple[str, str]], limit: int = 64, **options) -> SentencePairs:
     def side(number: int):
         encoded = tokenizer.encode_batch([pair[number] for pair in texts], add_special_tokens=False)
-        return to_sequences(pa.chunked_array([pa.array([row.ids for row in encoded], pa.list_(pa.int32()))]))
+        return to_sequences(
+            pa.chunked_array([pa.array([row.ids for row in encoded], pa.list_(pa.int32()))])
+        )
 
     vocabulary = extract_vocabulary(tokenizer, "tokenizer.json")
     return SentencePairs(side(0), side(1), vocabulary, limit, **{"next_sentence": False, **options})
@@ -60,7 +75,10 @@ def pairs_of(tokenizer, texts: list[tuple[str, str]], limit: int = 64, **options
 def random_pairs(tokenizer, count: int, **options) -> SentencePairs:
     rng = np.random.default_rng(3)
     words = " ".join(TEXTS).split()
-    texts = [tuple(" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(2)) for _ in range(count)]
+    texts = [
+        tuple(" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(2))
+        for _ in range(count)
+    ]
     return pairs_of(tokenizer, texts, **options)
 
 
@@ -84,9 +102,15 @@ def test_a_pair_is_laid_out_as_berts_tokenizer_has_it(tokenizer):
 @settings(max_examples=50, deadline=None)
 @given(first=st.integers(1, 30), second=st.integers(1, 30), limit=st.integers(5, 40))
 def test_what_is_too_long_is_cut_to_the_room_and_the_longer_sentence_more(first, second, limit):
-    column = lambda n: to_sequences(pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))]))  # noqa: E731
+    def column(n):
+        return to_sequences(
+            pa.chunked_array([pa.array([list(range(5, 5 + n))], pa.list_(pa.int32()))])
+        )
+
     tokenizer = train_wordpiece(60, TEXTS)
-    pairs = SentencePairs(column(first), column(second), extract_vocabulary(tokenizer, "x"), limit, False)
+    pairs = SentencePairs(
+        column(first), column(second), extract_vocabulary(tokenizer, "x"), limit, False
+    )
     ids = whole(pairs.make_batch(np.array([0]), np.random.default_rng(0)))[0].tolist()
     end = ids.index(3)
     a, b = ids[1:end], ids[end + 1 : -1]
@@ -136,7 +160,9 @@ def test_few_pairs_have_few_others(tokenizer, count):
 def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
     lexicon, count = read_sememe_lexicon(folder, tokenizer)
     assert count == 6
-    pairs = pairs_of(tokenizer, [("the goat, goats", "runners on zzz goat"), ("an oar", "on")], lexicon=lexicon)
+    pairs = pairs_of(
+        tokenizer, [("the goat, goats", "runners on zzz goat"), ("an oar", "on")], lexicon=lexicon
+    )
     batch = pairs.make_batch(np.array([0, 1]), np.random.default_rng(0))
     ids = whole(batch)
     for row in range(2):
@@ -146,19 +172,34 @@ def test_every_piece_has_the_sememes_of_its_word(tokenizer, folder):
                 words.append([])
             words[-1].append(place)
         for places in words:
-            word = "".join(tokenizer.id_to_token(ids[row, place]).removeprefix("##") for place in places)
+            word = "".join(
+                tokenizer.id_to_token(ids[row, place]).removeprefix("##") for place in places
+            )
             expected = SEMEMES.get(word, [])
             for place in places:
                 gold = [sememe for sememe in batch.gold[row, place].tolist() if sememe != NONE]
                 assert sorted(gold) == sorted(expected), word
                 assert batch.share[row, place].item() == pytest.approx(bool(expected) / len(places))
-    known = [w for w in ("goat", "goats", "runners", "on", "zzz") if 1 not in tokenizer.encode(w).ids]
-    assert len(known) >= 4 and max(len(tokenizer.encode(word, add_special_tokens=False).ids) for word in known) > 1
+    known = [
+        w for w in ("goat", "goats", "runners", "on", "zzz") if 1 not in tokenizer.encode(w).ids
+    ]
+    assert (
+        len(known) >= 4
+        and max(len(tokenizer.encode(word, add_special_tokens=False).ids) for word in known) > 1
+    )
 
 
 def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, folder):
     """The capitalised keys come first alphabetically; `On` and `Tent` have no lower case."""
-    cases = {"GOAT": [5], "Goat": [0], "goat": [4, 1], "ON": [3], "On": [2, 3], "Tent": [5], "tents": [0]}
+    cases = {
+        "GOAT": [5],
+        "Goat": [0],
+        "goat": [4, 1],
+        "ON": [3],
+        "On": [2, 3],
+        "Tent": [5],
+        "tents": [0],
+    }
     write_sememes(folder, dict(sorted(cases.items())))
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     texts = ["goat", "Goat", "on", "tent"]
@@ -170,7 +211,10 @@ def test_of_two_cases_of_a_word_the_one_that_the_text_has_counts(tokenizer, fold
 
 def test_every_word_counts_once_however_many_pieces_it_has(tokenizer, folder):
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
-    pieces = {word: len(tokenizer.encode(word, add_special_tokens=False).ids) for word in ("goat", "runners", "on")}
+    pieces = {
+        word: len(tokenizer.encode(word, add_special_tokens=False).ids)
+        for word in ("goat", "runners", "on")
+    }
     assert min(pieces.values()) == 1 < max(pieces.values())
     texts = [("goat runners on", "on runners goat")] * 50
     every = pairs_of(tokenizer, texts, lexicon=lexicon)
@@ -182,7 +226,10 @@ def test_words_are_found_however_many_there_are(tokenizer, folder):
     """Against a dictionary, for random words over a small alphabet."""
     rng = np.random.default_rng(0)
     words = sorted({"".join(rng.choice(list("gotanrus"), rng.integers(1, 7))) for _ in range(400)})
-    sememes = {word: [int(n) for n in rng.choice(6, rng.integers(1, 4), replace=False)] for word in words[::2]}
+    sememes = {
+        word: [int(n) for n in rng.choice(6, rng.integers(1, 4), replace=False)]
+        for word in words[::2]
+    }
     write_sememes(folder, sememes)
     lexicon, _ = read_sememe_lexicon(folder, tokenizer)
     pairs = pairs_of(tokenizer, [(word, word) for word in words], lexicon=lexicon)
@@ -203,7 +250,13 @@ def test_batches_of_a_run_are_sampled_again_and_follow_numpys_generator(tokenize
         assert torch.equal(one.ids, other.ids) and torch.equal(one.follows, other.follows)
     assert first[0].ids.shape != first[1].ids.shape or not torch.equal(first[0].ids, first[1].ids)
     assert sorted(np.concatenate(drawn.rows)) == list(range(200))
-    assert max(len(rows) * (pairs.first.length + pairs.second.length)[rows].max() for rows in drawn.rows) <= 256
+    assert (
+        max(
+            len(rows) * (pairs.first.length + pairs.second.length)[rows].max()
+            for rows in drawn.rows
+        )
+        <= 256
+    )
 
 
 def test_masks_of_validation_are_always_the_same_and_leave_the_run_alone(tokenizer):

@@ -28,7 +28,9 @@ READOUTS = {"cat": ("mix", "cont", "comp")}
 EVALUATION = {"splits": ["valid"], "batch_tokens": 512}
 
 
-def spec_of(method: str, variant: str = "pretrain", task: str = "pairs-wordpiece", **training: object) -> dict:
+def spec_of(
+    method: str, variant: str = "pretrain", task: str = "pairs-wordpiece", **training: object
+) -> dict:
     """The demo's spec with other settings of the training."""
     spec = resolve_run(load_catalogue(), f"{task}/{method}/{variant}/seed-3", "demo")
     return {**spec, "training": {**spec["training"], **training}}
@@ -47,7 +49,14 @@ def prepared(folder: Path, task: str = "pairs-wordpiece") -> Path:
 
 def train(place: Path, spec: dict, data: Path, *more: object) -> int:
     (place / "spec.json").write_text(json.dumps(spec))
-    return run_main("train", *more, spec=place / "spec.json", data=data, out=place / "out", state=place / "state")
+    return run_main(
+        "train",
+        *more,
+        spec=place / "spec.json",
+        data=data,
+        out=place / "out",
+        state=place / "state",
+    )
 
 
 @pytest.fixture(scope="module", params=METHODS)
@@ -73,13 +82,24 @@ def test_it_learns_and_its_checkpoint_is_an_encoder(trained):
 
 
 def test_scores_are_those_of_one_pair_at_a_time(trained, data, tmp_path):
-    assert run_main("evaluate", run_dir=trained / "out", data=data, settings=EVALUATION, out=tmp_path / "eval") == 0
+    assert (
+        run_main(
+            "evaluate",
+            run_dir=trained / "out",
+            data=data,
+            settings=EVALUATION,
+            out=tmp_path / "eval",
+        )
+        == 0
+    )
     scores = pd.read_csv(tmp_path / "eval/scores.csv")
     spec = read_run_spec(json.loads((trained / "spec.json").read_text()), "spec")
     readouts = READOUTS.get(spec.method, ("last",))
     assert tuple(dict.fromkeys(scores["readout"])) == readouts
 
-    model = Checkpoint("run", trained / "out/checkpoint", spec, Evaluation(**EVALUATION), None).load_model()
+    model = Checkpoint(
+        "run", trained / "out/checkpoint", spec, Evaluation(**EVALUATION), None
+    ).load_model()
     pairs, rng = read_sentence_pairs(spec, data, "valid"), np.random.default_rng(0)
     nats, right, follows = ({name: [] for name in readouts} for _ in range(3))
     for rows in bucket_pairs(pairs, 512, None):
@@ -109,24 +129,40 @@ def test_settings_of_the_sememes_reach_the_batches(data):
     for changes in ({}, {"sememes": False}):
         changed = read_run_spec(spec | {"problem": spec["problem"] | changes}, "spec")
         pairs = read_sentence_pairs(changed, data, "valid")
-        shares.append(int(pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.count_nonzero()))
+        shares.append(
+            int(pairs.make_batch(np.arange(20), np.random.default_rng(0)).share.count_nonzero())
+        )
     assert shares[0] > shares[1] == 0
 
 
 def test_validation_is_the_score_of_the_first_readout(trained, data, tmp_path):
     spec = json.loads((trained / "spec.json").read_text())
     settings = EVALUATION | {"batch_tokens": spec["training"]["batch_tokens"]}
-    assert run_main("evaluate", run_dir=trained / "out", data=data, settings=settings, out=tmp_path / "eval") == 0
+    assert (
+        run_main(
+            "evaluate", run_dir=trained / "out", data=data, settings=settings, out=tmp_path / "eval"
+        )
+        == 0
+    )
     first = pd.read_csv(tmp_path / "eval/scores.csv").query("metric == 'cross_entropy'").iloc[0]
     best = json.loads((trained / "out/run.json").read_text())["best_validation"]["log_likelihood"]
     assert first["value"] == pytest.approx(-best, rel=1e-5)
 
 
 @pytest.mark.parametrize(
-    "variant", ["pretrain-no-decomposition", "pretrain-no-mixing", "pretrain-no-nuance", "pretrain-no-consistency"]
+    "variant",
+    [
+        "pretrain-no-decomposition",
+        "pretrain-no-mixing",
+        "pretrain-no-nuance",
+        "pretrain-no-consistency",
+    ],
 )
 def test_ablations_lack_their_term(tmp_path, data, variant):
-    assert train(tmp_path, spec_of("cat", variant, max_steps=2, validate_every=2, log_every=1), data) == 0
+    assert (
+        train(tmp_path, spec_of("cat", variant, max_steps=2, validate_every=2, log_every=1), data)
+        == 0
+    )
     names = set(pd.read_csv(tmp_path / "out/training.csv")["name"])
     lacking = {"decomposition": {"decomposition", "sparsity"}, "nuance": {"nuance", "nuance_task"}}
     term = variant.removeprefix("pretrain-no-")
@@ -176,7 +212,12 @@ def test_killed_it_ends_with_the_same_bytes(tmp_path, data, task, number):
     ("section", "key", "value", "told"),
     [
         ("model", "last_codes", 12, ["model.last_codes is 12", "30 sememes", "set it to 30"]),
-        ("model", "mixing", "none", ["'model.mixing' is 'none'", "'shared', 'per_layer' or 'mean'"]),
+        (
+            "model",
+            "mixing",
+            "none",
+            ["'model.mixing' is 'none'", "'shared', 'per_layer' or 'mean'"],
+        ),
         ("training", "validation", {"split": "valid", "metric": "exact_match"}, ["log_likelihood"]),
     ],
 )

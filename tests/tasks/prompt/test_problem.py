@@ -15,7 +15,14 @@ from tokenizers import Tokenizer
 
 from tests.interventions.cap_logits import compute_cap_logits
 from tests.objectives.carma_cases import FAMILIES, language_model, prompts
-from tests.training.causal_toy import KINDS, TEMPLATE, causal_spec, definitions, write_prompts, write_text
+from tests.training.causal_toy import (
+    KINDS,
+    TEMPLATE,
+    causal_spec,
+    definitions,
+    write_prompts,
+    write_text,
+)
 from tests.training.toy import assert_one_error, record_files, run_main, stopping_at
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.tasks.prompt import problem as prompt
@@ -69,13 +76,29 @@ def load(place: Path, run: str = "ft") -> tuple[torch.nn.Module, Tokenizer, list
     """Return (model in eval mode, tokenizer, ids before each text) of a run."""
     folder, family = place / f"runs/{run}/checkpoint", family_of(place)
     bos = [0] if family in ("llama", "gemma") else []
-    return load_causal_lm(folder, family).eval(), Tokenizer.from_file(str(folder / "tokenizer.json")), bos
+    return (
+        load_causal_lm(folder, family).eval(),
+        Tokenizer.from_file(str(folder / "tokenizer.json")),
+        bos,
+    )
 
 
-def scores(place: Path, command: str, run: str, settings: dict, data: str, *more: object) -> pd.DataFrame:
+def scores(
+    place: Path, command: str, run: str, settings: dict, data: str, *more: object
+) -> pd.DataFrame:
     """The score rows that `evaluate` or `intervene` writes for a run."""
     out = place / "scored" / command / run
-    assert run_main(command, *more, run_dir=place / "runs" / run, data=place / data, settings=settings, out=out) == 0
+    assert (
+        run_main(
+            command,
+            *more,
+            run_dir=place / "runs" / run,
+            data=place / data,
+            settings=settings,
+            out=out,
+        )
+        == 0
+    )
     return pd.read_csv(out / "scores.csv")
 
 
@@ -87,7 +110,9 @@ def test_a_checkpoint_is_a_model_of_the_family_that_hugging_face_reads(place):
     theirs = AutoModelForCausalLM.from_pretrained(folder).eval()
     ours = load_causal_lm(folder, family).eval()
     ids = torch.tensor([[5, 6, 7, 8]])
-    torch.testing.assert_close(theirs(ids).logits[:, -1], compute_last_logits(ours, ids, torch.tensor([3])))
+    torch.testing.assert_close(
+        theirs(ids).logits[:, -1], compute_last_logits(ours, ids, torch.tensor([3]))
+    )
 
 
 def test_the_activation_of_gpt2_is_one_kernel_and_the_same_function(tmp_path):
@@ -108,7 +133,10 @@ def test_fine_tuning_starts_from_the_parent_and_learns(place):
     history = pd.read_csv(place / "runs/ft/training.csv").query("name == 'valid_exact_match'")
     assert history["value"].max() > 90
     run = json.loads((place / "runs/ft/run.json").read_text())
-    assert len(run["init_digest"]) == 64 and run["best_validation"]["exact_match"] == history["value"].max()
+    assert (
+        len(run["init_digest"]) == 64
+        and run["best_validation"]["exact_match"] == history["value"].max()
+    )
 
 
 @pytest.fixture
@@ -127,21 +155,36 @@ def seen(monkeypatch) -> list[list[int]]:
 
 # Of the 68 training prompts of the toy data 8 have an answer of several tokens: 60 are 4 batches of 16, the last of 12.
 EPOCH = [16, 16, 16, 12]
-TRAINED = {"max_steps": None, "epochs": 3, "validate_every": "epoch", "warmup_steps": 4, "log_every": 1}
+TRAINED = {
+    "max_steps": None,
+    "epochs": 3,
+    "validate_every": "epoch",
+    "warmup_steps": 4,
+    "log_every": 1,
+}
 
 
 def test_prompts_are_shuffled_by_the_seed_of_the_run_alike_for_ft_and_carma(pretrained, seen):
     init = ("--init", pretrained / "runs/pretrain/checkpoint")
     order = {}
-    for name, seed, weight in (("ft", 3, 0.0), ("again", 3, 0.0), ("carma", 3, 0.5), ("other", 4, 0.0)):
+    for name, seed, weight in (
+        ("ft", 3, 0.0),
+        ("again", 3, 0.0),
+        ("carma", 3, 0.5),
+        ("other", 4, 0.0),
+    ):
         seen.clear()
-        spec = causal_spec("prompt", objective={"weight": weight}, **TRAINED, validation="none") | {"seed": seed}
+        spec = causal_spec("prompt", objective={"weight": weight}, **TRAINED, validation="none") | {
+            "seed": seed
+        }
         assert train(pretrained, name, spec, "prompts", *init) == 0
         order[name] = list(seen)
     assert order["ft"] == order["again"] == order["carma"] != order["other"]
     for batches in order.values():
         assert [len(batch) for batch in batches] == 3 * EPOCH
-        epochs = [[row for batch in batches[first : first + 4] for row in batch] for first in (0, 4, 8)]
+        epochs = [
+            [row for batch in batches[first : first + 4] for row in batch] for first in (0, 4, 8)
+        ]
         assert all(sorted(epoch) == list(range(60)) for epoch in epochs)
         assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
     # Other examples share a batch, too.
@@ -178,7 +221,10 @@ def test_a_run_in_epochs_that_is_stopped_ends_with_the_same_bytes(pretrained, mo
 
 
 def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is_the_better(place):
-    folder, spec = place / "runs/ft/checkpoint", read_run_spec(causal_spec("prompt", family_of(place)), "spec")
+    folder, spec = (
+        place / "runs/ft/checkpoint",
+        read_run_spec(causal_spec("prompt", family_of(place)), "spec"),
+    )
     task = prompt.make_problem(spec, place / "prompts", folder, torch.device("cpu"))
     prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
     right, nats = [], []
@@ -213,7 +259,9 @@ def test_scores_of_prompts_are_those_of_one_prompt_at_a_time(place):
 
 
 def test_perplexity_is_that_of_one_text_at_a_time(place):
-    found = scores(place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text")
+    found = scores(
+        place, "evaluate", "pretrain", {"splits": ["valid"], "batch_tokens": 256}, "text"
+    )
     model, tokenizer, bos = load(place, "pretrain")
     nats, tokens = 0.0, 0
     with torch.no_grad():
@@ -243,29 +291,50 @@ def test_groups_of_words_are_what_cap_pools(place):
     if not (place / "grouped").exists():
         write_prompts(place / "grouped", phrases=True)
     model, tokenizer, bos = load(place)
-    spec, folder = read_run_spec(causal_spec("prompt", family_of(place)), "spec"), place / "runs/ft/checkpoint"
-    plain, grouped = (read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped"))
+    spec, folder = (
+        read_run_spec(causal_spec("prompt", family_of(place)), "spec"),
+        place / "runs/ft/checkpoint",
+    )
+    plain, grouped = (
+        read_prompts(spec, model, folder, place / name, "test") for name in ("prompts", "grouped")
+    )
     for row, item in enumerate(grouped.items):
         assert np.array_equal(plain.ids[row], grouped.ids[row])
         # By hand: the tokens of the first word, those of the rest, and those of each word of the template.
         content = definitions()[3::4][item][0]
         texts = [*content.split(" ", 1), *TEMPLATE.removeprefix("{content} ").split(" ")]
-        sizes = [len(tokenizer.encode(f" {text}" if number else text).ids) for number, text in enumerate(texts)]
-        expected = [OUTSIDE] * len(bos) + [number for number, size in enumerate(sizes) for _ in range(size)]
+        sizes = [
+            len(tokenizer.encode(f" {text}" if number else text).ids)
+            for number, text in enumerate(texts)
+        ]
+        expected = [OUTSIDE] * len(bos) + [
+            number for number, size in enumerate(sizes) for _ in range(size)
+        ]
         found = grouped.words[row]
         assert len(found) == len(expected)
-        assert np.array_equal(np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1])
+        assert np.array_equal(
+            np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1]
+        )
     # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
     batch, words = grouped.make_batch(np.arange(8)), plain.make_batch(np.arange(8)).words
-    by_phrase, by_word = (compute_cap_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words))
+    by_phrase, by_word = (
+        compute_cap_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words)
+    )
     by_hand = torch.where((words > 0) & (words <= words.amax(1, keepdim=True) - 4), 1, words)
     assert not torch.allclose(by_phrase, by_word)
-    torch.testing.assert_close(compute_cap_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase)
+    torch.testing.assert_close(
+        compute_cap_logits(model, batch.ids, by_hand, [1], "mean"), by_phrase
+    )
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6), st.integers(0, 3))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=1, max_size=6),
+    st.integers(0, 3),
+)
 def test_the_first_word_of_a_group(runs, before):
-    runs = [run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]]
+    runs = [
+        run for run, after in zip(runs, [*runs[1:], (None, 0)], strict=True) if run[0] != after[0]
+    ]
     groups = [number for number, size in runs for _ in range(size)]
     count = before + len(groups) + 2
     found = merge_groups(groups, before, count)
@@ -284,14 +353,20 @@ def test_the_word_of_a_token_is_that_of_its_last_character():
         ({"init": None}, ["random weights", "remove --init"]),
         ({"model": {"template": ""}}, ["model.template is empty"]),
         ({"model": {"family": "llama"}}, ["holds a model of the family gpt2", "llama"]),
-        ({"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}}, ["exact_match"]),
+        (
+            {"training": {"validation": {"split": "valid", "metric": "log_likelihood"}}},
+            ["exact_match"],
+        ),
     ],
 )
 def test_what_does_not_fit_is_one_line(capsys, pretrained, change, parts):
     spec = causal_spec("prompt")
     for section, values in change.items():
         spec[section] = {**spec[section], **values} if values else values
-    assert train(pretrained, "ft", spec, "prompts", "--init", pretrained / "runs/pretrain/checkpoint") == 1
+    assert (
+        train(pretrained, "ft", spec, "prompts", "--init", pretrained / "runs/pretrain/checkpoint")
+        == 1
+    )
     assert_one_error(capsys.readouterr().err, *parts)
     assert not (pretrained / "runs/ft").exists()
 
@@ -300,16 +375,28 @@ def test_what_does_not_fit_is_one_line(capsys, pretrained, change, parts):
     ("columns", "parts"),
     [
         (
-            {"label": lambda t: ["unspeakableness" if label == "hen" else label for label in t["label"]]},
-            ["valid.parquet: the answer 'unspeakableness', one of 4, is no single token", "set model.label_space"],
+            {
+                "label": lambda t: [
+                    "unspeakableness" if label == "hen" else label for label in t["label"]
+                ]
+            },
+            [
+                "valid.parquet: the answer 'unspeakableness', one of 4, is no single token",
+                "set model.label_space",
+            ],
         ),
-        ({"groups": lambda t: [[0]] * len(t["content"])}, ["valid.parquet: row 1 has 1 groups for", "each word"]),
+        (
+            {"groups": lambda t: [[0]] * len(t["content"])},
+            ["valid.parquet: row 1 has 1 groups for", "each word"],
+        ),
     ],
 )
 def test_prompts_that_cannot_be_read_are_one_line(capsys, pretrained, columns, parts):
     file = pretrained / "prompts/valid.parquet"
     table = pq.read_table(file).to_pydict()
-    pq.write_table(pa.table(table | {name: change(table) for name, change in columns.items()}), file)
+    pq.write_table(
+        pa.table(table | {name: change(table) for name, change in columns.items()}), file
+    )
     init = pretrained / "runs/pretrain/checkpoint"
     assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", init) == 1
     assert_one_error(capsys.readouterr().err, *parts)
@@ -323,7 +410,11 @@ def test_a_tokenizer_without_offsets_is_one_line(capsys, pretrained):
     (folder / "vocab.json").write_text(json.dumps(vocabulary))
     record_files(folder.parent)
     assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
-    assert_one_error(capsys.readouterr().err, "tokenizer.json does not exist", "a fast tokenizer, which has offsets")
+    assert_one_error(
+        capsys.readouterr().err,
+        "tokenizer.json does not exist",
+        "a fast tokenizer, which has offsets",
+    )
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, pretrained):
@@ -334,7 +425,10 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_one_line(capsys, pretrai
     tokenizer.save(str(folder / "tokenizer.json"))
     record_files(folder.parent)
     assert train(pretrained, "ft", causal_spec("prompt"), "prompts", "--init", folder) == 1
-    parts = (f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}", "belongs to the model")
+    parts = (
+        f"has {embeddings + 2} tokens, and the model embeddings of {embeddings}",
+        "belongs to the model",
+    )
     assert_one_error(capsys.readouterr().err, *parts)
 
 
@@ -342,17 +436,27 @@ def test_an_answer_may_have_a_space_before_it(tmp_path):
     write_text(tmp_path / "text")
     tokenizer = Tokenizer.from_file(str(tmp_path / "text/tokenizer.json"))
     contents, labels = ["a beast", "a fowl"], ["goat", "hen"]
-    plain, spaced = (encode_prompts(tokenizer, contents, labels, TEMPLATE, None, space) for space in (False, True))
+    plain, spaced = (
+        encode_prompts(tokenizer, contents, labels, TEMPLATE, None, space)
+        for space in (False, True)
+    )
     assert [tokenizer.decode([token]) for token in plain.label] == labels
-    one_token = [row for row, label in enumerate(labels) if len(tokenizer.encode(f" {label}").ids) == 1]
+    one_token = [
+        row for row, label in enumerate(labels) if len(tokenizer.encode(f" {label}").ids) == 1
+    ]
     assert spaced.items.tolist() == one_token
-    assert [tokenizer.decode([token]) for token in spaced.label] == [f" {labels[row]}" for row in one_token]
+    assert [tokenizer.decode([token]) for token in spaced.label] == [
+        f" {labels[row]}" for row in one_token
+    ]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("smoothing", [0.0, 0.25])
 def test_the_loss_is_the_mean_over_prompts_of_the_nats_of_their_answers(family, smoothing):
-    model, batch = language_model(family).eval(), prompts([[1, 2, 1, 3], [2], [1, 1, 1]], bos=True, more_padding=2)
+    model, batch = (
+        language_model(family).eval(),
+        prompts([[1, 2, 1, 3], [2], [1, 1, 1]], bos=True, more_padding=2),
+    )
     loss, parts = compute_answer_loss(model, batch, smoothing)
     nats = []
     for ids, real, label in zip(batch.ids, batch.real, batch.label, strict=True):

@@ -22,7 +22,11 @@ from workflow_scripts.evaluation.span_metrics import (
     select_worst_variants,
 )
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.question_answering.problem import NOT_HERE, find_best_spans, read_windows
+from workflow_scripts.tasks.question_answering.problem import (
+    NOT_HERE,
+    find_best_spans,
+    read_windows,
+)
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -36,7 +40,9 @@ def place(tmp_path_factory):
             "protocol": "stand_in"}  # fmt: skip
     write_data(made, spec, place / "data")
     texts = [text for name in ("question", "context") for text in made.tables["train"][name]]
-    words = {word for text in texts for word, _ in BertPreTokenizer().pre_tokenize_str(text.lower())}
+    words = {
+        word for text in texts for word, _ in BertPreTokenizer().pre_tokenize_str(text.lower())
+    }
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *sorted(words)]
     write_encoder(place / "init", pieces=pieces, positions=48)
     return place
@@ -44,7 +50,10 @@ def place(tmp_path_factory):
 
 def windows(place, split="train", **changes):
     problem = {"longest": 48, "stride": 8, "longest_question": 16} | changes
-    spec = sentence_spec(task="squad", model={"positions": 48}) | {"kind": "question_answering", "problem": problem}
+    spec = sentence_spec(task="squad", model={"positions": 48}) | {
+        "kind": "question_answering",
+        "problem": problem,
+    }
     spec["training"]["validation"] = "none"
     return read_windows(read_run_spec(spec, "spec"), place / "init", place / "data", split)
 
@@ -58,13 +67,18 @@ def test_the_tokens_of_an_answer_are_its_text(place, longest):
         item, offsets = found.item[row], found.offsets[row]
         assert len(found.ids[row]) <= longest
         if begin != NOT_HERE:
-            assert found.contexts[item][offsets[begin, 0] : offsets[end, 1]] == found.answers[item][0]
+            assert (
+                found.contexts[item][offsets[begin, 0] : offsets[end, 1]] == found.answers[item][0]
+            )
             whole[item] += 1
     assert (whole[: len(found.contexts)] >= 1).mean() > (0.99 if longest == 48 else 0.7)
 
 
 def test_batches_allow_the_paragraph_alone(place):
-    found, tokenizer = windows(place, "test"), Tokenizer.from_file(str(place / "init/tokenizer.json"))
+    found, tokenizer = (
+        windows(place, "test"),
+        Tokenizer.from_file(str(place / "init/tokenizer.json")),
+    )
     rows, batches = found.make_batches(300, torch.device("cpu"))
     assert sorted(np.concatenate(rows)) == list(range(len(found.item)))
     for chosen, batch in zip(rows, batches, strict=True):
@@ -79,10 +93,16 @@ def test_the_most_probable_span(size, longest, seed):
     scores = torch.randn(2, 2, size, generator=torch.Generator().manual_seed(seed))
     best, first, last = find_best_spans(scores, longest)
     for row in range(2):
-        spans = [(a, b) for a, b in itertools.product(range(1, size), repeat=2) if a <= b < a + longest]
-        right = max(spans, key=lambda span: float(scores[row, 0, span[0]] + scores[row, 1, span[1]]))
+        spans = [
+            (a, b) for a, b in itertools.product(range(1, size), repeat=2) if a <= b < a + longest
+        ]
+        right = max(
+            spans, key=lambda span: float(scores[row, 0, span[0]] + scores[row, 1, span[1]])
+        )
         assert (int(first[row]), int(last[row])) == right
-        assert float(best[row]) == pytest.approx(float(scores[row, 0, right[0]] + scores[row, 1, right[1]]))
+        assert float(best[row]) == pytest.approx(
+            float(scores[row, 0, right[0]] + scores[row, 1, right[1]])
+        )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +125,10 @@ def test_measures(predicted, answers, match, overlap):
 @settings(max_examples=50)
 def test_measures_are_of_what_is_left_after_normalisation(one, other):
     assert normalise_answer(normalise_answer(one)) == normalise_answer(one)
-    assert compute_f1(one, [other]) == pytest.approx(compute_f1(other, [one])) and 0 <= compute_f1(one, [other]) <= 1
+    assert (
+        compute_f1(one, [other]) == pytest.approx(compute_f1(other, [one]))
+        and 0 <= compute_f1(one, [other]) <= 1
+    )
     assert compute_exact_match(one, [other]) == compute_exact_match(other, [one])
     if compute_exact_match(one, [other]) and normalise_answer(one):
         assert compute_f1(one, [other]) == 1
@@ -113,19 +136,40 @@ def test_measures_are_of_what_is_left_after_normalisation(one, other):
 
 def test_of_the_variants_of_a_question_the_worst_counts():
     """The question as it was counts only where it has no variant, wherever it is; of equal ones the first."""
-    items = ["a", "a-high-conf-turk0", "a-high-conf-turk1", "b", "c-x", "c", "d-x", "d-y", "d-z", "d"]
+    items = [
+        "a",
+        "a-high-conf-turk0",
+        "a-high-conf-turk1",
+        "b",
+        "c-x",
+        "c",
+        "d-x",
+        "d-y",
+        "d-z",
+        "d",
+    ]
     f1s = [0.1, 0.7, 0.5, 0.3, 0.9, 0.2, 0.6, 0.6, 0.8, 0.0]
-    assert [items[row] for row in select_worst_variants(items, f1s)] == ["a-high-conf-turk1", "b", "c-x", "d-x"]
+    assert [items[row] for row in select_worst_variants(items, f1s)] == [
+        "a-high-conf-turk1",
+        "b",
+        "c-x",
+        "d-x",
+    ]
 
 
 def test_a_model_learns_to_answer(place):
     spec = sentence_spec(
-        task="squad", steps=30, training={"validation": {"split": "valid", "metric": "f1"}, "learning_rate": 0.005}
+        task="squad",
+        steps=30,
+        training={"validation": {"split": "valid", "metric": "f1"}, "learning_rate": 0.005},
     ) | {"kind": "question_answering", "protocol": "stand_in"}
     spec["model"] |= SIZES | {"positions": 48}
     spec["problem"] = {"longest": 48, "stride": 8, "longest_question": 16, "longest_answer": 4}
     data, out = place / "data", place / "ft"
-    assert run_main("train", data=data, spec=spec, init=place / "init", out=out, state=place / "s") == 0
+    assert (
+        run_main("train", data=data, spec=spec, init=place / "init", out=out, state=place / "s")
+        == 0
+    )
     settings = {"splits": ["test", "add_sent"], "batch_tokens": 512}
     assert run_main("evaluate", data=data, run_dir=out, out=out / "eval", settings=settings) == 0
     scores = pd.read_csv(place / "ft/eval/scores.csv").set_index(["split", "metric"])["value"]
@@ -134,14 +178,24 @@ def test_a_model_learns_to_answer(place):
     assert scores["add_sent", "adversarial_f1"] < scores["add_sent", "f1"] < scores["test", "f1"]
     assert "adversarial_f1" not in scores["test"]
     predictions = pd.read_parquet(place / "ft/eval/predictions.parquet")
-    misled = predictions[predictions["item"].str.contains("-")].assign(question=lambda rows: rows["item"].str[:-6])
+    misled = predictions[predictions["item"].str.contains("-")].assign(
+        question=lambda rows: rows["item"].str[:-6]
+    )
     assert misled["question"].nunique() == 80 and len(misled) == 160
     worst = misled.loc[misled.groupby("question")["f1"].idxmin()]
     for metric in ("f1", "exact_match"):
-        assert 100 * worst[metric].mean() == pytest.approx(scores["add_sent", f"adversarial_{metric}"])
-    assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(scores["test", "f1"])
-    checkpoint = Checkpoint("run", out / "checkpoint", read_run_spec(spec, "spec"), Evaluation(**settings), None)
-    asked = pd.read_parquet(data / "test.parquet")[["question", "context"]].itertuples(index=False, name=None)
+        assert 100 * worst[metric].mean() == pytest.approx(
+            scores["add_sent", f"adversarial_{metric}"]
+        )
+    assert 100 * predictions.query("split == 'test'")["f1"].mean() == pytest.approx(
+        scores["test", "f1"]
+    )
+    checkpoint = Checkpoint(
+        "run", out / "checkpoint", read_run_spec(spec, "spec"), Evaluation(**settings), None
+    )
+    asked = pd.read_parquet(data / "test.parquet")[["question", "context"]].itertuples(
+        index=False, name=None
+    )
     answers = checkpoint.predict(checkpoint.load_model(), list(asked))
     assert answers == predictions.query("split == 'test'")["prediction"].tolist()
 

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tokenizers.processors import BertProcessing
 
-from tests.training.sentence_toy import SIZES, pairs, sentence_spec, write_encoder, write_pairs, write_tokenizer
+from tests.training.sentence_toy import (
+    SIZES,
+    pairs,
+    sentence_spec,
+    write_encoder,
+    write_pairs,
+    write_tokenizer,
+)
 from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import RaggedSequences
@@ -34,7 +41,9 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     folder = place / kind.replace("apart", "data")
     write_tokenizer(place)
     problem = {"prediction": "cosine" if kind == "apart" else "head", "longest": 32}
-    found = read_sentences(read_run_spec(sentence_spec(problem=problem), "spec"), 512, place, folder, "test")
+    found = read_sentences(
+        read_run_spec(sentence_spec(problem=problem), "spec"), 512, place, folder, "test"
+    )
     oracle = write_tokenizer(place)
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
@@ -52,7 +61,9 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
         shape = batch.ids.shape
         assert torch.tensor([e.ids for e in expected]).view(shape).equal(batch.ids)
         assert torch.tensor([e.type_ids for e in expected]).view(shape).equal(batch.types)
-        assert torch.tensor([e.attention_mask for e in expected]).bool().view(shape).equal(batch.real)
+        assert (
+            torch.tensor([e.attention_mask for e in expected]).bool().view(shape).equal(batch.real)
+        )
         assert batch.label.tolist() == [table["label"][row] for row in chosen]
 
 
@@ -61,7 +72,10 @@ def ragged(lengths: list[int]) -> RaggedSequences:
     return RaggedSequences(np.arange(10, 11 + length.sum()), np.cumsum(length) - length, length)
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=6), st.integers(5, 40))
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=6),
+    st.integers(5, 40),
+)
 def test_what_is_too_long_is_cut_to_the_limit_and_no_more(lengths, limit):
     first, second = (ragged(list(side)) for side in zip(*lengths, strict=True))
     pairs = Sentences(first, second, np.zeros(len(lengths)), False, limit, 2, 3)
@@ -105,7 +119,9 @@ def evaluate(place: Path, name: str, data: Path, splits=("test",)) -> pd.DataFra
 
 
 def value(scores: pd.DataFrame, metric: str, subset: str = "all", readout: str = "last") -> float:
-    (found,) = scores.query("metric == @metric and subset == @subset and readout == @readout")["value"]
+    (found,) = scores.query("metric == @metric and subset == @subset and readout == @readout")[
+        "value"
+    ]
     return found
 
 
@@ -168,9 +184,13 @@ def test_items_are_shuffled_in_each_epoch_by_the_seed_of_the_run(tmp_path, monke
     assert order["one"] == order["again"] != order["other"]
     for batches in order.values():
         assert [len(batch) for batch in batches] == 2 * (12 * [16] + [8])
-        first, second = (sorted(x for batch in batches[start : start + 13] for x in batch) for start in (0, 13))
+        first, second = (
+            sorted(x for batch in batches[start : start + 13] for x in batch) for start in (0, 13)
+        )
         assert first == second and batches[0] != batches[13]
-    assert sorted(x for batch in order["one"] for x in batch) == sorted(x for batch in order["other"] for x in batch)
+    assert sorted(x for batch in order["one"] for x in batch) == sorted(
+        x for batch in order["other"] for x in batch
+    )
 
 
 def test_scores(tmp_path):
@@ -185,7 +205,9 @@ def test_scores(tmp_path):
 def test_cosines_of_an_untuned_encoder(tmp_path):
     data, init = write_pairs(tmp_path / "data", scores=True), write_encoder(tmp_path / "init")
     file = init / "model.safetensors"  # weights so small make all sentences alike
-    save_file({name: 20 * weight for name, weight in load_file(file).items()}, file, {"format": "pt"})
+    save_file(
+        {name: 20 * weight for name, weight in load_file(file).items()}, file, {"format": "pt"}
+    )
     unchanged = {"learning_rate": 1e-30, "validation": "none"}
     spec = sentence_spec(steps=1, problem={"prediction": "cosine"}, training=unchanged)
     assert train(tmp_path, "untuned", spec, data, init) == 0
@@ -204,10 +226,14 @@ def test_cosines_of_an_untuned_encoder(tmp_path):
         with torch.no_grad():
             return model(torch.tensor([ids])).last_hidden_state[0, 0]
 
-    expected = [torch.cosine_similarity(state(p.first), state(p.second), dim=0).item() for p in pairs(60, 2)]
+    expected = [
+        torch.cosine_similarity(state(p.first), state(p.second), dim=0).item() for p in pairs(60, 2)
+    ]
     assert np.std(expected) > 0.1
     assert predictions["prediction"].tolist() == pytest.approx(expected, abs=1e-5)
-    assert value(scores, "pearson") == pytest.approx(100 * pd.Series(expected).corr(predictions["label"]), abs=1e-2)
+    assert value(scores, "pearson") == pytest.approx(
+        100 * pd.Series(expected).corr(predictions["label"]), abs=1e-2
+    )
 
 
 def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
@@ -234,14 +260,25 @@ def test_a_zero_state_has_cosine_0_and_is_counted(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "lacks", "message"),
     [
-        ({"problem": {"prediction": "cosine"}}, "second", "items have one sentence, and prediction cosine compares"),
-        ({"model": {"family": "roberta"}}, "", "holds a model of the family bert, the method needs roberta"),
+        (
+            {"problem": {"prediction": "cosine"}},
+            "second",
+            "items have one sentence, and prediction cosine compares",
+        ),
+        (
+            {"model": {"family": "roberta"}},
+            "",
+            "holds a model of the family bert, the method needs roberta",
+        ),
         ({"problem": {"head": 2}}, "", "unknown key 'problem.head'"),
         ({}, "train", "same has no training set; score on it what was trained on another task"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path, capsys, changes, lacks, message):
-    data, init = write_pairs(tmp_path / "data", single=lacks == "second"), write_encoder(tmp_path / "init")
+    data, init = (
+        write_pairs(tmp_path / "data", single=lacks == "second"),
+        write_encoder(tmp_path / "init"),
+    )
     if lacks == "train":
         (data / "train.parquet").unlink()
     assert train(tmp_path, "ft", sentence_spec(**changes), data, init) == 1

@@ -20,9 +20,15 @@ def test_a_checkpoint_needs_neither_data_nor_run(trained: Path, tmp_path: Path):
     assert torch.equal(model(source, target_in).logits, same(source, target_in).logits)
 
 
-@pytest.mark.parametrize("content", [[], {}, {"model": None}, {"model": {"layers": 1}}, {"model": {"name": 1}}])
-def test_a_checkpoint_that_names_no_model_is_one_line(trained: Path, tmp_path: Path, content: object):
+@pytest.mark.parametrize(
+    "content", [[], {}, {"model": None}, {"model": {"layers": 1}}, {"model": {"name": 1}}]
+)
+def test_a_checkpoint_that_names_no_model_is_one_line(
+    trained: Path, tmp_path: Path, content: object
+):
     shutil.copytree(trained / "out/checkpoint", tmp_path / "anywhere")
     write_json(tmp_path / "anywhere/config.json", content)
-    with pytest.raises(UserError, match=r"config.json is not what train writes; train the run again"):
+    with pytest.raises(
+        UserError, match=r"config.json is not what train writes; train the run again"
+    ):
         load_checkpoint(tmp_path / "anywhere")

@@ -40,7 +40,9 @@ def test_greedy_decoding_and_a_beam_of_one_agree(name):
     assert len(lengths_seen) > 2
 
 
-@pytest.mark.parametrize("name", ["relative", "sinusoidal", "sal-code", "sal-word", "sal-systematic", "srl", *FUSED])
+@pytest.mark.parametrize(
+    "name", ["relative", "sinusoidal", "sal-code", "sal-word", "sal-systematic", "srl", *FUSED]
+)
 def test_logits_of_each_step_are_those_of_the_whole_target(name):
     model = make(name).eval()
     source = sentences([5, 2, 7])
@@ -61,7 +63,9 @@ def exhaustive(model, source, vocabulary, max_length, length_penalty):
     best, best_score = None, -float("inf")
     words = [token for token in range(1, vocabulary) if token != 2]
     for length in range(max_length):
-        candidates = torch.tensor([[2, *words_, 2] for words_ in itertools.product(words, repeat=length)])
+        candidates = torch.tensor(
+            [[2, *words_, 2] for words_ in itertools.product(words, repeat=length)]
+        )
         logits = model(source.expand(len(candidates), -1), candidates[:, :-1]).logits
         logits[..., 0] = -torch.inf
         chosen = logits.log_softmax(dim=-1).gather(2, candidates[:, 1:, None])[..., 0].sum(dim=1)
@@ -78,7 +82,10 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(name, length_penalty):
         model = make(name, seed, vocabulary=6).eval()
         source = sentences([4, 2, 5], vocabulary=6, seed=seed)
         with torch.no_grad():
-            expected = [exhaustive(model, row[None, : int(row.ne(0).sum())], 6, 4, length_penalty) for row in source]
+            expected = [
+                exhaustive(model, row[None, : int(row.ne(0).sum())], 6, 4, length_penalty)
+                for row in source
+            ]
             found = decode_with_beam(model, source, 4**4, 4, length_penalty)
         assert rows(found) == expected
 
@@ -94,8 +101,12 @@ def test_each_sentence_has_its_own_limit(name):
         lambda ids, limit: decode_greedily(model, ids, limit),
         lambda ids, limit: decode_with_beam(model, ids, 2, limit),
     ):
-        expected = [rows(search(ids, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)]
-        assert [[token for token in row if token] for row in search(source, limits).tolist()] == expected
+        expected = [
+            rows(search(ids, int(limit)))[0] for ids, limit in zip(alone, limits, strict=True)
+        ]
+        assert [
+            [token for token in row if token] for row in search(source, limits).tolist()
+        ] == expected
 
 
 def searched_by_hand(model, source, width, max_length, length_penalty):
@@ -106,7 +117,11 @@ def searched_by_hand(model, source, width, max_length, length_penalty):
         for score, prefix in open_:
             logits = model(source, torch.tensor([prefix])).logits[0, -1].clone()
             logits[0] = -torch.inf
-            longer += [(score + float(p), [*prefix, token]) for token, p in enumerate(logits.log_softmax(-1)) if token]
+            longer += [
+                (score + float(p), [*prefix, token])
+                for token, p in enumerate(logits.log_softmax(-1))
+                if token
+            ]
         longer = sorted(longer, reverse=True)[: 2 * width]
         for score, words in longer[:width]:
             if words[-1] == 2 and len(ended) < width:
@@ -118,7 +133,9 @@ def searched_by_hand(model, source, width, max_length, length_penalty):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("width", "length_penalty"), [(1, 1.0), (2, 1.0), (3, 0.0), (5, 1.0), (5, 2.0)])
+@pytest.mark.parametrize(
+    ("width", "length_penalty"), [(1, 1.0), (2, 1.0), (3, 0.0), (5, 1.0), (5, 2.0)]
+)
 @pytest.mark.parametrize("name", ["relative", "sal-code", "srl"])
 def test_a_narrow_beam_keeps_what_a_search_by_hand_keeps(name, width, length_penalty):
     model = ready_to_end(name, 3)

@@ -52,7 +52,10 @@ def found(task: str, sentence: str) -> list[str]:
     """The phrases of several tokens in a sentence, by the task's pattern."""
     (words,) = words_of([sentence], TASKS[task].phrases)
     tokens = sentence.split(" ")
-    texts = [" ".join(t for t, w in zip(tokens, words, strict=False) if w == word) for word in sorted(set(words))]
+    texts = [
+        " ".join(t for t, w in zip(tokens, words, strict=False) if w == word)
+        for word in sorted(set(words))
+    ]
     return [text for text in texts if " " in text]
 
 
@@ -63,7 +66,11 @@ def found(task: str, sentence: str) -> list[str]:
         ("scan-jump", "jump twice and run thrice", []),
         ("scan-jump", "turn left", ["turn left"]),
         ("scan-around-right", "walk around left twice", ["walk around left"]),
-        ("scan-jump-x2", "jump1 opposite right after turn left thrice", ["jump1 opposite right", "turn left"]),
+        (
+            "scan-jump-x2",
+            "jump1 opposite right after turn left thrice",
+            ["jump1 opposite right", "turn left"],
+        ),
         ("scan-complexity-20x", "look and run_7 around right", ["run_7 around right"]),
         ("cogs", "A rose was helped by a dog .", ["A rose", "a dog"]),
         ("cogs", "Emma rolled the teacher in a TV .", ["the teacher", "a TV"]),
@@ -86,7 +93,9 @@ def test_every_verb_phrase_of_scan_is_one_phrase():
 
 
 def test_every_sequence_to_sequence_task_says_what_its_phrases_are():
-    assert [name for name, task in TASKS.items() if (task.kind == "seq2seq") != bool(task.phrases)] == []
+    assert [
+        name for name, task in TASKS.items() if (task.kind == "seq2seq") != bool(task.phrases)
+    ] == []
 
 
 def test_words_count_from_zero_in_each_sentence_and_padding_has_none():
@@ -103,7 +112,10 @@ def test_a_match_that_ends_within_a_token_is_no_phrase(phrase: str):
     assert words_of(["ab aa bc"], phrase) == [[0, 1, 2, 3]]
 
 
-@given(st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), min_size=1, max_size=8), st.integers(10, 40))
+@given(
+    st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=9), min_size=1, max_size=8),
+    st.integers(10, 40),
+)
 def test_words_by_hand(letters: list[list[str]], budget: int):
     """Phrases are `a`, any number of `b`, `c`: token by token."""
 
@@ -118,7 +130,9 @@ def test_words_by_hand(letters: list[list[str]], budget: int):
 
     letter = dict(enumerate(sorted({name for row in letters for name in row}), start=4))
     rows = []
-    for batch in make_bucketed_batches(phrase_pairs([" ".join(row) for row in letters], "a (b )*c"), budget):
+    for batch in make_bucketed_batches(
+        phrase_pairs([" ".join(row) for row in letters], "a (b )*c"), budget
+    ):
         for ids, words in zip(batch.source.tolist(), batch.words.tolist(), strict=True):
             end = ids.index(2)
             rows.append([letter[i] for i in ids[:end]])
@@ -129,7 +143,11 @@ def test_words_by_hand(letters: list[list[str]], budget: int):
 def test_a_batch_keeps_its_other_parts_and_its_words_when_it_moves():
     sentences = ["turn left", "run"]
     plain = as_pairs(sentences).make_batch(np.arange(2))
-    batch = phrase_pairs(sentences, TASKS["scan-jump"].phrases).make_batch(np.arange(2)).to(torch.device("cpu"))
+    batch = (
+        phrase_pairs(sentences, TASKS["scan-jump"].phrases)
+        .make_batch(np.arange(2))
+        .to(torch.device("cpu"))
+    )
     for name in ("source", "target_in", "target_out"):
         assert torch.equal(getattr(batch, name), getattr(plain, name))
     assert batch.words.dtype == torch.int64
@@ -148,7 +166,11 @@ def losses(sentences: list[str], phrase: str | None, **settings: object):
     batch = pairs.make_batch(np.arange(len(sentences)))
     torch.manual_seed(0)
     model = seq2seq.build(seq2seq.Settings(**SMALL), 30, 30)
-    return *carma.build(carma.Settings(**(CARMA | settings)), WordLoss())(model, batch), batch, model
+    return (
+        *carma.build(carma.Settings(**(CARMA | settings)), WordLoss())(model, batch),
+        batch,
+        model,
+    )
 
 
 def test_a_batch_without_phrases_gives_the_losses_of_the_task_and_of_stability_and_nothing_else():
@@ -174,20 +196,32 @@ def test_only_runs_that_read_phrases_depend_on_them():
         for task in ("scan-jump", "cogs"):
             read = resolve_run(catalogue, f"{task}/transformer-carma/carma/seed-1", scale)
             assert read["phrases"] == TASKS[task].phrases
-            for other in ("transformer-carma/stability-only", "transformer/default", "sq-transformer/sal"):
+            for other in (
+                "transformer-carma/stability-only",
+                "transformer/default",
+                "sq-transformer/sal",
+            ):
                 assert "phrases" not in resolve_run(catalogue, f"{task}/{other}/seed-1", scale)
 
 
-@pytest.mark.parametrize(("task", "variant"), [("scan-jump-x2", "carma"), ("cogs", "stability-only")])
+@pytest.mark.parametrize(
+    ("task", "variant"), [("scan-jump-x2", "carma"), ("cogs", "stability-only")]
+)
 def test_it_is_trained_and_scored_as_the_catalogue_says(task: str, variant: str, tmp_path):
     data, out = tmp_path / "data", tmp_path / "out"
-    assert here("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data) == 0
+    assert (
+        here("prepare", "--task", task, "--scale", "demo", "--downloads", tmp_path, "--out", data)
+        == 0
+    )
     run = f"{task}/transformer-carma/{variant}/seed-1"
     places = ("--data", data, "--out", out, "--state", tmp_path / "state")
     assert here("train", "--run", run, "--scale", "demo", *places, "--device", "cpu") == 0
     with open(out / "training.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    values = {name: [float(row["value"]) for row in rows if row["name"] == name] for name in {r["name"] for r in rows}}
+    values = {
+        name: [float(row["value"]) for row in rows if row["name"] == name]
+        for name in {r["name"] for r in rows}
+    }
     assert values["loss"][-1] < values["loss"][0]
     assert values["stability"][-1] > 0
     assert ("mi" in values) == (variant == "carma")
@@ -195,9 +229,18 @@ def test_it_is_trained_and_scored_as_the_catalogue_says(task: str, variant: str,
         assert min(values["pairs"]) > 0
         assert values["mi"][-1] < values["mi"][0]
     run_json = json.loads((out / "run.json").read_text())
-    assert run_json["steps"] == 100 and run_json["spec"] == resolve_run(load_catalogue(ROOT), run, "demo")
-    assert here("evaluate", "--run-dir", out, "--data", data, "--out", out / "eval", "--device", "cpu") == 0
-    splits = resolve_evaluation(load_catalogue(ROOT), parse_run(load_catalogue(ROOT), run), "demo")["splits"]
+    assert run_json["steps"] == 100 and run_json["spec"] == resolve_run(
+        load_catalogue(ROOT), run, "demo"
+    )
+    assert (
+        here("evaluate", "--run-dir", out, "--data", data, "--out", out / "eval", "--device", "cpu")
+        == 0
+    )
+    splits = resolve_evaluation(load_catalogue(ROOT), parse_run(load_catalogue(ROOT), run), "demo")[
+        "splits"
+    ]
     rows = read_scores(out / "eval/scores.csv")
-    assert list(dict.fromkeys(row["split"] for row in rows)) == splits and {row["seed"] for row in rows} == {1}
+    assert list(dict.fromkeys(row["split"] for row in rows)) == splits and {
+        row["seed"] for row in rows
+    } == {1}
     assert {row["protocol"] for row in rows} == {"stand_in" if task == "cogs" else "reduced"}

@@ -96,11 +96,17 @@ def test_cross_entropy_is_the_mean_over_the_tokens_of_all_batches(trained):
     model, batches = read_trained(trained, "valid", 64)
     nats = []
     for batch in batches:
-        for source, target_in, target_out in zip(batch.source, batch.target_in, batch.target_out, strict=True):
+        for source, target_in, target_out in zip(
+            batch.source, batch.target_in, batch.target_out, strict=True
+        ):
             length = int((target_out != 0).sum())
             logits = model(source[None, source != 0], target_in[None, :length]).logits[0].double()
-            nats += (logits.logsumexp(-1) - logits[torch.arange(length), target_out[:length]]).tolist()
-    assert score_teacher_forced(model, batches)["cross_entropy"] == pytest.approx(sum(nats) / len(nats), rel=1e-5)
+            nats += (
+                logits.logsumexp(-1) - logits[torch.arange(length), target_out[:length]]
+            ).tolist()
+    assert score_teacher_forced(model, batches)["cross_entropy"] == pytest.approx(
+        sum(nats) / len(nats), rel=1e-5
+    )
 
 
 def test_one_wrong_token_is_enough_and_padding_counts_for_nothing():

@@ -47,7 +47,13 @@ def place(trained, tmp_path) -> Path:
 
 def options(place: Path, with_settings: bool = True, **other: Path) -> list[str]:
     """Options of the command for the copied run, with or without --settings."""
-    values = {"run-dir": place / "out", "data": place / "data", "out": place / "eval", "progress": "none", **other}
+    values = {
+        "run-dir": place / "out",
+        "data": place / "data",
+        "out": place / "eval",
+        "progress": "none",
+        **other,
+    }
     values |= {"settings": place / "settings.json"} if with_settings else {}
     return [text for name, value in values.items() for text in (f"--{name}", str(value))]
 
@@ -74,16 +80,32 @@ def test_predictions_and_scores_are_those_of_every_sentence_decoded_alone(place)
         for number, row in enumerate(rows):
             ids = decoded_alone(model, torch.tensor([*row["source_ids"], 2]), 12)
             prediction = " ".join(TARGET_WORDS[token] for token in ids if token != 2)
-            found = {"split": split, "readout": None, "row": number, "subset": row["subset"], "prediction": prediction}
+            found = {
+                "split": split,
+                "readout": None,
+                "row": number,
+                "subset": row["subset"],
+                "prediction": prediction,
+            }
             expected.append({**found, "correct": prediction == row["target"]})
         for subset in ("all", "both", "short", "long"):
-            chosen = [e["correct"] for e in expected if e["split"] == split and subset in ("all", "both", e["subset"])]
+            chosen = [
+                e["correct"]
+                for e in expected
+                if e["split"] == split and subset in ("all", "both", e["subset"])
+            ]
             scores[split, subset] = (pytest.approx(100 * sum(chosen) / len(chosen)), len(chosen))
     assert predictions == expected
     rows = read_scores(place / "eval/scores.csv")
     matches = [row for row in rows if row["metric"] == "exact_match"]
     assert {(row["split"], row["subset"]): (row["value"], row["n"]) for row in matches} == scores
-    named = {"task": "toy", "method": "transformer", "variant": "default", "seed": 3, "protocol": "reduced"}
+    named = {
+        "task": "toy",
+        "method": "transformer",
+        "variant": "default",
+        "seed": 3,
+        "protocol": "reduced",
+    }
     assert all(row.items() >= named.items() for row in rows)
 
 
@@ -93,10 +115,14 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS))
     kept = ["test", "last"]
     places = {name: tmp_path / name for name in ("data", "out", "state")}
-    assert run_main("train", spec=toy_spec(max_steps=75, also_keep=kept), device="cpu", **places) == 0
+    assert (
+        run_main("train", spec=toy_spec(max_steps=75, also_keep=kept), device="cpu", **places) == 0
+    )
     # In so short a training the last weights may be best everywhere: other ones must give other outputs.
     file = tmp_path / "out/checkpoint/test.safetensors"
-    other = {name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()}
+    other = {
+        name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()
+    }
     save_file(other, file)
     record_files(tmp_path / "out")
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
@@ -113,13 +139,22 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
         run["spec_digest"] = digest(run["spec"])
         (alone / "run.json").write_text(json.dumps(run))
         if readout:
-            (alone / f"checkpoint/{readout}.safetensors").replace(alone / "checkpoint/model.safetensors")
+            (alone / f"checkpoint/{readout}.safetensors").replace(
+                alone / "checkpoint/model.safetensors"
+            )
         record_files(alone)
         out = tmp_path / f"eval-{readout}"
-        assert here("evaluate", *options(tmp_path, **{"run-dir": alone, "out": out}), "--device", "cpu") == 0
+        assert (
+            here(
+                "evaluate", *options(tmp_path, **{"run-dir": alone, "out": out}), "--device", "cpu"
+            )
+            == 0
+        )
         expected = pq.read_table(out / "predictions.parquet").to_pylist()
         assert [row | {"readout": None} for row in found if row["readout"] == readout] == expected
-        scored = [row for row in read_scores(out / "scores.csv") if not readout or row["unit"] != "count"]
+        scored = [
+            row for row in read_scores(out / "scores.csv") if not readout or row["unit"] != "count"
+        ]
         assert [row | {"readout": None} for row in rows if row["readout"] == readout] == scored
         matches.add(tuple(row["prediction"] for row in expected))
     assert len(matches) > 1
@@ -128,7 +163,9 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     assert evaluated["kept_sha256"] == digests
 
 
-def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_prediction(trained, tmp_path):
+def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_prediction(
+    trained, tmp_path
+):
     data = shutil.copytree(trained / "data", tmp_path / "data")
     rows = [(*pair("ab"), ""), ("z a", "A Z", ""), (*pair("ab"), ""), ("a b", "B Z", "")]
     write_split(data / "test.parquet", rows)
@@ -138,7 +175,11 @@ def test_sizes_and_unknown_words_are_counted_and_repeated_sentences_share_a_pred
     (tmp_path / "settings.json").write_text(json.dumps(SETTINGS | {"splits": ["test"]}))
     assert here("evaluate", *options(tmp_path), "--device", "cpu") == 0
 
-    scores = {row["metric"]: row for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"}
+    scores = {
+        row["metric"]: row
+        for row in read_scores(tmp_path / "eval/scores.csv")
+        if row["subset"] == "all"
+    }
     assert scores["examples"]["value"] == 4 and scores["out_of_vocabulary_tokens"]["value"] == 3
     predictions = pq.read_table(tmp_path / "eval/predictions.parquet")["prediction"].to_pylist()
     assert predictions[0] == predictions[2] == predictions[3]
@@ -168,7 +209,8 @@ def test_the_longest_output_is_by_the_length_of_the_source_with_its_end(trained)
 
 
 @pytest.mark.parametrize(
-    ("change", "parts"), [({"width": 16}, ["[12, 32]", "[12, 16]"]), ({"layers": 2}, ["the file has no "])]
+    ("change", "parts"),
+    [({"width": 16}, ["[12, 32]", "[12, 16]"]), ({"layers": 2}, ["the file has no "])],
 )
 def test_a_checkpoint_of_another_model_is_refused(capsys, place, change, parts):
     file = place / "out/checkpoint/config.json"
@@ -179,7 +221,9 @@ def test_a_checkpoint_of_another_model_is_refused(capsys, place, change, parts):
     refused(capsys, place, "model.safetensors belongs to another configuration", *parts)
 
 
-@pytest.mark.parametrize(("old", "new"), [('"dropout": 0.1', '"dropout": 0.2'), ('"torch_threads"', '"threads"')])
+@pytest.mark.parametrize(
+    ("old", "new"), [('"dropout": 0.1', '"dropout": 0.2'), ('"torch_threads"', '"threads"')]
+)
 def test_an_edited_spec_is_refused(capsys, place, old, new):
     path = place / "out/run.json"
     content = path.read_text()
@@ -222,8 +266,22 @@ def test_a_run_is_scored_as_its_spec_file_says(place, tmp_path):
 def test_a_spec_file_of_another_run_is_refused(capsys, place, tmp_path):
     planned = {"scale": "demo", "spec": toy_spec() | {"seed": 4}, "evaluation": SETTINGS}
     (tmp_path / "spec.json").write_text(json.dumps(planned))
-    assert main(["evaluate", *options(place, with_settings=False), "--spec", str(tmp_path / "spec.json")]) == 1
-    assert_one_error(capsys.readouterr().err, "holds toy/transformer/default/seed-3", "the spec is of toy/transformer")
+    assert (
+        main(
+            [
+                "evaluate",
+                *options(place, with_settings=False),
+                "--spec",
+                str(tmp_path / "spec.json"),
+            ]
+        )
+        == 1
+    )
+    assert_one_error(
+        capsys.readouterr().err,
+        "holds toy/transformer/default/seed-3",
+        "the spec is of toy/transformer",
+    )
 
 
 def test_structure_is_right_when_only_the_verbs_are_wrong():

@@ -22,7 +22,10 @@ def roberta_spec() -> dict:
     model = {"layers": 1, "heads": 2, "width": 16, "feed_forward": 16, "dropout": 0.1, **SIZES}
     spec = toy_spec(max_steps=20, validate_every=10)
     spec["model"] = {"name": "roberta_decoder", **model}
-    return spec | {"method": "roberta", "init": {"hub": "FacebookAI/roberta-base", "revision": "0" * 40}}
+    return spec | {
+        "method": "roberta",
+        "init": {"hub": "FacebookAI/roberta-base", "revision": "0" * 40},
+    }
 
 
 def train_here(folder: Path, spec: dict, *more: object) -> int:
@@ -53,7 +56,9 @@ def test_a_tokenizer_of_another_family_is_refused(tmp_path: Path) -> None:
         read_pieces(tmp_path)
 
 
-def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_run_is_trained_from_a_folder_and_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     original = write_roberta(tmp_path / "model", TEXTS)
     data = write_data(tmp_path / "data")
     assert train_here(tmp_path, roberta_spec()) == 1
@@ -61,7 +66,9 @@ def test_a_run_is_trained_from_a_folder_and_scored(tmp_path: Path, capsys: pytes
     assert train_here(tmp_path, roberta_spec(), "--init", tmp_path / "model") == 0
     model, vocabulary, _ = load_run(tmp_path / "out", data)
     run_json = json.loads((tmp_path / "out/run.json").read_text())
-    assert len(vocabulary["source"]) == original.config.vocab_size and len(vocabulary["target"]) == 12
+    assert (
+        len(vocabulary["source"]) == original.config.vocab_size and len(vocabulary["target"]) == 12
+    )
     assert run_json["init_digest"]
     # It has moved away from where it started, but not far.
     weight = model.roberta.embeddings.LayerNorm.weight
@@ -80,9 +87,13 @@ def test_the_same_architecture_from_scratch_reads_words(tmp_path: Path) -> None:
     assert len(load_run(tmp_path / "out", data)[1]["source"]) == 12
 
 
-def test_a_model_that_starts_from_random_weights_takes_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_a_model_that_starts_from_random_weights_takes_no_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     write_roberta(tmp_path / "model", TEXTS)
     write_data(tmp_path / "data")
     spec = toy_spec() | {"init": roberta_spec()["init"]}
     assert train_here(tmp_path, spec, "--init", tmp_path / "model") == 1
-    assert_one_error(capsys.readouterr().err, "toy/transformer starts from random weights; leave --init out")
+    assert_one_error(
+        capsys.readouterr().err, "toy/transformer starts from random weights; leave --init out"
+    )

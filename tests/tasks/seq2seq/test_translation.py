@@ -22,9 +22,16 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.datasets import cognition, cognition_compounds
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.evaluation import bleu, compound_measure
-from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors, make_checker
+from workflow_scripts.evaluation.compounds import (
+    compute_rates_by_phrase,
+    find_compound_errors,
+    make_checker,
+)
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
-from workflow_scripts.provenance.spec_fingerprints import fingerprint_evaluation, fingerprint_training
+from workflow_scripts.provenance.spec_fingerprints import (
+    fingerprint_evaluation,
+    fingerprint_training,
+)
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
@@ -38,8 +45,16 @@ BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
 def data(tmp_path_factory) -> Path:
     """The stand-in of CoGnition as `prepare` writes it."""
     folder = tmp_path_factory.mktemp("cognition") / "data"
-    spec = {"task": "cognition", "prepare": "workflow_scripts.data.datasets.cognition", "options": {"from": "stand_in"}}
-    write_data(prepare_data(cognition, spec["options"], {}), spec | {"sources": [], "protocol": "stand_in"}, folder)
+    spec = {
+        "task": "cognition",
+        "prepare": "workflow_scripts.data.datasets.cognition",
+        "options": {"from": "stand_in"},
+    }
+    write_data(
+        prepare_data(cognition, spec["options"], {}),
+        spec | {"sources": [], "protocol": "stand_in"},
+        folder,
+    )
     return folder
 
 
@@ -56,7 +71,8 @@ def bleu_by_hand(hypotheses: list[list[str]], references: list[list[str]]) -> fl
     logs = []
     for n in range(1, 5):
         grams = [
-            [Counter(zip(*(s[i:] for i in range(n)), strict=False)) for s in side] for side in (hypotheses, references)
+            [Counter(zip(*(s[i:] for i in range(n)), strict=False)) for s in side]
+            for side in (hypotheses, references)
         ]
         matched = sum(sum((one & other).values()) for one, other in zip(*grams, strict=True))
         total = sum(sum(one.values()) for one in grams[0])
@@ -75,11 +91,18 @@ def test_bleu_over_characters_is_that_by_hand(data):
         for row in bleu.score_outputs(outputs, references, read_table(data, "cg_test"), data, BLEUS)
         if row["metric"] == "bleu_char"
     }
-    assert rows["all"]["value"] == pytest.approx(bleu_by_hand(list(map(list, outputs)), list(map(list, references))))
+    assert rows["all"]["value"] == pytest.approx(
+        bleu_by_hand(list(map(list, outputs)), list(map(list, references)))
+    )
     assert rows["NP"]["value"] == pytest.approx(
         bleu_by_hand(list(map(list, outputs[:60])), list(map(list, references[:60])))
     )
-    assert {name: row["n"] for name, row in rows.items()} == {"all": 180, "NP": 60, "VP": 60, "PP": 60}
+    assert {name: row["n"] for name, row in rows.items()} == {
+        "all": 180,
+        "NP": 60,
+        "VP": 60,
+        "PP": 60,
+    }
 
 
 def test_bleu_in_both_ways_of_the_literature(data):
@@ -87,31 +110,46 @@ def test_bleu_in_both_ways_of_the_literature(data):
     outputs = [text.replace("蛋糕", "cake") for text in references]
     rows = {
         row["metric"]: row["value"]
-        for row in bleu.score_outputs(outputs, references, read_table(data, "cg_test"), data, BLEUS)[::4]
+        for row in bleu.score_outputs(
+            outputs, references, read_table(data, "cg_test"), data, BLEUS
+        )[::4]
     }
     spaced = [[" ".join(text) for text in side] for side in (outputs, references)]
-    assert rows["bleu_char"] == pytest.approx(corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score)
+    assert rows["bleu_char"] == pytest.approx(
+        corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score
+    )
     assert rows["bleu_zh"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="zh").score)
-    assert rows["bleu_zh"] != pytest.approx(rows["bleu_char"])  # of `cake` one word, or four characters
+    assert rows["bleu_zh"] != pytest.approx(
+        rows["bleu_char"]
+    )  # of `cake` one word, or four characters
 
 
 def test_an_unknown_tokenizer_is_named(data):
     with pytest.raises(UserError, match=r"bleu_zh\.tokenize' is 'jieba'"):
-        bleu.score_outputs(["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}})
+        bleu.score_outputs(
+            ["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}}
+        )
 
 
 def test_errors_of_compounds_by_type(data):
     table = pq.read_table(data / "cg_test.parquet")
     compounds, references = table["compound"].to_pylist(), table["target"].to_pylist()
     outputs = references[:90] + ["x"] * 90
-    found = compound_measure.score_outputs(outputs, references, read_table(data, "cg_test"), data, {})
+    found = compound_measure.score_outputs(
+        outputs, references, read_table(data, "cg_test"), data, {}
+    )
     values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
-    assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (50, 36)
+    assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (
+        50,
+        36,
+    )
     assert values["cter_instance", "NP"] == (0, 60) and values["cter_aggregate", "PP"] == (100, 12)
     lexicon = json.loads((data / "lexicon.json").read_text())
     assert (
         values["cter_instance", "VP"][0]
-        == compute_rates_by_phrase(compounds, find_compound_errors(compounds, outputs, lexicon))["VP"][0]
+        == compute_rates_by_phrase(compounds, find_compound_errors(compounds, outputs, lexicon))[
+            "VP"
+        ][0]
     )
     assert compound_measure.score_outputs(["x"], ["x"], read_table(data, "test"), data, {}) == []
 
@@ -140,7 +178,12 @@ def translated(data, tmp_path_factory) -> Path:
     common = {"data": data, "device": "cpu"}
     assert run_main("train", spec=spec, out=folder / "out", state=folder / "state", **common) == 0
     settings = resolve_evaluation(catalogue, parse_run(catalogue, RUN), "demo")
-    assert run_main("evaluate", run_dir=folder / "out", out=folder / "eval", settings=settings, **common) == 0
+    assert (
+        run_main(
+            "evaluate", run_dir=folder / "out", out=folder / "eval", settings=settings, **common
+        )
+        == 0
+    )
     return folder
 
 
@@ -149,7 +192,11 @@ def test_scores_of_a_run(translated, data):
     measured = {(row["split"], row["metric"], row["subset"]) for row in scores}
     for metric in ("bleu_zh", "bleu_char", "cter_instance", "cter_aggregate", "exact_match"):
         assert {("cg_test", metric, subset) for subset in ("all", "NP", "VP", "PP")} <= measured
-    assert ("test", "bleu_zh", "all") in measured and ("test", "cter_instance", "all") not in measured
+    assert ("test", "bleu_zh", "all") in measured and (
+        "test",
+        "cter_instance",
+        "all",
+    ) not in measured
     assert {row["protocol"] for row in scores} == {"stand_in"}
     predictions = pq.read_table(translated / "eval/predictions.parquet").to_pylist()
     assert len(predictions) == 240 and not any(" " in row["prediction"] for row in predictions)
@@ -168,9 +215,16 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
     write_data(prepare_data(cognition_compounds, spec["data"]["options"], {}), spec["data"], data)
     spec["training"] |= {"max_steps": 10, "validate_every": 10}
     common = {"data": data, "device": "cpu"}
-    assert run_main("train", spec=spec, out=tmp_path / "out", state=tmp_path / "state", **common) == 0
+    assert (
+        run_main("train", spec=spec, out=tmp_path / "out", state=tmp_path / "state", **common) == 0
+    )
     settings = resolve_evaluation(catalogue, parse_run(catalogue, run), "demo")
-    assert run_main("evaluate", run_dir=tmp_path / "out", out=tmp_path / "eval", settings=settings, **common) == 0
+    assert (
+        run_main(
+            "evaluate", run_dir=tmp_path / "out", out=tmp_path / "eval", settings=settings, **common
+        )
+        == 0
+    )
 
     predictions = pq.read_table(tmp_path / "eval/predictions.parquet").to_pylist()
     table = pq.read_table(data / "cg_test.parquet").to_pylist()
@@ -181,10 +235,13 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
     lexicon = json.loads((data / "lexicon.json").read_text())
     errors = [make_checker(compound[row["item"]], lexicon)(row["prediction"]) for row in tested]
     by_item = [
-        any(wrong for row, wrong in zip(tested, errors, strict=True) if row["item"] == item) for item in compound
+        any(wrong for row, wrong in zip(tested, errors, strict=True) if row["item"] == item)
+        for item in compound
     ]
     scores = {
-        row["metric"]: row["value"] for row in read_scores(tmp_path / "eval/scores.csv") if row["subset"] == "all"
+        row["metric"]: row["value"]
+        for row in read_scores(tmp_path / "eval/scores.csv")
+        if row["subset"] == "all"
     }
     assert scores["cter_instance"] == pytest.approx(100 * sum(errors) / len(errors))
     assert scores["cter_aggregate"] == pytest.approx(100 * sum(by_item) / len(by_item))
@@ -200,16 +257,24 @@ def test_bleu_chose_the_checkpoint(translated, data):
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
     # It is BLEU of whole words, whatever their parts.
     table, words = read_table(data, "valid", COLUMNS), read_vocabularies(data)["target"]
-    settings = Evaluation(splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096)
+    settings = Evaluation(
+        splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096
+    )
     sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()
-    outputs, references = ([" ".join(text.replace("@@ ", "").replace(" ", "")) for text in side] for side in sides)
-    assert found["bleu_char"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="none").score, abs=0.01)
+    outputs, references = (
+        [" ".join(text.replace("@@ ", "").replace(" ", "")) for text in side] for side in sides
+    )
+    assert found["bleu_char"] == pytest.approx(
+        corpus_bleu(outputs, [references], tokenize="none").score, abs=0.01
+    )
 
 
 def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, data, tmp_path):
     spec = json.loads((translated / "out/run.json").read_text())["spec"]
     spec["training"]["validation"]["decoding"]["beems"] = 5
-    assert run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
+    assert (
+        run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
+    )
     assert_one_error(capsys.readouterr().err, "unknown key 'beems'", "beam")
 
 
@@ -218,7 +283,10 @@ def test_the_modules_that_score_are_part_of_the_facts():
     spec = specs.resolve_training(catalogue, RUN, "full")
     settings = specs.resolve_evaluation(catalogue, parse_run(catalogue, RUN), "full")
     evaluated = fingerprint_evaluation(settings, spec).modules
-    assert {"workflow_scripts.evaluation.bleu", "workflow_scripts.evaluation.compound_measure"} <= set(evaluated)
+    assert {
+        "workflow_scripts.evaluation.bleu",
+        "workflow_scripts.evaluation.compound_measure",
+    } <= set(evaluated)
     assert "workflow_scripts.evaluation.bleu" in fingerprint_training(spec).modules
     small = specs.resolve_training(catalogue, RUN, "small")
     assert "workflow_scripts.evaluation.bleu" not in fingerprint_training(small).modules

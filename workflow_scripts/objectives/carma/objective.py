@@ -108,7 +108,9 @@ def compute_mutual_information(
     negatives = torch.where(usable[:, None], negatives, 1.0)
     near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
     far = (scores + negatives.log()).logsumexp(dim=2)
-    losses = nn.functional.softplus(far - near) * usable  # log(1 + N / P), exact also where N / P is tiny
+    losses = (
+        nn.functional.softplus(far - near) * usable
+    )  # log(1 + N / P), exact also where N / P is tiny
     count = usable.sum()
     return losses.sum(dim=1).mean() / count.clamp(min=1), count
 
@@ -145,12 +147,16 @@ def compute_regularisers(
     parts = {}
     if s.mi:
         terms = find_terms(words, counted, s.spans, s.positives)
-        negatives = sample_negatives(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
+        negatives = (
+            sample_negatives(terms.allowed, s.negatives) if s.negatives else terms.allowed.float()
+        )
         used = compute_similarities([states[k] for k in s.list_mi_blocks(count)], s.similarity)
         parts["mi"], pairs = compute_mutual_information(used, terms, negatives, s.temperature)
         parts |= {"pairs": pairs.float(), "without_pairs": pairs.eq(0).float()}
     if s.stability:
-        parts["stability"] = compute_stability([states[k] for k in s.list_stability_blocks(count)], counted)
+        parts["stability"] = compute_stability(
+            [states[k] for k in s.list_stability_blocks(count)], counted
+        )
     return parts
 
 
@@ -172,17 +178,27 @@ def build(s: Settings, task: Loss) -> Loss:
             s.check_blocks(count)
         except ValueError as error:
             raise UserError(f"objective: {error}") from None
-        read = [*(s.list_mi_blocks(count) if s.mi else ()), *(s.list_stability_blocks(count) if s.stability else ())]
+        read = [
+            *(s.list_mi_blocks(count) if s.mi else ()),
+            *(s.list_stability_blocks(count) if s.stability else ()),
+        ]
         with record_outputs(blocks, range(min(read), max(read) + 1)) as states:
             task_loss, parts = task(model, batch)
         real = batch.real if hasattr(batch, "real") else batch.source.ne(0)
         # bfloat16 has three digits, too few for differences of layers and for cosines divided by a temperature.
         with torch.autocast(real.device.type, enabled=False):
-            own = {k: state.to(torch.promote_types(state.dtype, torch.float32)) for k, state in states.items()}
-            if not hasattr(model, "base_model"):  # a Seq2Seq: [S, B, d], or with codes after the words [S, 2 B, d]
+            own = {
+                k: state.to(torch.promote_types(state.dtype, torch.float32))
+                for k, state in states.items()
+            }
+            if not hasattr(
+                model, "base_model"
+            ):  # a Seq2Seq: [S, B, d], or with codes after the words [S, 2 B, d]
                 own = {k: state[:, : len(real)].transpose(0, 1) for k, state in own.items()}
             losses = compute_regularisers(own, getattr(batch, "words", None), real, s, count)
-        added = sum(getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses)
+        added = sum(
+            getattr(s, name) * losses[name] for name in ("mi", "stability") if name in losses
+        )
         loss = (1 - s.weight) * task_loss + s.weight * added
         return loss, parts | {name: value.detach() for name, value in losses.items()}
 

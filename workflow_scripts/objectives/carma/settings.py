@@ -28,12 +28,15 @@ class Settings(StrictModel):
     # Negatives per term, sampled in each step, the same for all blocks. 0: all possible ones.
     negatives: Annotated[int, Field(ge=0)] = 5
     similarity: Literal["cosine", "dot"] = "cosine"
-    spans: Literal["own", "batch"] = "own"  # batch: words of all sentences, at the same positions (official code)
+    # batch: words of all sentences, at the same positions (official code)
+    spans: Literal["own", "batch"] = "own"
     # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is a term, with the sum over
     # the other tokens of its word (Eqn 16).
     positives: Literal["pairwise", "logsum"] = "pairwise"
-    padding: bool = False  # whether padding counts in stability and among the negatives (official code: yes)
-    bos: bool = False  # whether a first token without a word joins word 1 and counts (official code: yes)
+    # whether padding counts in stability and among the negatives (official code: yes)
+    padding: bool = False
+    # whether a first token without a word joins word 1 and counts (official code: yes)
+    bos: bool = False
 
     @model_validator(mode="after")
     def _check_losses_and_blocks(self) -> Self:
@@ -44,9 +47,13 @@ class Settings(StrictModel):
         if self.third != "none":
             return self
         if self.mi and not self.list_mi_blocks():
-            raise ValueError(f"last_block_mi is {self.last_block_mi}; it must be at least first_block")
+            raise ValueError(
+                f"last_block_mi is {self.last_block_mi}; it must be at least first_block"
+            )
         if self.stability and len(self.list_stability_blocks()) < 2:
-            raise ValueError(f"last_block_stability is {self.last_block_stability}; it must be above first_block")
+            raise ValueError(
+                f"last_block_stability is {self.last_block_stability}; it must be above first_block"
+            )
         return self
 
     def list_mi_blocks(self, count: int | None = None) -> range:
@@ -60,10 +67,15 @@ class Settings(StrictModel):
 
     def check_blocks(self, count: int) -> None:
         """Raise ValueError if a model with `count` blocks lacks a block that a loss reads."""
-        for name, blocks in (("mi", self.list_mi_blocks(count)), ("stability", self.list_stability_blocks(count))):
+        for name, blocks in (
+            ("mi", self.list_mi_blocks(count)),
+            ("stability", self.list_stability_blocks(count)),
+        ):
             if self.weight and getattr(self, name) and blocks[-1] >= count:
                 found = f"last_block_{name} {getattr(self, f'last_block_{name}')} reads block {blocks[-1]}"
-                raise ValueError(f"{found}, but the model has {count} blocks (0 to {count - 1}); lower it")
+                raise ValueError(
+                    f"{found}, but the model has {count} blocks (0 to {count - 1}); lower it"
+                )
 
     def _third(self, count: int | None) -> range | None:
         if self.third == "none":

@@ -26,8 +26,12 @@ def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor
     gold [B, S, M] has the numbers j of the word's sememes (s_j = 1), filled up with negative numbers.
     """
     right = gold.ge(0)
-    on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(-1) * codes.scale.abs().squeeze(-1)
-    wrong = (codes.sum_over_codes() - on_right) / (codes.weights.size(-1) - right.sum(-1)).clamp(min=1)
+    on_right = (codes.weights.gather(-1, gold.clamp(min=0).long()) * right).sum(
+        -1
+    ) * codes.scale.abs().squeeze(-1)
+    wrong = (codes.sum_over_codes() - on_right) / (codes.weights.size(-1) - right.sum(-1)).clamp(
+        min=1
+    )
     return (wrong * share).sum() / share.sum().clamp(min=1)
 
 
@@ -70,17 +74,25 @@ def build(s: Settings, masked_loss: MaskedLoss) -> Loss:
             words, follows = compute_task_losses(model, output.gaps[-1], batch, next_sentence)
             # Two terms (Eqn 10), or one of the sum (Eqn 7).
             two = s.nuance_task == "two"
-            terms["nuance_task"] = torch.exp(-words) + torch.exp(-follows) if two else torch.exp(-(words + follows))
+            terms["nuance_task"] = (
+                torch.exp(-words) + torch.exp(-follows) if two else torch.exp(-(words + follows))
+            )
             weights["nuance_task"] = s.nuance
         if s.decomposition:
             if not batch.gold.size(-1):
-                problem = f"objective.decomposition is {s.decomposition}, but the batches have no sememes"
+                problem = (
+                    f"objective.decomposition is {s.decomposition}, but the batches have no sememes"
+                )
                 raise UserError(f"{problem}; set problem.sememes to true, or the weight to 0")
-            terms["decomposition"] = compute_guided_decomposition(output.codes[-1], batch.share, batch.gold)
+            terms["decomposition"] = compute_guided_decomposition(
+                output.codes[-1], batch.share, batch.gold
+            )
         if s.sparsity:
             # L_1 of Eqn 4: the mean of |O_j| over codes, real tokens and layers.
             means = [codes.sum_over_codes() / codes.weights.size(-1) for codes in output.codes]
-            terms["sparsity"] = torch.stack([average_over(mean, batch.real) for mean in means]).mean()
+            terms["sparsity"] = torch.stack(
+                [average_over(mean, batch.real) for mean in means]
+            ).mean()
         loss = sum(weights.get(name, getattr(s, name, 1.0)) * term for name, term in terms.items())
         return loss, {name: term.detach() for name, term in terms.items()}
 

@@ -56,7 +56,9 @@ def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = 
     return average_over(squares.sum(dim=0), real)
 
 
-def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) -> dict[str, Tensor]:
+def compute_side_parts(
+    terms: dict[str, Tensor], side: str, settings: Settings
+) -> dict[str, Tensor]:
     """Return the unweighted parts of one side ("source", "target") by their weights' names; terms: SQTransformer's."""
 
     def term(name: str) -> Tensor:
@@ -65,15 +67,21 @@ def compute_side_parts(terms: dict[str, Tensor], side: str, settings: Settings) 
     counted, next_counted = term("real"), term("next_real")
     parts = {
         "commitment": compute_commitment(term("embedded"), term("vectors"), counted),
-        "next_code": compute_next_code_cross_entropy(term("output_scores"), term("next_codes"), next_counted),
+        "next_code": compute_next_code_cross_entropy(
+            term("output_scores"), term("next_codes"), next_counted
+        ),
         "output_commitment": compute_commitment(term("output"), term("output_vectors"), counted),
     }
     if f"{side}_prior" in terms:
-        parts["cluster"] = compute_cluster_cross_entropy(term("posterior"), term("prior"), term("predicted"))
+        parts["cluster"] = compute_cluster_cross_entropy(
+            term("posterior"), term("prior"), term("predicted")
+        )
         if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
             parts["entropy"] = compute_cluster_entropy(term("marginal"), term("averaged"))
     if f"{side}_layers" in terms:
-        parts["distance"] = compute_stream_distance(term("layers"), term("real"), settings.distance_stops_gradient)
+        parts["distance"] = compute_stream_distance(
+            term("layers"), term("real"), settings.distance_stops_gradient
+        )
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
@@ -87,11 +95,18 @@ def build(weights: Settings, word_loss: WordLoss) -> Loss:
 
     def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         output = model(batch.source, batch.target_in)
-        parts = {"word": compute_word_cross_entropy(output.logits, batch.target_out, word_loss.label_smoothing)}
+        parts = {
+            "word": compute_word_cross_entropy(
+                output.logits, batch.target_out, word_loss.label_smoothing
+            )
+        }
         loss = parts["word"]
         for side in ("source", "target") if output.terms else ():
             for name, value in compute_side_parts(output.terms, side, weights).items():
-                loss = loss + (-1 if name.startswith("entropy") else 1) * getattr(weights, name) * value
+                loss = (
+                    loss
+                    + (-1 if name.startswith("entropy") else 1) * getattr(weights, name) * value
+                )
                 parts[name] = value
         return loss, {name: value.detach() for name, value in parts.items()}
 

@@ -53,7 +53,9 @@ def pad_texts(texts: RaggedSequences, rows: np.ndarray) -> TextBatch:
     length = texts.length[rows]
     real = np.arange(length.max()) < length[:, None]
     position = np.minimum(texts.start[rows][:, None] + np.arange(length.max()), len(texts.ids) - 1)
-    return TextBatch(torch.from_numpy(np.where(real, texts.ids[position], PAD)), torch.from_numpy(real))
+    return TextBatch(
+        torch.from_numpy(np.where(real, texts.ids[position], PAD)), torch.from_numpy(real)
+    )
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
@@ -72,8 +74,12 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     def batches(split: str) -> list[TextBatch]:
         found = read_text_pieces(data, split, bos, limit)
         if found.ids.min() < 0 or found.ids.max() >= vocabulary:
-            raise UserError(f"{data / split}.parquet has ids outside the {vocabulary} of tokenizer.json; make it again")
-        chosen = bucket_texts(found.length, max(settings.batch_tokens, limit), settings.batch_sentences)
+            raise UserError(
+                f"{data / split}.parquet has ids outside the {vocabulary} of tokenizer.json; make it again"
+            )
+        chosen = bucket_texts(
+            found.length, max(settings.batch_tokens, limit), settings.batch_sentences
+        )
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
     valid = batches(settings.selection["split"]) if settings.selection else []
@@ -91,7 +97,9 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         mean = float(nats / tokens)
         return {"log_likelihood": -mean, "perplexity": math.exp(mean)}
 
-    return Problem(model, loss, batches("train"), validate, partial(write_companions, model.config, data))
+    return Problem(
+        model, loss, batches("train"), validate, partial(write_companions, model.config, data)
+    )
 
 
 def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float = 0.0) -> Tensor:
@@ -100,4 +108,6 @@ def compute_token_nll(model: nn.Module, batch: TextBatch, label_smoothing: float
     predicted = batch.real[:, 1:]
     # No scores of the vocabulary are computed for padding, because they are the costly part.
     logits = model.get_output_embeddings()(states[predicted]).float()
-    return cross_entropy(logits, batch.ids[:, 1:][predicted], label_smoothing=label_smoothing, reduction="none")
+    return cross_entropy(
+        logits, batch.ids[:, 1:][predicted], label_smoothing=label_smoothing, reduction="none"
+    )

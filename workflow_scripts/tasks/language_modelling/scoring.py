@@ -13,7 +13,11 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.language_modelling.problem import compute_token_nll, pad_texts, read_text_pieces
+from workflow_scripts.tasks.language_modelling.problem import (
+    compute_token_nll,
+    pad_texts,
+    read_text_pieces,
+)
 
 
 def load_model(checkpoint: Checkpoint) -> nn.Module:
@@ -29,9 +33,13 @@ def score(
     model = checkpoint.load_model(device)
     bos = find_bos_id(model, checkpoint.spec.model.settings.bos, checkpoint.name)
     limit = model.config.max_position_embeddings
-    splits = {split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits}
+    splits = {
+        split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits
+    }
     tables, scores = [], []
-    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="texts") as reporter:
+    with Reporter(
+        checkpoint.name, sum(map(len, splits.values())), progress, unit="texts"
+    ) as reporter:
         for split, texts in splits.items():
             reporter.set_stage(f"read {split}")
             nats = np.empty(len(texts))
@@ -43,7 +51,12 @@ def score(
                 reporter.advance(len(rows))
             tokens = texts.length - 1
             whole = math.exp(nats.sum() / tokens.sum())
-            row = {"metric": "perplexity", "value": whole, "unit": "perplexity", "n": int(tokens.sum())}
+            row = {
+                "metric": "perplexity",
+                "value": whole,
+                "unit": "perplexity",
+                "n": int(tokens.sum()),
+            }
             scores.append({"split": split, "subset": "all", **row})
             tables.append(pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens}))
     return pa.concat_tables(tables), scores

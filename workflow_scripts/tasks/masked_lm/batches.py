@@ -75,7 +75,9 @@ class SentencePairs:
             rank[by_second] = np.arange(len(by_second))
             length = self.first.length + self.second.length
             by_length = np.lexsort((self.second.length, np.minimum(length + 3, self.limit)))
-            object.__setattr__(self, "orders", Orders(by_second, rank, by_length, np.bincount(length)))
+            object.__setattr__(
+                self, "orders", Orders(by_second, rank, by_length, np.bincount(length))
+            )
 
     def __len__(self) -> int:
         return len(self.first.length)
@@ -115,13 +117,18 @@ class SentencePairs:
             return np.zeros(ids.shape, np.float32), np.zeros((*ids.shape, 0), np.int32)
         number, pieces, sememes = self.lexicon.look_up(ids, words, self.vocabulary.continues)
         counted = sememes[:, 0] != NONE
-        share, gold = np.zeros(ids.shape, np.float32), np.full((*ids.shape, sememes.shape[1]), NONE, np.int32)
+        share, gold = (
+            np.zeros(ids.shape, np.float32),
+            np.full((*ids.shape, sememes.shape[1]), NONE, np.int32),
+        )
         share[words] = (counted / pieces)[number]
         gold[words] = sememes[number]
         return share, gold
 
 
-def make_random_batches(pairs: SentencePairs, rows: Sequence[np.ndarray], device: torch.device) -> LazySequence:
+def make_random_batches(
+    pairs: SentencePairs, rows: Sequence[np.ndarray], device: torch.device
+) -> LazySequence:
     """Return batches whose masks are sampled at each access, by numpy's global generator, which is saved with a run."""
 
     def make_batch(chosen: np.ndarray) -> MaskedBatch:
@@ -131,13 +138,19 @@ def make_random_batches(pairs: SentencePairs, rows: Sequence[np.ndarray], device
     return LazySequence(rows, make_batch)
 
 
-def bucket_pairs(pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None) -> Sequence[np.ndarray]:
+def bucket_pairs(
+    pairs: SentencePairs, batch_tokens: int, batch_sentences: int | None
+) -> Sequence[np.ndarray]:
     """Return the rows of each batch of similar length."""
     ends = find_batch_ends(pairs.orders.counts, pairs.limit, batch_tokens, batch_sentences)
-    return LazySequence(list(pairwise([0, *ends])), lambda span: pairs.orders.by_length[slice(*span)])
+    return LazySequence(
+        list(pairwise([0, *ends])), lambda span: pairs.orders.by_length[slice(*span)]
+    )
 
 
-def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None) -> list[int]:
+def find_batch_ends(
+    counts: np.ndarray, limit: int, batch_tokens: int, batch_sentences: int | None
+) -> list[int]:
     """Return the ends of the batches that `bucket_by_length` would make of the sorted rows, without reading them.
 
     counts[n]: number of rows of n tokens without special ones.
@@ -154,13 +167,19 @@ def find_batch_ends(counts: np.ndarray, limit: int, batch_tokens: int, batch_sen
     return ends[1:]
 
 
-def make_fixed_batches(pairs: SentencePairs, batch_tokens: int, device: torch.device) -> list[MaskedBatch]:
+def make_fixed_batches(
+    pairs: SentencePairs, batch_tokens: int, device: torch.device
+) -> list[MaskedBatch]:
     """Make batches of all pairs with masks that are the same each time and for every run."""
     rng = np.random.default_rng(0)
-    return [pairs.make_batch(rows, rng).to(device) for rows in bucket_pairs(pairs, batch_tokens, None)]
+    return [
+        pairs.make_batch(rows, rng).to(device) for rows in bucket_pairs(pairs, batch_tokens, None)
+    ]
 
 
-def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences, Orders | None]:
+def read_ordered_sentences(
+    data: Path, split: str
+) -> tuple[RaggedSequences, RaggedSequences, Orders | None]:
     """Map a split's first and second sentences and their orders into memory; read it if it has no mapped files."""
     folder = locate_mapped_folder(data, split)
     if not folder.exists():
@@ -175,12 +194,16 @@ def read_ordered_sentences(data: Path, split: str) -> tuple[RaggedSequences, Rag
             ) from error
 
     parts = ("ids", "start", "length")
-    first, second = (RaggedSequences(*(mapped(f"{side}_{part}") for part in parts)) for side in SIDES)
+    first, second = (
+        RaggedSequences(*(mapped(f"{side}_{part}") for part in parts)) for side in SIDES
+    )
     return first, second, Orders(*map(mapped, ("by_second", "rank", "by_length", "counts")))
 
 
 def read_sentence_ids(data: Path, split: str) -> tuple[RaggedSequences, RaggedSequences]:
     """Read the first and second sentences of a split into memory, as ids without special tokens."""
     # One side after the other, because each is in memory twice while it is read.
-    first, second = (to_sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids"))
+    first, second = (
+        to_sequences(read_table(data, split, [side])[side]) for side in ("first_ids", "second_ids")
+    )
     return first, second

@@ -23,7 +23,9 @@ class Pretraining(EncoderWithHeads):
         super().__init__(inner)
         embeddings = inner.get_input_embeddings().weight
         vocabulary, width = embeddings.shape
-        self.heads = nn.ModuleDict({"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)})
+        self.heads = nn.ModuleDict(
+            {"words": nn.Linear(width, vocabulary), "next_sentence": nn.Linear(width, 2)}
+        )
         for head in self.heads.values():
             nn.init.normal_(head.weight, std=inner.config.initializer_range)
             nn.init.zeros_(head.bias)
@@ -39,13 +41,19 @@ def build(model: NamedSettings, vocabulary: int) -> Pretraining:
 
 def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n]."""
-    chosen = batch.labels.ne(IGNORED)  # only these get scores of the vocabulary, which are the costly part
-    return cross_entropy(model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none")
+    chosen = batch.labels.ne(
+        IGNORED
+    )  # only these get scores of the vocabulary, which are the costly part
+    return cross_entropy(
+        model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none"
+    )
 
 
 def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
-    return cross_entropy(model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none")
+    return cross_entropy(
+        model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none"
+    )
 
 
 def compute_task_losses(
@@ -54,7 +62,9 @@ def compute_task_losses(
     """Return (MLM, NSP), means in nats over masked tokens and pairs, for states [B, S, d]; 0 where there are none."""
     nats = compute_masked_nll(model, states, batch)
     words = nats.sum() / max(len(nats), 1)
-    return words, compute_next_sentence_nll(model, states, batch).mean() if next_sentence else torch.zeros_like(words)
+    return words, compute_next_sentence_nll(
+        model, states, batch
+    ).mean() if next_sentence else torch.zeros_like(words)
 
 
 @dataclass(frozen=True)
@@ -70,4 +80,6 @@ class MaskedLoss:
         """Return (loss, parts) of a batch."""
         states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
         words, follows = compute_task_losses(model, states, batch, self.next_sentence)
-        return words + follows, {"mlm": words.detach()} | ({"nsp": follows.detach()} if self.next_sentence else {})
+        return words + follows, {"mlm": words.detach()} | (
+            {"nsp": follows.detach()} if self.next_sentence else {}
+        )

@@ -7,7 +7,11 @@ import torch
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.encoder.model import extract_vocabulary
-from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing, write_companions
+from workflow_scripts.models.hugging_face import (
+    load_tokenizer,
+    use_gradient_checkpointing,
+    write_companions,
+)
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.masked_lm.batches import (
     SentencePairs,
@@ -16,7 +20,12 @@ from workflow_scripts.tasks.masked_lm.batches import (
     make_random_batches,
     read_ordered_sentences,
 )
-from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, build, compute_masked_nll
+from workflow_scripts.tasks.masked_lm.model import (
+    MaskedLoss,
+    Pretraining,
+    build,
+    compute_masked_nll,
+)
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
@@ -36,8 +45,14 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
     split = settings.selection.get("split")
-    valid = make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device) if split else []
-    batches = make_random_batches(train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device)
+    valid = (
+        make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device)
+        if split
+        else []
+    )
+    batches = make_random_batches(
+        train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device
+    )
 
     def validate(trained: Pretraining) -> dict[str, float]:
         nats = words = torch.zeros((), dtype=torch.float64)
@@ -48,7 +63,9 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         return {"log_likelihood": -float(nats / words)}
 
     loss = MaskedLoss(spec.problem.next_sentence)
-    return Problem(model, loss, batches, validate, partial(write_companions, model.encoder.config, data))
+    return Problem(
+        model, loss, batches, validate, partial(write_companions, model.encoder.config, data)
+    )
 
 
 def read_sentence_pairs(spec: ModelSpec, data: Path, split: str) -> SentencePairs:

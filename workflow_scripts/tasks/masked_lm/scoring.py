@@ -12,7 +12,12 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, MaskedBatch, bucket_pairs
-from workflow_scripts.tasks.masked_lm.model import Pretraining, build, compute_masked_nll, compute_next_sentence_nll
+from workflow_scripts.tasks.masked_lm.model import (
+    Pretraining,
+    build,
+    compute_masked_nll,
+    compute_next_sentence_nll,
+)
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 
 
@@ -26,9 +31,14 @@ def score(
     The masks are the same for every run with next sentences, and for every run without.
     """
     model = checkpoint.load_model(device)
-    splits = {split: read_sentence_pairs(checkpoint.spec, data, split) for split in checkpoint.settings.splits}
+    splits = {
+        split: read_sentence_pairs(checkpoint.spec, data, split)
+        for split in checkpoint.settings.splits
+    }
     tables, scores = [], []
-    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs") as reporter:
+    with Reporter(
+        checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs"
+    ) as reporter:
         for split, pairs in splits.items():
             reporter.set_stage(f"read {split}")
             # Rows are those of the file: pairs of a batch are not its neighbours.
@@ -36,7 +46,9 @@ def score(
             rng = np.random.default_rng(0)
             for rows in bucket_pairs(pairs, checkpoint.settings.batch_tokens, None):
                 batch = pairs.make_batch(rows, rng).to(device)
-                for readout, states in model.compute_states(batch.ids, batch.real, batch.types).items():
+                for readout, states in model.compute_states(
+                    batch.ids, batch.real, batch.types
+                ).items():
                     columns = found.setdefault(readout, {})
                     for name, values in score_pairs(model, states, batch).items():
                         columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()
@@ -46,7 +58,10 @@ def score(
                     del columns["follows_right"]
                 names = {"split": [split] * len(pairs), "readout": [readout] * len(pairs)}
                 tables.append(pa.table({**names, "pair": np.arange(len(pairs)), **columns}))
-                scores += [{"split": split, "subset": "all", "readout": readout, **row} for row in score_rows(columns)]
+                scores += [
+                    {"split": split, "subset": "all", "readout": readout, **row}
+                    for row in score_rows(columns)
+                ]
     return pa.concat_tables(tables), scores
 
 
@@ -74,7 +89,9 @@ def score_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[
         "nats": per_pair(compute_masked_nll(model, states, batch)),
         "masked": chosen.sum(1).double(),
         "right": per_pair(right),
-        "follows_right": compute_next_sentence_nll(model, states, batch).lt(torch.tensor(2.0).log()).double(),
+        "follows_right": compute_next_sentence_nll(model, states, batch)
+        .lt(torch.tensor(2.0).log())
+        .double(),
     }
 
 
@@ -82,10 +99,27 @@ def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Compute the metrics over all pairs from the columns [N] of `score_pairs`."""
     masked = int(columns["masked"].sum())
     rows = [
-        {"metric": "cross_entropy", "value": columns["nats"].sum() / masked, "unit": "nats", "n": masked},
-        {"metric": "mlm_accuracy", "value": 100 * columns["right"].sum() / masked, "unit": "percent", "n": masked},
+        {
+            "metric": "cross_entropy",
+            "value": columns["nats"].sum() / masked,
+            "unit": "nats",
+            "n": masked,
+        },
+        {
+            "metric": "mlm_accuracy",
+            "value": 100 * columns["right"].sum() / masked,
+            "unit": "percent",
+            "n": masked,
+        },
     ]
     if "follows_right" in columns:
         right = columns["follows_right"]
-        rows.append({"metric": "nsp_accuracy", "value": 100 * right.mean(), "unit": "percent", "n": len(right)})
+        rows.append(
+            {
+                "metric": "nsp_accuracy",
+                "value": 100 * right.mean(),
+                "unit": "percent",
+                "n": len(right),
+            }
+        )
     return rows

@@ -76,8 +76,14 @@ def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon
     names = read_json(data / "sememe_names.json")
     table = read_table(data, "sememes", ["word", "sememes"])
     found = to_sequences(table["sememes"])
-    if not isinstance(names, list) or found.ids.min(initial=0) < 0 or found.ids.max(initial=0) >= len(names):
-        raise UserError(f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again")
+    if (
+        not isinstance(names, list)
+        or found.ids.min(initial=0) < 0
+        or found.ids.max(initial=0) >= len(names)
+    ):
+        raise UserError(
+            f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again"
+        )
     unknown = tokenizer.token_to_id("[UNK]")
     words = table["word"].to_pylist()
     encoded = [tuple(row.ids) for row in tokenizer.encode_batch(words, add_special_tokens=False)]
@@ -87,7 +93,9 @@ def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon
         if pieces and unknown not in pieces and " " not in word.strip()
     ]
     if not single:
-        raise UserError(f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again")
+        raise UserError(
+            f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again"
+        )
     as_written = {pieces for pieces, exact, _ in single if exact}
     known: dict[tuple[int, ...], set[int]] = {}
     for pieces, exact, numbers in single:
@@ -96,7 +104,9 @@ def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon
     length = np.array([len(pieces) for pieces in known])
     starts = np.cumsum(length) - length
     tokens = np.concatenate([np.array(pieces) for pieces in known])
-    keys, first = np.unique(hash_words(tokens, starts, np.arange(len(known)).repeat(length)), return_index=True)
+    keys, first = np.unique(
+        hash_words(tokens, starts, np.arange(len(known)).repeat(length)), return_index=True
+    )
     lists = [sorted(numbers) for numbers in known.values()]
     count = np.array([len(lists[row]) for row in first] + [0])
     sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)

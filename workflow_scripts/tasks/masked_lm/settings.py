@@ -18,5 +18,7 @@ class Settings(StrictModel):
     """BERT's pre-training: masked words and, unless `next_sentence` is false, whether the second sentence follows."""
 
     next_sentence: bool = True
-    longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128  # tokens of a pair, with the three special ones
-    sememes: bool = False  # whether a batch has the sememes of its words, which guided decomposition needs
+    # tokens of a pair, with the three special ones
+    longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128
+    # whether a batch has the sememes of its words, which guided decomposition needs
+    sememes: bool = False

@@ -114,7 +114,9 @@ def encode_prompts(
     texts = [template.replace("{content}", contents[row]) for row in items]
     before = template.partition("{content}")[0].count(" ")
     ids, words = [], []
-    for row, text, encoding in zip(items, texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True):
+    for row, text, encoding in zip(
+        items, texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True
+    ):
         start = [] if bos is None else [bos]
         ids.append(np.array(start + encoding.ids, np.int64))
         numbers = assign_words(text, np.array([end for _, end in encoding.offsets], np.int64))
@@ -128,7 +130,9 @@ def encode_prompts(
     return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))
 
 
-def read_prompts(spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data: Path, split: str) -> Prompts:
+def read_prompts(
+    spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data: Path, split: str
+) -> Prompts:
     """Read the prompts of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
 
     Items whose answer has several tokens are left out. With few answers that is an error. For the optional column
@@ -138,7 +142,11 @@ def read_prompts(spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data
     s = get_prompt_settings(spec)
     bos = find_bos_id(model, s.bos, spec.method_name)
     contents, labels = (table[column].to_pylist() for column in ("content", "label"))
-    groups = read_table(data, split, ["groups"])["groups"].to_pylist() if has_column(data, split, "groups") else None
+    groups = (
+        read_table(data, split, ["groups"])["groups"].to_pylist()
+        if has_column(data, split, "groups")
+        else None
+    )
     tokenizer = load_tokenizer(tokenizer_folder)
     tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
     if tokens > rows:
@@ -146,7 +154,9 @@ def read_prompts(spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data
         raise UserError(f"{tokenizer_folder}: {has}; take the tokenizer that belongs to the model")
     where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
     try:
-        prompts = encode_prompts(tokenizer, contents, labels, s.template, bos, s.label_space, groups)
+        prompts = encode_prompts(
+            tokenizer, contents, labels, s.template, bos, s.label_space, groups
+        )
     except UserError as error:
         raise UserError(f"{where}: {error}") from error
     if not len(prompts):
@@ -159,7 +169,9 @@ def read_prompts(spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data
         )
     longest, positions = int(prompts.length.max()), model.config.max_position_embeddings
     if longest > positions:
-        raise UserError(f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions")
+        raise UserError(
+            f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions"
+        )
     return prompts
 
 

@@ -18,7 +18,13 @@ from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bo
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_texts
 from workflow_scripts.tasks.checkpoints import Checkpoint
-from workflow_scripts.tasks.prompt.problem import FEW_ANSWERS, PromptBatch, Prompts, get_prompt_settings, read_prompts
+from workflow_scripts.tasks.prompt.problem import (
+    FEW_ANSWERS,
+    PromptBatch,
+    Prompts,
+    get_prompt_settings,
+    read_prompts,
+)
 
 
 def load_model(checkpoint: Checkpoint) -> PreTrainedModel:
@@ -32,13 +38,19 @@ def predict(checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[s
     bos = find_bos_id(model, s.bos, str(folder))
     texts = [s.template.replace("{content}", content) for content in contents]
     found = load_tokenizer(folder).encode_batch(texts, add_special_tokens=False)
-    ids = [np.array([*([] if bos is None else [bos]), *encoding.ids], np.int64) for encoding in found]
+    ids = [
+        np.array([*([] if bos is None else [bos]), *encoding.ids], np.int64) for encoding in found
+    ]
     if (longest := max(map(len, ids))) > model.config.max_position_embeddings:
-        raise UserError(f"a prompt has {longest} tokens, more than {model.config.max_position_embeddings}; shorten it")
+        raise UserError(
+            f"a prompt has {longest} tokens, more than {model.config.max_position_embeddings}; shorten it"
+        )
     unknown = np.zeros(len(ids), np.int64)  # no label is given; words matter to interventions only
     prompts = Prompts(np.arange(len(ids)), ids, ids, unknown)
     device = next(model.parameters()).device
-    written, _ = predict_answers(model, prompts, unknown[:1], checkpoint.settings.batch_tokens, device)
+    written, _ = predict_answers(
+        model, prompts, unknown[:1], checkpoint.settings.batch_tokens, device
+    )
     return decode_vocabulary(folder, model)[written].tolist()
 
 
@@ -51,20 +63,32 @@ def score(
     whose answer is not one token are left out; `n` counts the others.
     """
     model, settings, folder = checkpoint.load_model(device), checkpoint.settings, checkpoint.folder
-    splits = {split: read_prompts(checkpoint.spec, model, folder, data, split) for split in settings.splits}
+    splits = {
+        split: read_prompts(checkpoint.spec, model, folder, data, split)
+        for split in settings.splits
+    }
     texts = decode_vocabulary(folder, model)
     predictions, scores = [], []
-    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="prompts") as reporter:
+    with Reporter(
+        checkpoint.name, sum(map(len, splits.values())), progress, unit="prompts"
+    ) as reporter:
         for split, prompts in splits.items():
             reporter.set_stage(f"answer {split}")
             table = read_table(data, split, ["item", "subset"]).take(prompts.items)
             answers = np.unique(prompts.label)
-            written, chosen = predict_answers(model, prompts, answers, settings.batch_tokens, device, reporter)
+            written, chosen = predict_answers(
+                model, prompts, answers, settings.batch_tokens, device, reporter
+            )
             subsets = table["subset"].to_numpy()
             correct = matches(written, prompts.label, texts, settings.match)
             rows = score_shares("exact_match", correct, subsets, {})
             scores += [{"split": split, "readout": "vocabulary", **row} for row in rows]
-            content = {"item": table["item"], "subset": subsets, "prediction": texts[written], "correct": correct}
+            content = {
+                "item": table["item"],
+                "subset": subsets,
+                "prediction": texts[written],
+                "correct": correct,
+            }
             if len(answers) <= FEW_ANSWERS:
                 right = chosen == prompts.label
                 rows = score_shares("constrained", right, subsets, {})
@@ -81,7 +105,9 @@ def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
     """
     tokenizer = load_tokenizer(folder)
     ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
-    return np.array([text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)])
+    return np.array(
+        [text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)]
+    )
 
 
 def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: str) -> np.ndarray:

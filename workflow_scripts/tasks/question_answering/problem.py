@@ -79,7 +79,9 @@ class Windows:
         allowed[:, 0] = True
         return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
 
-    def make_batches(self, batch_tokens: int, device: torch.device) -> tuple[list[np.ndarray], list[SpanBatch]]:
+    def make_batches(
+        self, batch_tokens: int, device: torch.device
+    ) -> tuple[list[np.ndarray], list[SpanBatch]]:
         """Return (windows of each batch, batches on `device`) of similar length."""
         chosen = bucket_texts(self.length, batch_tokens)
         return chosen, [self.make_batch(rows).to(device) for rows in chosen]
@@ -96,7 +98,9 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
 
     settings, positions = spec.problem, spec.model.settings.positions
     if settings.longest > positions:
-        found = f"problem.longest is {settings.longest}, more than the model's {positions} positions"
+        found = (
+            f"problem.longest is {settings.longest}, more than the model's {positions} positions"
+        )
         raise UserError(f"{spec.method_name}: {found}")
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
@@ -109,16 +113,31 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
     ]
     tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
     found = tokenizer.encode_batch(list(zip(questions, columns["context"], strict=True)))
-    windows = [(row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)]
+    windows = [
+        (row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)
+    ]
     item = np.array([row for row, _ in windows])
     ids, types, offsets = (
-        [np.array(getattr(part, name), np.int64) for _, part in windows] for name in ("ids", "type_ids", "offsets")
+        [np.array(getattr(part, name), np.int64) for _, part in windows]
+        for name in ("ids", "type_ids", "offsets")
     )
     begin = np.array(columns["start"], np.int64)
     end = begin + np.array([len(answer) for answer in columns["answer"]])
-    ends = [locate_answer(o, t, begin[row], end[row]) for o, t, row in zip(offsets, types, item, strict=True)]
+    ends = [
+        locate_answer(o, t, begin[row], end[row])
+        for o, t, row in zip(offsets, types, item, strict=True)
+    ]
     answers = [json.loads(text) for text in columns["answers"]]
-    return Windows(item, ids, types, offsets, np.array(ends), columns["context"], answers, settings.longest_answer)
+    return Windows(
+        item,
+        ids,
+        types,
+        offsets,
+        np.array(ends),
+        columns["context"],
+        answers,
+        settings.longest_answer,
+    )
 
 
 def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
@@ -162,11 +181,18 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     def validate(trained: SpanModel) -> dict[str, float]:
         given = find_answers(trained, valid, batches)
         return {
-            name: 100 * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
+            name: 100
+            * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
             for name, measure in MEASURES.items()
         }
 
-    return Problem(model, compute_span_loss, train, validate, partial(write_companions, model.encoder.config, init))
+    return Problem(
+        model,
+        compute_span_loss,
+        train,
+        validate,
+        partial(write_companions, model.encoder.config, init),
+    )
 
 
 def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
@@ -180,17 +206,23 @@ def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[
 
 
 @torch.no_grad()
-def find_answers(model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]]) -> list[str]:
+def find_answers(
+    model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]]
+) -> list[str]:
     """Return the answer to each question: the text of the most probable span of all its windows."""
     best = np.full(len(windows), -np.inf)
     answers = [""] * len(windows)
     for rows, batch in zip(*batches, strict=True):
         found = find_best_spans(model(batch).float(), windows.longest_answer)
-        for row, score, begin, end in zip(rows, *(part.cpu().numpy() for part in found), strict=True):
+        for row, score, begin, end in zip(
+            rows, *(part.cpu().numpy() for part in found), strict=True
+        ):
             item = windows.item[row]
             if score > best[item]:
                 best[item] = score
-                answers[item] = windows.contexts[item][windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]]
+                answers[item] = windows.contexts[item][
+                    windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]
+                ]
     return answers
 
 

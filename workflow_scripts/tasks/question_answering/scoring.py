@@ -24,17 +24,27 @@ from workflow_scripts.tasks.question_answering.problem import (
 
 def load_model(checkpoint: Checkpoint) -> SpanModel:
     """Load encoder and head. Raises UserError if a file is missing or broken."""
-    return load_fine_tuned(checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec.model.settings))
+    return load_fine_tuned(
+        checkpoint, lambda encoder: SpanModel(encoder, checkpoint.spec.model.settings)
+    )
 
 
-def predict(checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]) -> list[str]:
+def predict(
+    checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]
+) -> list[str]:
     """Return the answer to each pair of a question and a paragraph: a part of the paragraph."""
     questions, contexts = map(list, zip(*items, strict=True))
-    unknown = {"start": [0] * len(items), "answer": [""] * len(items), "answers": ["[]"] * len(items)}
+    unknown = {
+        "start": [0] * len(items),
+        "answer": [""] * len(items),
+        "answers": ["[]"] * len(items),
+    }
     columns = {"question": questions, "context": contexts, **unknown}
     windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
     device = next(model.parameters()).device
-    return find_answers(model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device))
+    return find_answers(
+        model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device)
+    )
 
 
 def score(
@@ -46,12 +56,19 @@ def score(
     of the rows that `select_worst_variants` selects.
     """
     model, settings = checkpoint.load_model(device), checkpoint.settings
-    splits = {split: read_windows(checkpoint.spec, checkpoint.folder, data, split) for split in settings.splits}
+    splits = {
+        split: read_windows(checkpoint.spec, checkpoint.folder, data, split)
+        for split in settings.splits
+    }
     predictions, scores = [], []
-    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="questions") as reporter:
+    with Reporter(
+        checkpoint.name, sum(map(len, splits.values())), progress, unit="questions"
+    ) as reporter:
         for split, windows in splits.items():
             reporter.set_stage(f"answer {split}")
-            given = find_answers(model, windows, windows.make_batches(settings.batch_tokens, device))
+            given = find_answers(
+                model, windows, windows.make_batches(settings.batch_tokens, device)
+            )
             items = read_table(data, split, ["item"])["item"].to_pylist()
             measured = {
                 name: [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
@@ -63,8 +80,15 @@ def score(
             for prefix, chosen in rows.items():
                 for name, values in measured.items():
                     value = 100 * float(np.mean(np.array(values)[chosen]))
-                    row = {"metric": prefix + name, "value": value, "unit": "percent", "n": len(chosen)}
-                    scores.append({**row, "split": split, "subset": "all", "readout": model.readout})
+                    row = {
+                        "metric": prefix + name,
+                        "value": value,
+                        "unit": "percent",
+                        "n": len(chosen),
+                    }
+                    scores.append(
+                        {**row, "split": split, "subset": "all", "readout": model.readout}
+                    )
             table = {"split": [split] * len(given), "item": items, "prediction": given, **measured}
             predictions.append(pa.table(table))
             reporter.advance(len(given))

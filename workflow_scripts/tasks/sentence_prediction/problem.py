@@ -15,7 +15,11 @@ from transformers import PreTrainedModel
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.evaluation.sentence_metrics import LOWEST_METRIC, compute_class_metrics, compute_correlations
+from workflow_scripts.evaluation.sentence_metrics import (
+    LOWEST_METRIC,
+    compute_class_metrics,
+    compute_correlations,
+)
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
@@ -94,17 +98,27 @@ class Sentences:
         sides = [(side, rows) for side in (self.first, self.second) if side is not None]
         texts = [(side, None) for side in sides] if self.apart or len(sides) == 1 else [sides]
         width = int(self.length[rows].max())
-        tables = [join_sentences(*text, self.limit, self.cls, self.sep, width)[:3] for text in texts]
-        ids, types, real = (torch.from_numpy(np.stack(each, 1)) for each in zip(*tables, strict=True))
-        return SentenceBatch(ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32)))
+        tables = [
+            join_sentences(*text, self.limit, self.cls, self.sep, width)[:3] for text in texts
+        ]
+        ids, types, real = (
+            torch.from_numpy(np.stack(each, 1)) for each in zip(*tables, strict=True)
+        )
+        return SentenceBatch(
+            ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32))
+        )
 
-    def make_batches(self, batch_tokens: int, device: torch.device) -> tuple[list[np.ndarray], list[SentenceBatch]]:
+    def make_batches(
+        self, batch_tokens: int, device: torch.device
+    ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
         """Return (rows of each batch, batches on `device`) of similar length; see `bucket_texts`."""
         rows = bucket_texts(self.length, batch_tokens)
         return rows, [self.make_batch(chosen).to(device) for chosen in rows]
 
 
-def read_sentences(spec: ModelSpec, positions: int, tokenizer_folder: Path, data: Path, split: str) -> Sentences:
+def read_sentences(
+    spec: ModelSpec, positions: int, tokenizer_folder: Path, data: Path, split: str
+) -> Sentences:
     """Read and tokenise a split. Raises UserError if the run compares sentences and an item has only one."""
     table = read_table(data, split, ["first", "second", "label"])
     return tokenise_sentences(spec, positions, tokenizer_folder, table, f"{data / split}.parquet")
@@ -125,10 +139,17 @@ def tokenise_sentences(
     def tokenise(texts: list[str]) -> RaggedSequences:
         ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         length = np.array([len(row) for row in ids], np.int64)
-        return RaggedSequences(np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length)
+        return RaggedSequences(
+            np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length
+        )
 
-    first, second = tokenise(table["first"].to_pylist()), None if single else tokenise(table["second"].to_pylist())
-    return Sentences(first, second, table["label"].to_numpy(), apart, limit, vocabulary.cls, vocabulary.sep)
+    first, second = (
+        tokenise(table["first"].to_pylist()),
+        None if single else tokenise(table["second"].to_pylist()),
+    )
+    return Sentences(
+        first, second, table["label"].to_numpy(), apart, limit, vocabulary.cls, vocabulary.sep
+    )
 
 
 class SentenceModel(EncoderWithHeads):
@@ -138,7 +159,9 @@ class SentenceModel(EncoderWithHeads):
     and only the encoder is trained.
     """
 
-    def __init__(self, inner: PreTrainedModel, s: EncoderSettings, settings: Settings, outputs: int):
+    def __init__(
+        self, inner: PreTrainedModel, s: EncoderSettings, settings: Settings, outputs: int
+    ):
         super().__init__(inner, s.frozen)
         self.readout = s.readout
         self.heads = nn.ModuleDict()
@@ -147,7 +170,10 @@ class SentenceModel(EncoderWithHeads):
             if settings.head_layers == 1:
                 layers = [dropout, nn.Linear(width, outputs)]
             else:
-                first, last = nn.Linear(width, settings.head_width), nn.Linear(settings.head_width, outputs)
+                first, last = (
+                    nn.Linear(width, settings.head_width),
+                    nn.Linear(settings.head_width, outputs),
+                )
                 layers = [first, nn.Tanh(), dropout, last]
             self.heads["sentence"] = nn.Sequential(*layers)
 
@@ -160,19 +186,25 @@ class SentenceModel(EncoderWithHeads):
         """Return the last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
         ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
         found = self.compute_states(ids, real, types)
-        return {name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()}
+        return {
+            name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()
+        }
 
     def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
         """Return scores of the classes [B, C], or numbers [B]."""
         return self.predict(
-            batch.states if isinstance(batch, StateBatch) else self.compute_cls_states(batch)[self.readout]
+            batch.states
+            if isinstance(batch, StateBatch)
+            else self.compute_cls_states(batch)[self.readout]
         )
 
     def predict(self, states: Tensor) -> Tensor:
         """Predict from states [B, T, d]; a cosine is 0 if one of the two states is all zero."""
         if "sentence" in self.heads:
             return self.heads["sentence"](states[:, 0]).squeeze(-1)
-        return torch.nn.functional.cosine_similarity(states[:, 0].float(), states[:, 1].float(), dim=-1)
+        return torch.nn.functional.cosine_similarity(
+            states[:, 0].float(), states[:, 1].float(), dim=-1
+        )
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
@@ -184,9 +216,13 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
     settings = spec.training
     outputs = len(names) if names else 1
-    model = SentenceModel(load_initial_encoder(spec, init), spec.model.settings, spec.problem, outputs).to(device)
+    model = SentenceModel(
+        load_initial_encoder(spec, init), spec.model.settings, spec.problem, outputs
+    ).to(device)
     if not (data / "train.parquet").exists():
-        raise UserError(f"{spec.task} has no training set; score on it what was trained on another task (`weights`)")
+        raise UserError(
+            f"{spec.task} has no training set; score on it what was trained on another task (`weights`)"
+        )
 
     def read(split: str) -> Sentences:
         return read_sentences(spec, model.positions, init, data, split)
@@ -195,7 +231,11 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     valid: Sequence[SentenceBatch | StateBatch] = []
     if settings.selection:
         items, tokens = read(settings.selection["split"]), max(settings.batch_tokens, STATES_TOKENS)
-        valid = [compute_states(model, items, device)] if model.frozen else items.make_batches(tokens, device)[1]
+        valid = (
+            [compute_states(model, items, device)]
+            if model.frozen
+            else items.make_batches(tokens, device)[1]
+        )
 
     def validate(trained: SentenceModel) -> dict[str, float]:
         predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
@@ -206,13 +246,25 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
             found = compute_class_metrics(*decide_classes(predicted), label)[0]
         return {settings.selection["metric"]: LOWEST_METRIC, **found}
 
-    return Problem(model, compute_sentence_loss, train, validate, partial(write_companions, model.encoder.config, init))
+    return Problem(
+        model,
+        compute_sentence_loss,
+        train,
+        validate,
+        partial(write_companions, model.encoder.config, init),
+    )
 
 
-def compute_sentence_loss(model: SentenceModel, batch: SentenceBatch | StateBatch) -> tuple[Tensor, dict[str, Tensor]]:
+def compute_sentence_loss(
+    model: SentenceModel, batch: SentenceBatch | StateBatch
+) -> tuple[Tensor, dict[str, Tensor]]:
     """Return (mean of -log p(label) of classes, in nats, or mean squared error of scores; parts)."""
     predicted = model(batch).float()
-    loss = mse_loss(predicted, batch.label) if predicted.dim() == 1 else cross_entropy(predicted, batch.label.long())
+    loss = (
+        mse_loss(predicted, batch.label)
+        if predicted.dim() == 1
+        else cross_entropy(predicted, batch.label.long())
+    )
     return loss, {"sentence": loss.detach()}
 
 
@@ -222,17 +274,23 @@ def shuffle_items(
     """Return shuffled batches of the items, or of the states that a frozen encoder has computed of them."""
     if not model.frozen:
         make = lambda rows: sentences.make_batch(rows).to(device)  # noqa: E731
-        return shuffle_examples(sentences.length, settings.batch_tokens, settings.batch_sentences, make)
+        return shuffle_examples(
+            sentences.length, settings.batch_tokens, settings.batch_sentences, make
+        )
     items = compute_states(model, sentences, device)
     size = settings.batch_sentences or len(sentences)
-    return ShuffledBatches(len(sentences), size, lambda rows: items.select(torch.from_numpy(rows).to(device)))
+    return ShuffledBatches(
+        len(sentences), size, lambda rows: items.select(torch.from_numpy(rows).to(device))
+    )
 
 
 def compute_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> StateBatch:
     """Compute the states of all items by a frozen encoder, in the order of the file."""
     rows, made = sentences.make_batches(STATES_TOKENS, device)
     with torch.no_grad():
-        states = torch.cat([model.eval().compute_cls_states(batch)[model.readout].float() for batch in made])
+        states = torch.cat(
+            [model.eval().compute_cls_states(batch)[model.readout].float() for batch in made]
+        )
     model.train()
     states = states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]  # [N, T, d]
     return StateBatch(states, torch.from_numpy(sentences.label.astype(np.float32)).to(device))

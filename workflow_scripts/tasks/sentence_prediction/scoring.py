@@ -37,13 +37,21 @@ def predict(
     checkpoint: Checkpoint, model: SentenceModel, items: Sequence[str | tuple[str, str]]
 ) -> list[str] | list[float]:
     """Return the class or the score of each sentence, or of each pair of sentences."""
-    first, second = zip(*((item, None) if isinstance(item, str) else item for item in items), strict=True)
+    first, second = zip(
+        *((item, None) if isinstance(item, str) else item for item in items), strict=True
+    )
     if len({type(text) for text in second}) > 1:
         raise UserError("some items are sentences and some are pairs; predict them apart")
-    table = pa.table({"first": first, "second": pa.array(second, pa.string()), "label": [0.0] * len(items)})
-    sentences = tokenise_sentences(checkpoint.spec, model.positions, checkpoint.folder, table, "the items")
+    table = pa.table(
+        {"first": first, "second": pa.array(second, pa.string()), "label": [0.0] * len(items)}
+    )
+    sentences = tokenise_sentences(
+        checkpoint.spec, model.positions, checkpoint.folder, table, "the items"
+    )
     tokens, device = checkpoint.settings.batch_tokens, next(model.parameters()).device
-    scores = predict_items(model, sentences, tokens, device, Reporter("", len(items), "none"))[0][model.readout]
+    scores = predict_items(model, sentences, tokens, device, Reporter("", len(items), "none"))[0][
+        model.readout
+    ]
     if checkpoint.labels is None:
         return scores.tolist()
     return [checkpoint.labels[number] for number in decide_classes(scores)[0]]
@@ -60,28 +68,50 @@ def score(
     where = checkpoint.spec, model.positions, checkpoint.folder, data
     splits = {split: read_sentences(*where, split) for split in settings.splits}
     predictions, scores = [], []
-    with Reporter(checkpoint.name, sum(map(len, splits.values())), progress, unit="items") as reporter:
+    with Reporter(
+        checkpoint.name, sum(map(len, splits.values())), progress, unit="items"
+    ) as reporter:
         for split, sentences in splits.items():
             reporter.set_stage(f"score {split}")
             table = read_table(data, split, ["item", "subset", "label"])
             label, subsets = (table[name].to_numpy() for name in ("label", "subset"))
             found, zero = predict_items(model, sentences, settings.batch_tokens, device, reporter)
             for readout, predicted in found.items():
-                made, likelihood = decide_classes(predicted) if checkpoint.labels else (predicted.numpy(), None)
+                made, likelihood = (
+                    decide_classes(predicted) if checkpoint.labels else (predicted.numpy(), None)
+                )
                 rows = score_subsets(made, likelihood, label, subsets, bool(checkpoint.labels))
                 share = 100 * float(zero[readout].mean())
-                rows.append({"subset": "all", "metric": "zero_states", "value": share, "n": len(label)})
-                scores += [{"split": split, "readout": readout, "unit": "percent", **row} for row in rows]
-                names = {"split": [split] * len(label), "item": table["item"], "subset": table["subset"]}
-                content = {"readout": [readout] * len(label), "label": label, "prediction": made.astype(float)}
-                content["likelihood"] = pa.nulls(len(label), pa.float32()) if likelihood is None else likelihood
+                rows.append(
+                    {"subset": "all", "metric": "zero_states", "value": share, "n": len(label)}
+                )
+                scores += [
+                    {"split": split, "readout": readout, "unit": "percent", **row} for row in rows
+                ]
+                names = {
+                    "split": [split] * len(label),
+                    "item": table["item"],
+                    "subset": table["subset"],
+                }
+                content = {
+                    "readout": [readout] * len(label),
+                    "label": label,
+                    "prediction": made.astype(float),
+                }
+                content["likelihood"] = (
+                    pa.nulls(len(label), pa.float32()) if likelihood is None else likelihood
+                )
                 predictions.append(pa.table(names | content))
     return pa.concat_tables(predictions), scores
 
 
 @torch.no_grad()
 def predict_items(
-    model: SentenceModel, sentences: Sentences, batch_tokens: int, device: torch.device, reporter: Reporter
+    model: SentenceModel,
+    sentences: Sentences,
+    batch_tokens: int,
+    device: torch.device,
+    reporter: Reporter,
 ) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
     """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
     found, zero = defaultdict(list), defaultdict(list)
@@ -98,7 +128,11 @@ def predict_items(
 
 
 def score_subsets(
-    predicted: np.ndarray, likelihood: np.ndarray | None, label: np.ndarray, subsets: np.ndarray, classes: bool
+    predicted: np.ndarray,
+    likelihood: np.ndarray | None,
+    label: np.ndarray,
+    subsets: np.ndarray,
+    classes: bool,
 ) -> list[dict[str, Any]]:
     """Return one row per metric and subset. An undefined metric has a `reason` instead of a value.
 
@@ -113,5 +147,7 @@ def score_subsets(
             values, reasons = compute_correlations(predicted[chosen], label[chosen])
         where = {"subset": subset, "n": len(chosen)}
         rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
-        rows += [{**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()]
+        rows += [
+            {**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()
+        ]
     return rows

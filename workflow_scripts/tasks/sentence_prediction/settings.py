@@ -9,7 +9,16 @@ from workflow_scripts.tasks.settings import Traits
 
 TRAITS = Traits(
     ("accuracy", "f1", "matthews", "pearson", "spearman"),
-    metrics=("accuracy", "accuracy_label_0", "auc", "f1", "matthews", "pearson", "spearman", "zero_states"),
+    metrics=(
+        "accuracy",
+        "accuracy_label_0",
+        "auc",
+        "f1",
+        "matthews",
+        "pearson",
+        "spearman",
+        "zero_states",
+    ),
     reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
 )
 
@@ -20,4 +29,5 @@ class Settings(StrictModel):
     prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone
     head_layers: Literal[1, 2] = 1  # 2: with a tanh between them
     head_width: AtLeastOne = 768  # of the first of two layers
-    longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128  # tokens of a sentence or a pair, with the special ones
+    # tokens of a sentence or a pair, with the special ones
+    longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128

@@ -80,4 +80,6 @@ def mark_phrases(pairs: SequencePairs, sentences: Sequence[str], phrase: str) ->
         for match in whole_tokens.finditer(sentence):
             second = start + sentence.count(" ", 0, match.start()) + 1
             marks[second : second + match.group().count(" ")] = CONTINUES
-    return PhrasePairs(pairs.source, pairs.target, RaggedSequences(marks, pairs.source.start, pairs.source.length))
+    return PhrasePairs(
+        pairs.source, pairs.target, RaggedSequences(marks, pairs.source.start, pairs.source.length)
+    )

@@ -25,7 +25,11 @@ def build_model(model: NamedSettings, vocabulary: dict[str, list[str]]) -> nn.Mo
 def find_pieces(model: NamedSettings, folder: Path) -> Any:
     """Return the word pieces (`Pieces`) of the encoder in a folder with weights; None if the model reads words."""
     module = import_model(model.name)
-    return module.read_pieces(folder) if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists() else None
+    return (
+        module.read_pieces(folder)
+        if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists()
+        else None
+    )
 
 
 def write_config(folder: Path, model: NamedSettings, vocabulary: dict[str, list[str]]) -> None:

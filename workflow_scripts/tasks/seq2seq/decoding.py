@@ -47,7 +47,11 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) 
 
 @torch.no_grad()
 def decode_with_beam(
-    model: nn.Module, source: Tensor, beam: int, max_length: int | Tensor, length_penalty: float = 1.0
+    model: nn.Module,
+    source: Tensor,
+    beam: int,
+    max_length: int | Tensor,
+    length_penalty: float = 1.0,
 ) -> Tensor:
     """Find the best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
 
@@ -57,7 +61,9 @@ def decode_with_beam(
     sentences, device = source.size(0), source.device
     limit, longest = _limits(max_length, source)
     memory = model.encode(source)
-    cache = model.start(memory).select(torch.arange(sentences, device=device).repeat_interleave(beam))
+    cache = model.start(memory).select(
+        torch.arange(sentences, device=device).repeat_interleave(beam)
+    )
     output = source.new_full((sentences, longest), PAD)
     # Of each sentence still searched: its row in the output, and its hypotheses, best first. All start from one.
     rows = torch.arange(sentences, device=device)
@@ -75,13 +81,17 @@ def decode_with_beam(
         # 2 beam of them come from one hypothesis: only these get their probability and enter the comparison.
         width = min(2 * beam, logits.size(-1))
         values, words = logits.topk(width, dim=1)
-        values = (values - logits.logsumexp(dim=1, keepdim=True)).view(-1, beam, width) + scores[..., None]
+        values = (values - logits.logsumexp(dim=1, keepdim=True)).view(-1, beam, width) + scores[
+            ..., None
+        ]
         candidates, index = values.flatten(1).topk(min(2 * beam, beam * width), dim=1)
         parents, tokens = index // width, words.view(-1, beam * width).gather(1, index)
         is_end = tokens.eq(EOS)
 
         ending = is_end[:, :beam] & candidates[:, :beam].isfinite() & (ended < beam)[:, None]
-        final = (candidates[:, :beam] / (step + 1) ** length_penalty).masked_fill(~ending, -torch.inf)
+        final = (candidates[:, :beam] / (step + 1) ** length_penalty).masked_fill(
+            ~ending, -torch.inf
+        )
         value, slot = final.max(dim=1)
         better = (value > best).nonzero()[:, 0]
         best[better] = value[better]
@@ -104,11 +114,15 @@ def decode_with_beam(
         if _worth_dropping(alive):
             kept = alive.nonzero()[:, 0]
             rows, ended, best, limit = rows[kept], ended[kept], best[kept], limit[kept]
-            hypotheses, scores, tokens, parents = (x[kept] for x in (hypotheses, scores, tokens, parents))
+            hypotheses, scores, tokens, parents = (
+                x[kept] for x in (hypotheses, scores, tokens, parents)
+            )
             cache = cache.select((kept[:, None] * beam + parents).flatten())
         else:
             searched = torch.arange(len(rows), device=device)
-            cache = cache.select((searched[:, None] * beam + parents).flatten(), same_sentences=True)
+            cache = cache.select(
+                (searched[:, None] * beam + parents).flatten(), same_sentences=True
+            )
         last = tokens.flatten()
     return _cut(output)
 
@@ -146,7 +160,9 @@ def decode(
     outputs: list[str] = [""] * len(first)
     longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
     for rows in bucket_by_length(length, length, max(settings.batch_tokens, int(length.max()))):
-        source, limit = (torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows]))
+        source, limit = (
+            torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows])
+        )
         if settings.beam == 1:
             ids = decode_greedily(model, source, limit)
         else:

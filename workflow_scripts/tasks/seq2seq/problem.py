@@ -18,7 +18,12 @@ from workflow_scripts.tasks.base import Problem, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
-from workflow_scripts.tasks.seq2seq.checkpoint import TOKENIZER, build_model, find_pieces, write_config
+from workflow_scripts.tasks.seq2seq.checkpoint import (
+    TOKENIZER,
+    build_model,
+    find_pieces,
+    write_config,
+)
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -30,7 +35,9 @@ def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: 
     """
     flat_logits = logits.flatten(0, 1).float()
     flat_target = target.flatten()
-    losses = cross_entropy(flat_logits, flat_target, label_smoothing=label_smoothing, reduction="none")
+    losses = cross_entropy(
+        flat_logits, flat_target, label_smoothing=label_smoothing, reduction="none"
+    )
     return average_over(losses, flat_target.ne(PAD))
 
 
@@ -49,7 +56,9 @@ class WordLoss:
 
 def list_compilable(model: nn.Module) -> list[nn.Module]:
     """Return the layers of a model that can be compiled, each for all shapes."""
-    return [module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))]
+    return [
+        module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))
+    ]
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
@@ -74,28 +83,41 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     loss = WordLoss(spec.problem.label_smoothing)
     train = read_pairs(data, "train", pieces)
     if spec.phrases is not None:
-        train = mark_phrases(train, read_table(data, "train", ["source"])["source"].to_pylist(), spec.phrases)
+        train = mark_phrases(
+            train, read_table(data, "train", ["source"])["source"].to_pylist(), spec.phrases
+        )
     try:
         shuffle_seed = spec.seed if settings.shuffle_rows else None
         batches = make_bucketed_batches(train, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
-        raise UserError(f"{data / 'train.parquet'}: {error}; raise training.batch_tokens") from error
+        raise UserError(
+            f"{data / 'train.parquet'}: {error}; raise training.batch_tokens"
+        ) from error
 
     def save_extra_files(folder: Path) -> None:
         write_config(folder, spec.model, vocabulary)
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 
-    splits = {"": settings.selection.get("split"), **{f"{split}_": split for split in settings.kept_splits}}
+    splits = {
+        "": settings.selection.get("split"),
+        **{f"{split}_": split for split in settings.kept_splits},
+    }
     validations = {
-        prefix: make_validation(data, settings.selection | {"split": split}, settings.batch_tokens, pieces, device)
+        prefix: make_validation(
+            data, settings.selection | {"split": split}, settings.batch_tokens, pieces, device
+        )
         for prefix, split in splits.items()
         if split
     }
 
     def validate(trained: nn.Module) -> dict[str, float]:
         scores = {prefix: validation(trained) for prefix, validation in validations.items()}
-        return {prefix + name: value for prefix, found in scores.items() for name, value in found.items()}
+        return {
+            prefix + name: value
+            for prefix, found in scores.items()
+            for name, value in found.items()
+        }
 
     return Problem(
         model,
@@ -153,4 +175,8 @@ def score_teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str
         nats = nats + cross_entropy(logits.flatten(0, 1), flat, ignore_index=PAD, reduction="sum")
         tokens = tokens + (flat != PAD).sum()
     mean = float(nats) / float(tokens)
-    return {"exact_match": 100 * float(right) / sentences, "cross_entropy": mean, "log_likelihood": -mean}
+    return {
+        "exact_match": 100 * float(right) / sentences,
+        "cross_entropy": mean,
+        "log_likelihood": -mean,
+    }

@@ -67,24 +67,41 @@ def score(
             for split, table in splits.items():
                 reporter.set_stage(f"decode {split} ({readout})" if readout else f"decode {split}")
                 decoded = decode(model, table, target_words, settings, device, reporter)
-                outputs, targets = join_tokens(decoded, settings.joined), table["target"].to_pylist()
-                references, subsets = join_tokens(targets, settings.joined), table["subset"].to_numpy()
+                outputs, targets = (
+                    join_tokens(decoded, settings.joined),
+                    table["target"].to_pylist(),
+                )
+                references, subsets = (
+                    join_tokens(targets, settings.joined),
+                    table["subset"].to_numpy(),
+                )
                 correct = np.array(outputs) == np.array(references)
                 rows = score_shares("exact_match", correct, subsets, groups)
                 if not readout:
-                    unknown = sum(int((to_sequences(table[side]).ids == UNK).sum()) for side in COLUMNS[-2:])
+                    unknown = sum(
+                        int((to_sequences(table[side]).ids == UNK).sum()) for side in COLUMNS[-2:]
+                    )
                     counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
                     where = {"subset": "all", "unit": "count", "n": len(table)}
-                    rows += [{**where, "metric": name, "value": count} for name, count in counts.items()]
+                    rows += [
+                        {**where, "metric": name, "value": count} for name, count in counts.items()
+                    ]
                 rows += score_with_modules(outputs, references, data, split, settings)
                 if settings.same_word:
                     right = match_structures(outputs, references, settings.same_word)
                     rows += score_shares("structure_match", right, subsets, groups)
                 scores += [{"split": split, "readout": readout, **row} for row in rows]
-                names = {"split": [split] * len(correct), "readout": pa.array([readout] * len(correct), pa.string())}
+                names = {
+                    "split": [split] * len(correct),
+                    "readout": pa.array([readout] * len(correct), pa.string()),
+                }
                 if items:
                     names["item"] = items.get(split, pa.nulls(len(correct), pa.string()))
-                content = {"row": np.arange(len(correct), dtype=np.int32), "subset": subsets, "prediction": outputs}
+                content = {
+                    "row": np.arange(len(correct), dtype=np.int32),
+                    "subset": subsets,
+                    "prediction": outputs,
+                }
                 predictions.append(pa.table(names | content | {"correct": correct}))
     return pa.concat_tables(predictions), scores
 
@@ -93,5 +110,8 @@ def match_structures(outputs: list[str], targets: list[str], same_word: str) -> 
     """Return [N] bool: whether output and target are equal if all words that match `same_word` count as one word."""
     words = {word for sentence in {*outputs, *targets} for word in sentence.split(" ")}
     unified = {word: "" if re.fullmatch(same_word, word) else word for word in words}
-    structures = ([[unified[word] for word in text.split(" ")] for text in texts] for texts in (outputs, targets))
+    structures = (
+        [[unified[word] for word in text.split(" ")] for text in texts]
+        for texts in (outputs, targets)
+    )
     return np.array([output == target for output, target in zip(*structures, strict=True)])
