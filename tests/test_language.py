@@ -43,7 +43,7 @@ ENTRY_POINTS = {
     "prepare",
 }
 ENTRY_POINTS |= {"score", "score_outputs", "score_split"}
-CLASSES_BY_ROLE = {"Settings", "Options", "Batch"}
+CLASSES_BY_ROLE = {"Settings", "Options", "Batch", "Kind"}
 ROLES = {
     "__init__",
     "__main__",
@@ -55,7 +55,7 @@ ROLES = {
     "loss",
     "decoding",
 }
-ROLES |= {"objective", "vocabulary", "checkpoint"}
+ROLES |= {"objective", "vocabulary", "checkpoint", "kind"}
 
 
 def public_definitions(module: Path) -> Iterator[tuple[str, ast.AST, ast.ClassDef | None]]:

@@ -27,12 +27,14 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
 from workflow_scripts.provenance.exported import select_provenance
-from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.checkpoints import read_run
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.training.history import read_history
 
 if TYPE_CHECKING:
     import torch
+
+    from workflow_scripts.tasks.base import Checkpoint
 
 # Columns of tables, claims and curves that hold numbers; all others hold text.
 FLOATS = {
@@ -212,7 +214,7 @@ class Results:
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
-    def checkpoint(self, run: str) -> Checkpoint:
+    def checkpoint(self, run: str) -> "Checkpoint":
         """Return the checkpoint of a run, checked against run.json; only `results/<scale>` has any.
 
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were changed.
@@ -257,11 +259,13 @@ class Results:
         raise UserError(f"{self.folder} has no {name}: {why}")
 
 
-def read_checkpoint(folder: str | Path) -> Checkpoint:
+def read_checkpoint(folder: str | Path) -> "Checkpoint":
     """Return the checkpoint of a folder of results/<scale>/runs, or of one that `export --checkpoints` wrote.
 
     Raises UserError if a file is missing, or if a spec or a file differs from its digest in run.json.
     """
+    from workflow_scripts.tasks.base import Checkpoint  # torch takes more than a second to import
+
     folder = Path(folder)
     where, run = folder / "run.json", read_run(folder)
     recorded = {
@@ -278,8 +282,13 @@ def read_checkpoint(folder: str | Path) -> Checkpoint:
             raise UserError(
                 f"{weights / name} is not the file of {where}; get the folder again, or train the run again"
             )
-    settings = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
-    settings = parse_as(Evaluation, settings, evaluation / "evaluation.json", "spec")
+    content = read_mapping(evaluation / "evaluation.json", "spec")["spec"]
+    settings = parse_as(
+        load_kind_settings(run.spec.kind).evaluation,
+        content,
+        evaluation / "evaluation.json",
+        "spec",
+    )
     data = folder.absolute().parents[4] / data_folder(run.spec.task) if own else folder
     return Checkpoint(
         run.name, weights, run.spec, settings, read_mapping(data / "dataset.json").get("labels")

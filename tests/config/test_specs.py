@@ -12,8 +12,7 @@ from workflow_scripts.config.layers import drop_places
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import merge_data
-from workflow_scripts.tasks.packages import NAMED, find_settings_class
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.packages import NAMED, find_settings_class, load_kind_settings
 
 
 def test_the_worst_protocol_of_data_and_scale_is_the_runs():
@@ -164,8 +163,9 @@ def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no
     }
     for run in runs.values():
         spec = specs.resolve_run(catalogue, run, scale).to_json()
-        sections = {"training": Training} if run.weights is None else {}
-        sections["problem"] = find_settings_class("tasks", spec["kind"])
+        kind = load_kind_settings(spec["kind"])
+        sections = {"training": kind.training} if run.weights is None else {}
+        sections["problem"] = kind.problem
         for section, group in NAMED.items():
             sections[section] = find_settings_class(group, spec[section].get("name"))
         for section, described in sections.items():

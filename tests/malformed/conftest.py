@@ -188,6 +188,7 @@ def make_toy_runs(root: Path) -> None:
     pq.write_table(table, root / "candidates/candidates.parquet")
     write_json(root / "candidates/candidates.json", {"files": hash_files(root / "candidates")})
     write_json(root / "evaluation.json", {"splits": ["test"], "batch_tokens": 128, "max_length": 4})
+    write_json(root / "answers.json", {"splits": ["test"], "batch_tokens": 128})
     write_json(root / "intervention.json", {"split": "test", "rates": [0.5], "seeds": [1]})
     for words in (
         "train --spec toy.json --data toy/data --out toy/run",

@@ -17,6 +17,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import ShuffledBatches
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqTraining
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.loop import (
     MAX_SAVE_SHARE,
@@ -32,7 +33,7 @@ SEED = 11
 BATCHES = [
     torch.randn(8, 3, generator=torch.Generator().manual_seed(number)) for number in range(5)
 ]
-SETTINGS = Training(
+SETTINGS = Seq2SeqTraining(
     max_steps=12,
     batch_tokens=1,
     learning_rate=0.1,

@@ -14,7 +14,8 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.models.weights import list_weights
 from workflow_scripts.results import Results, read_checkpoint
-from workflow_scripts.tasks.checkpoints import Checkpoint, read_run
+from workflow_scripts.tasks.base import Checkpoint
+from workflow_scripts.tasks.checkpoints import read_run
 
 KINDS = (
     "seq2seq",

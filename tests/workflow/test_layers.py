@@ -44,7 +44,7 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     [
         ("evaluation/moses_bleu.py", "evaluate", of_tasks("wmt17-en-de")),
         ("data/datasets/bird.py", "prepare", lambda project: {"bird"}),
-        ("tasks/sentence_prediction/scoring.py", "evaluate", None),
+        ("tasks/sentence_prediction/kind.py", "evaluate", None),
         ("objectives/structural_quantisation/objective.py", "train", of_methods("sq-transformer")),
         ("training/search.py", "search", searched),
         ("interventions/cap.py", "intervene", intervened),

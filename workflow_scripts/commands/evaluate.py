@@ -29,9 +29,9 @@ from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
-from workflow_scripts.tasks.checkpoints import Checkpoint, read_checked_run, read_run
+from workflow_scripts.tasks.checkpoints import read_checked_run, read_run
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
-from workflow_scripts.tasks.settings import Evaluation
 
 if TYPE_CHECKING:
     import torch
@@ -73,13 +73,15 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
-    settings = read_scoring_settings(args, Evaluation, run.planned and run.planned.evaluation)
+    evaluation_class = load_kind_settings(run.spec.kind).evaluation
+    settings = read_scoring_settings(args, evaluation_class, run.planned and run.planned.evaluation)
     check_replaceable(
         args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
     )
 
     import pyarrow.parquet as pq
 
+    from workflow_scripts.tasks.base import Checkpoint, load_kind
     from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
     device, spec = choose_device(args.device), run.spec
@@ -87,7 +89,9 @@ def main(args: argparse.Namespace) -> None:
     with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
         labels = read_mapping(args.data / "dataset.json").get("labels")
         checkpoint = Checkpoint(run.name, folder, spec, settings, labels)
-        predictions, scores = checkpoint.score(args.data, device, args.progress)
+        kind = load_kind(spec.kind)
+        model = kind.load_model(checkpoint).to(device).eval()
+        predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
     run_columns = {key: getattr(spec, key) for key in RUN_COLUMNS}
     with write_atomically(args.out) as out:
         out.mkdir()

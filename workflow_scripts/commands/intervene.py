@@ -22,6 +22,7 @@ from workflow_scripts.common.files import (
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_intervention
+from workflow_scripts.tasks.prompt.settings import PromptEvaluation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +84,7 @@ def main(args: argparse.Namespace) -> None:
 
 def find_match_rule(run: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    if run.planned is None or run.planned.evaluation is None:
-        return "token"
-    return run.planned.evaluation.match
+    evaluation = run.planned.evaluation if run.planned else None
+    if isinstance(evaluation, PromptEvaluation):
+        return evaluation.match
+    return "token"

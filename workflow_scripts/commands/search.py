@@ -66,9 +66,7 @@ def main(args: argparse.Namespace) -> None:
             )
     candidates = list_candidates(spec.training, search, args.data)
     for candidate in candidates[len(done["pairs"]) :]:
-        done["pairs"].append(
-            resume_candidate(args, replace(spec, training=candidate), made_from, device)
-        )
+        done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
     best = max(
         range(len(candidates)), key=lambda row: done["pairs"][row]["value"]
@@ -83,7 +81,7 @@ def main(args: argparse.Namespace) -> None:
             "best": done["pairs"][best],
             "files": hash_files(out),
         }
-        content["chosen"] = {key: getattr(candidates[best], key) for key in Chosen.model_fields}
+        content["chosen"] = candidates[best].model_dump()
         write_json(out / "chosen.json", content)
         write_json(
             out / "record.json",
@@ -93,29 +91,34 @@ def main(args: argparse.Namespace) -> None:
 
 
 def resume_candidate(
-    args: argparse.Namespace, spec: RunSpec, made_from: dict[str, str], device: "torch.device"
+    args: argparse.Namespace,
+    spec: RunSpec,
+    candidate: Chosen,
+    made_from: dict[str, str],
+    device: "torch.device",
 ) -> dict[str, Any]:
-    """Train one pair, that of `spec`, or resume its training, and return its row of search.csv."""
+    """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
 
-    settings = spec.training
-    name = f"{settings.learning_rate:g}-{settings.batch_sentences}"
+    settings = spec.training.use_chosen(candidate)
+    name = f"{candidate.learning_rate:g}-{candidate.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
     label = f"{spec.variant_name} {name}"
-    with folder.lock(), Reporter(label, settings.max_steps or 0, args.progress) as reporter:
+    with folder.lock(), Reporter(label, candidate.max_steps, args.progress) as reporter:
         try:
+            trained = replace(spec, training=settings)
             _, state = train_run(
-                spec, args.data, args.init, device, folder, reporter, args.save_every
+                trained, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
     tried = {
-        key: getattr(settings, key) for key in ("learning_rate", "batch_sentences", "max_steps")
+        key: getattr(candidate, key) for key in ("learning_rate", "batch_sentences", "max_steps")
     }
     best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
     return (

@@ -93,7 +93,7 @@ def main(args: argparse.Namespace) -> None:
     planned = get_planned_run(args)
     spec = check_training_spec(planned, args.init)
     chosen = read_search_result(spec, args.search)
-    settings = spec.training.model_copy(update=chosen)
+    settings = spec.training.use_chosen(chosen) if chosen else spec.training
     check_folders(
         args,
         planned,
@@ -110,9 +110,9 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.state import StateFolder
 
     device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
-    origin = hash_inputs(spec, args.data, args.init) | (
-        {"search_digest": digest(chosen)} if chosen else {}
-    )
+    origin = hash_inputs(spec, args.data, args.init)
+    if chosen:
+        origin["search_digest"] = digest(chosen.model_dump())
     folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
     with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
         try:
@@ -136,7 +136,7 @@ def main(args: argparse.Namespace) -> None:
                 "protocol": spec.protocol,
                 "spec": spec.to_json(),
                 **origin,
-                "chosen": chosen or None,
+                "chosen": chosen.model_dump() if chosen else None,
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": best["step"],
@@ -216,8 +216,8 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
     }
 
 
-def read_search_result(spec: RunSpec, file: Path | None) -> dict[str, Any]:
-    """Return the training settings that the search before a run chose, none without a search.
+def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
+    """Return the training settings that the search before a run chose; None without a search.
 
     Raises UserError if the file is missing or of another spec.
     """
@@ -229,14 +229,14 @@ def read_search_result(spec: RunSpec, file: Path | None) -> dict[str, Any]:
         )
         raise UserError(f"{spec.variant_name} {what_to_do} --search")
     if file is None:
-        return {}
+        return None
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
         raise UserError(
             f"{file} is from another configuration of {spec.variant_name}; run the search again"
         )
-    return parse_as(Chosen, content["chosen"], file, "chosen").model_dump()
+    return parse_as(Chosen, content["chosen"], file, "chosen")
 
 
 def check_training_spec(planned: PlannedRun, init: Path | None) -> RunSpec:

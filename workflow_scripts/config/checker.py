@@ -29,7 +29,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.interventions.settings import METRICS
-from workflow_scripts.tasks.packages import load_traits
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -188,7 +188,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
 
 def _check_measures(evaluation: Evaluation, settings: str) -> None:
     """Raise UserError unless the measures of an evaluation are modules of evaluation/."""
-    for name in evaluation.measures:
+    for name in evaluation.get_measures():
         if not (PACKAGE / f"evaluation/{name}.py").exists():
             modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
             suggestion = suggest_name(name, modules)
@@ -207,11 +207,12 @@ def _check_splits(key: str, splits: Sequence[Any], module: str, settings: str) -
 
 def _check_metric(spec: RunSpec, settings: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is of the validation."""
-    traits, selection = load_traits(spec.kind), spec.training.selection
-    metrics = list(traits.validation_metrics)
-    if traits.decoding and "decoding" in selection:
+    kind = load_kind_settings(spec.kind)
+    selection = spec.training.selection
+    metrics = list(kind.validation_metrics)
+    if kind.decoding and "decoding" in selection:
         measures = selection["decoding"].get("measures", {})
-        metrics += [*traits.metrics, *_list_metrics(measures)]
+        metrics += [*kind.metrics, *_list_metrics(measures)]
     metric = selection.get("metric")
     if metric not in metrics:
         problem = f"key 'training.validation' has the metric '{metric}'"
@@ -368,10 +369,10 @@ def _list_score_names(
     measures: dict[str, dict] = {}
     splits: list[str] = []
     for evaluation in _list_evaluations(catalogue, Run(*variant, seed=0)):
-        measures |= evaluation.measures
+        measures |= evaluation.get_measures()
         splits += evaluation.splits
     return {
-        "metric": (*load_traits(task.kind).metrics, *_list_metrics(measures)),
+        "metric": (*load_kind_settings(task.kind).metrics, *_list_metrics(measures)),
         "split": splits,
         "subset": ("all", *task.subsets),
     }

@@ -24,7 +24,12 @@ from workflow_scripts.config.schema import (
 from workflow_scripts.data.data_spec import DATASETS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.tasks.packages import FOLDER as PACKAGE
-from workflow_scripts.tasks.packages import NAMED, list_packages
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
 
 FOLDER = Path("catalogue/schemas")
 LAYERS = ("methods.json", "tasks.json")  # files whose entries have sections of settings
@@ -94,13 +99,16 @@ def _list_modules(folder: str) -> list[str]:
 
 def make_sections() -> dict[str, Schema]:
     """Return section -> JSON schema with the keys of all packages or kinds of tasks that it may belong to."""
-    sections = {section: [model] for section, model in FIXED.items()}
-    for section, group in {**NAMED, "problem": "tasks"}.items():
-        modules = [
-            importlib.import_module(f"workflow_scripts.{group}.{name}.settings")
-            for name in list_packages(group)
-        ]
-        sections[section] = [module.Settings for module in modules]
+    kinds = [load_kind_settings(kind) for kind in list_packages("tasks")]
+    sections: dict[str, list[Any]] = {
+        "training": [kind.training for kind in kinds],
+        "evaluation": [kind.evaluation for kind in kinds],
+    }
+    for section, model in FIXED.items():
+        sections[section] = [model]
+    for section, group in NAMED.items():
+        sections[section] = [find_settings_class(group, name) for name in list_packages(group)]
+    sections["problem"] = [kind.problem for kind in kinds]
     data = [
         importlib.import_module(f"{DATASETS}.{name}") for name in _list_modules("data/datasets")
     ]

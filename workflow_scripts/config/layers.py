@@ -10,23 +10,23 @@ from contextlib import contextmanager
 from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
-from workflow_scripts.common.validation import suggest_name
+from workflow_scripts.common.validation import StrictModel, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
-from workflow_scripts.tasks.packages import NAMED, find_settings_class, load_traits
-from workflow_scripts.tasks.settings import ONLY_SOME, Evaluation, Search, Training
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
+from workflow_scripts.tasks.settings import Search
 
 Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
 SECTIONS = tuple(Layer.model_fields)
-FIXED = {
-    "training": Training,
-    "evaluation": Evaluation,
-    "intervention": Intervention,
-    "init": Init,
-    "search": Search,
-}
+FIXED: dict[str, type[StrictModel]] = {"intervention": Intervention, "init": Init, "search": Search}
+OF_KIND = ("problem", "training", "evaluation")  # sections whose keys depend on the kind of task
 
 
 def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
@@ -58,8 +58,8 @@ def drop_places(entries: Entries) -> dict[str, Any]:
 def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entries]:
     """Return what the catalogue sets of each section of a run.
 
-    Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem` in those
-    of the kind of task.
+    Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem`,
+    `training` and `evaluation` in those of the kind of task.
     """
     method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
     later = (*method.blocks, *method.variants[run.training.variant].blocks)
@@ -69,25 +69,46 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
     for section in SECTIONS:
         result[section] = merge_section(blocks, section)
         name = result[section]["name"][0] if "name" in result[section] else None
-        described = FIXED.get(section)
-        if described is None:
-            package = name if section in NAMED else kind
-            described = find_settings_class(NAMED.get(section, "tasks"), str(package))
-        known = {
-            *(described.model_fields if described else ()),
-            *(["name"] if section in NAMED else ()),
-        }
+        settings_class = find_section_class(section, kind, name)
+        if settings_class is None and name is not None:
+            continue  # a name that no package has is an error of its own, after the merge
+        known = set(settings_class.model_fields) if settings_class else set()
+        if section in NAMED:
+            known.add("name")
         for key, (_, place) in result[section].items():
-            # A name that no package has is an error of its own, after the merge.
-            if key not in known and (described or name is None):
-                problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
-            if key in ONLY_SOME.get(section, ()) and key not in load_traits(kind).reads:
+            if key in known:
+                continue
+            if list_kinds_that_read(section, key):
                 what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
                 problems.add(
                     f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`"
                 )
+            else:
+                problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
     problems.check_empty()
     return result
+
+
+def find_section_class(section: str, kind: str, name: str | None) -> type[StrictModel] | None:
+    """Return the class of a section of the settings, for tasks of a kind.
+
+    name: that of the package which a section `model` or `objective` names; None is returned if there is no such one.
+    """
+    if section in FIXED:
+        return FIXED[section]
+    if section in NAMED:
+        return find_settings_class(NAMED[section], name)
+    return getattr(load_kind_settings(kind), section)
+
+
+def list_kinds_that_read(section: str, key: str) -> list[str]:
+    """List the kinds of tasks that read a key of a section, if its keys depend on the kind."""
+    if section not in OF_KIND:
+        return []
+    kinds = list_packages("tasks")
+    return [
+        kind for kind in kinds if key in getattr(load_kind_settings(kind), section).model_fields
+    ]
 
 
 @contextmanager

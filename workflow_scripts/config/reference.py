@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,12 @@ from pydantic import BaseModel
 from workflow_scripts.config import analysis_plan, display_schema, schema
 from workflow_scripts.interventions import settings as interventions
 from workflow_scripts.tasks import settings
-from workflow_scripts.tasks.packages import find_settings_class, list_packages
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
 
 PAGE = Path("docs/configuration.md")
 START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
@@ -31,7 +37,7 @@ GROUPS = {  # heading -> classes, each after those that it extends
         analysis_plan,
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
     ),
-    "Sections training, evaluation, search": (settings, "Training Evaluation Search"),
+    "Section search": (settings, "Search"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),
 }
@@ -45,17 +51,37 @@ def make_reference() -> str:
         lines.append(f"### {heading}")
         for name in names.split():
             lines += list_keys(getattr(module, name), name, shown)
-    for section, group in (("model", "models"), ("objective", "objectives"), ("problem", "tasks")):
+    for section, base in (("training", settings.Training), ("evaluation", settings.Evaluation)):
         lines.append(f"### Section {section}")
-        found = {name: find_settings_class(group, name) for name in list_packages(group)}
+        lines += list_keys(base, base.__name__, shown)
+        lines += list_keys_by_kind(section, shown)
+    for section, group in NAMED.items():
+        lines.append(f"### Section {section}")
+        classes = {name: find_settings_class(group, name) for name in list_packages(group)}
         for name, model in sorted(
-            found.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))
+            classes.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))
         ):
             if model:
-                lines += list_keys(
-                    model, f"[{name}](../workflow_scripts/{group}/{name}/settings.py)", shown
-                )
+                lines += list_keys(model, format_link(group, name), shown)
+    lines.append("### Section problem")
+    lines += list_keys_by_kind("problem", shown)
     return "\n\n".join(lines) + "\n"
+
+
+def format_link(group: str, name: str) -> str:
+    """Return a link to the settings of a package."""
+    return f"[{name}](../workflow_scripts/{group}/{name}/settings.py)"
+
+
+def list_keys_by_kind(section: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
+    """Yield the keys of each class of a section that is not shown yet, with the kinds of tasks that have it."""
+    kinds_of_class: dict[type[BaseModel], list[str]] = defaultdict(list)
+    for kind in list_packages("tasks"):
+        kinds_of_class[getattr(load_kind_settings(kind), section)].append(kind)
+    for model in sorted(kinds_of_class, key=lambda model: len(inspect.getmro(model))):
+        if model not in shown:
+            links = [format_link("tasks", kind) for kind in kinds_of_class[model]]
+            yield from list_keys(model, ", ".join(links), shown)
 
 
 def list_keys(

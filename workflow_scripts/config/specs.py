@@ -1,10 +1,10 @@
 """Resolve specs: everything but the code that can change a task's data, a run or its scores."""
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import StrictModel, parse_as, suggest_name
+from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Run, parse_run, store_with_catalogue
 from workflow_scripts.config.layers import (
     Entries,
@@ -19,6 +19,7 @@ from workflow_scripts.data.data_spec import DATASETS, DataSpec, load_options
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention, Options
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import (
     GivenWeightsSpec,
     HubModel,
@@ -29,8 +30,6 @@ from workflow_scripts.tasks.run_spec import (
     parse_sections,
 )
 from workflow_scripts.tasks.settings import Evaluation, Search, Training
-
-Section = TypeVar("Section", bound=StrictModel)
 
 
 @store_with_catalogue
@@ -186,29 +185,33 @@ def find_parent_run(
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
-    """Return the evaluation settings of a run: splits, beam size, maximum length."""
-    return _resolve_section(catalogue, replace(run, seed=0), scale, Evaluation)
+    """Return the evaluation settings of a run, such as its splits, which are those of its kind of task."""
+    return _resolve_evaluation(catalogue, replace(run, seed=0), scale)
 
 
 def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> Intervention:
     """Return the settings of the interventions on a run."""
-    return _resolve_section(catalogue, replace(run, seed=0), scale, Intervention)
+    return _resolve_intervention(catalogue, replace(run, seed=0), scale)
 
 
 @store_with_catalogue
-def _resolve_section(
-    catalogue: Catalogue,
-    run: Run,
-    scale: str,
-    kind: type[Section],
-) -> Section:
-    title, name = kind.__name__.lower(), _name_settings(run)
+def _resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
+    entries = merge_settings(catalogue, run, scale)
+    evaluation_class = load_kind_settings(catalogue.tasks[run.task].kind).evaluation
+    with locate_errors(entries):
+        return parse_as(
+            evaluation_class, drop_places(entries["evaluation"]), _name_settings(run), "evaluation"
+        )
+
+
+@store_with_catalogue
+def _resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> Intervention:
+    name = _name_settings(run)
     entries = merge_settings(catalogue, run, scale)
     with locate_errors(entries):
-        values = {key: drop_places(section) for key, section in entries.items()}
-        settings = parse_as(kind, values[title], name, title)
-        if isinstance(settings, Intervention):
-            _check_intervention(settings, values, name)
+        sections = {title: drop_places(section) for title, section in entries.items()}
+        settings = parse_as(Intervention, sections["intervention"], name, "intervention")
+        _check_intervention(settings, sections, name)
         return settings
 
 

@@ -167,7 +167,7 @@ def intervene(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Return (answers, score rows) under CAP and with synonyms.
 
-    `match`: rule for right answers, see `Evaluation`.
+    `match`: rule for right answers, see `PromptEvaluation`.
     """
     subject = AnsweredPrompts.read(spec, checkpoint, data, settings.split, match, device)
     reporter.set_stage("pool words")

@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.interventions.settings import Intervention
+from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import (
     GivenWeightsSpec,
     RunSpec,
@@ -58,16 +59,17 @@ def read_planned_run(file: Path) -> PlannedRun:
     content = read_mapping(file)
     if "spec" not in content:
         return PlannedRun(read_run_spec(content, file))
-    evaluation, intervention = content.get("evaluation"), content.get("intervention")
+    spec = _read_spec(content, file)
     planned = PlannedRun(
-        _read_spec(content, file),
-        content.get("scale"),
-        parse_as(Evaluation, evaluation, file, "evaluation") if evaluation is not None else None,
-        parse_as(Intervention, intervention, file, "intervention")
-        if intervention is not None
-        else None,
-        analysis_plans=content.get("analysis_plans", {}),
+        spec, content.get("scale"), analysis_plans=content.get("analysis_plans", {})
     )
+    if "evaluation" in content:
+        evaluation_class = load_kind_settings(spec.kind).evaluation
+        evaluation = parse_as(evaluation_class, content["evaluation"], file, "evaluation")
+        planned = replace(planned, evaluation=evaluation)
+    if "intervention" in content:
+        intervention = parse_as(Intervention, content["intervention"], file, "intervention")
+        planned = replace(planned, intervention=intervention)
     if "shared_spec" in content:
         planned = replace(
             planned,

@@ -80,14 +80,10 @@ def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint
     """Fingerprint the evaluation of the run of `spec`. The run itself is an input file."""
     modules = [
         f"{PACKAGE}.evaluation.scores",
-        f"{PACKAGE}.tasks.{spec.kind}.scoring",
+        f"{PACKAGE}.tasks.{spec.kind}.kind",
         name_model_module(spec),
     ]
-    if (
-        isinstance(spec, GivenWeightsSpec) and not spec.origin
-    ):  # random weights, drawn for the evaluation
-        modules.append(f"{PACKAGE}.tasks.{spec.kind}.problem")
-    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.measures]
+    modules += [f"{PACKAGE}.evaluation.{name}" for name in settings.get_measures()]
     return Fingerprint(_describe_scoring(settings, spec), tuple(modules))
 
 

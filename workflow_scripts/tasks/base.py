@@ -1,15 +1,23 @@
-"""The interface of training on a kind of task: a problem and a loss. For scoring see `checkpoints`."""
+"""What a kind of task is: how its models are trained, loaded and scored, and how they predict.
 
+Each kind is a package `tasks/<kind>`: `kind.py` has its class `Kind`, and `settings.py`, without torch, its settings.
+"""
+
+import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
+from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.batching import ShuffledBatches
-from workflow_scripts.tasks.run_spec import RunSpec
+from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
+from workflow_scripts.tasks.settings import Evaluation
 
 # loss(model, batch) -> (scalar loss, named parts of it, which are logged)
 Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
@@ -48,7 +56,80 @@ def average_over(values: Tensor, counted: Tensor) -> Tensor:
     return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
 
-# `tasks.<kind>.problem.make_problem(spec, data, init, device)`: the problem of a run, tensors on `device`.
-# init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added later.
-# Raises UserError if a file is missing or broken, or if the spec does not fit the data.
-MakeProblem = Callable[[RunSpec, Path, Path | None, torch.device], Problem]
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a finished run has learnt, and what its predictions need.
+
+    name: of the run. folder: weights, config.json, and vocabulary.json or tokenizer.json. spec: that of run.json.
+    settings: those of its evaluation. labels: names of the classes; None if the task has none.
+    """
+
+    name: str
+    folder: Path
+    spec: ModelSpec
+    settings: Evaluation
+    labels: list[str] | None
+
+    def load_model(self, device: str = "cpu") -> nn.Module:
+        """Load the model with the weights of its best validation, in eval mode. Raises UserError for broken files."""
+        return load_kind(self.spec.kind).load_model(self).to(device).eval()
+
+    def predict(self, model: nn.Module, inputs: Sequence) -> list:
+        """Predict from texts with a model of `load_model`, as the run's evaluation does.
+
+        seq2seq: sentences, as tokens with a space between, to sentences. prompt: texts, for which the template has a
+        place, to the next token. sentence_prediction: sentences, or pairs of them, to names of classes or numbers.
+        question_answering: pairs of question and paragraph to answers. Raises UserError for pre-trainings.
+        """
+        if isinstance(inputs, str):
+            raise UserError(f"the inputs are a text, {inputs!r:.50}; give a list of texts")
+        if not len(inputs):
+            return []
+        return load_kind(self.spec.kind).predict(self, model, inputs)
+
+
+class TaskKind(ABC):
+    """A kind of task.
+
+    Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry run reads. What
+    trains a model is in its problem.py, and `make_problem` only calls it: the fingerprint of a training holds
+    problem.py, and that of an evaluation kind.py, so that a change of the scoring trains nothing again.
+    """
+
+    @abstractmethod
+    def make_problem(
+        self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
+    ) -> Problem:
+        """Make the model, batches, loss and validation of a run, tensors on `device`.
+
+        init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added
+        later. Raises UserError if a file is missing or broken, or if the spec does not fit the data.
+        """
+
+    @abstractmethod
+    def load_model(self, checkpoint: Checkpoint) -> nn.Module:
+        """Load the model of a finished run, on the CPU. Raises UserError if a file is missing or broken."""
+
+    @abstractmethod
+    def score(
+        self,
+        checkpoint: Checkpoint,
+        model: nn.Module,
+        data: Path,
+        device: torch.device,
+        progress: str,
+    ) -> tuple[pa.Table, list[dict[str, Any]]]:
+        """Return (predictions, score rows) of a model in eval mode on `device`, on every split of the settings.
+
+        A metric that is undefined has a row with a `reason` instead of a value. progress: see `common.progress`.
+        """
+
+    def predict(self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence) -> list:
+        """Predict from one or more texts with a model in eval mode. Raises UserError for pre-trainings."""
+        what = f"a run of the kind {checkpoint.spec.kind} predicts no text"
+        raise UserError(f"{checkpoint.folder}: {what}; use its model")
+
+
+def load_kind(name: str) -> TaskKind:
+    """Return the kind of task of the package `tasks/<name>`."""
+    return importlib.import_module(f"workflow_scripts.tasks.{name}.kind").Kind()

@@ -13,8 +13,8 @@ from workflow_scripts.models.encoder.model import PAD
 from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
+from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.batching import RaggedSequences
-from workflow_scripts.tasks.checkpoints import Checkpoint
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, NamedSettings, RunSpec
 
 Model = TypeVar("Model", bound=nn.Module)

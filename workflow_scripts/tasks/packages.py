@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from workflow_scripts.common.validation import StrictModel
-from workflow_scripts.tasks.settings import Traits
+from workflow_scripts.tasks.settings import KindSettings
 
 FOLDER = Path(__file__).parents[1]
 NAMED = {"model": "models", "objective": "objectives"}  # sections that name a package -> its group
@@ -26,6 +26,6 @@ def find_settings_class(group: str, name: str | None) -> type[StrictModel] | Non
 
 
 @cache
-def load_traits(kind: str) -> Traits:
-    """Return the options that a kind of task supports."""
-    return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").TRAITS
+def load_kind_settings(kind: str) -> KindSettings:
+    """Return what the configuration knows about a kind of task."""
+    return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").KIND

@@ -22,8 +22,13 @@ from workflow_scripts.common.validation import (
 )
 from workflow_scripts.data.data_spec import DataSpec, read_data_spec
 from workflow_scripts.evaluation.protocol import Protocol
-from workflow_scripts.tasks.packages import NAMED, find_settings_class, list_packages, load_traits
-from workflow_scripts.tasks.settings import Precision, Search, Training
+from workflow_scripts.tasks.packages import (
+    NAMED,
+    find_settings_class,
+    list_packages,
+    load_kind_settings,
+)
+from workflow_scripts.tasks.settings import ObjectiveOfKind, Precision, Search, Training
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class RunSpec(ModelSpec):
     @property
     def kept_checkpoints(self) -> list[str]:
         """Names of the checkpoints that are kept and scored in addition to the best one."""
-        return self.training.also_keep
+        return self.training.list_kept_checkpoints()
 
     def to_json(self) -> dict[str, Any]:
         """Return the content for a JSON file, without settings that have their default."""
@@ -286,22 +291,16 @@ def check_kind(kind: str, where: str | Path) -> str:
 
 
 def check_validation(spec: RunSpec, where: str | Path) -> None:
-    """Raise UserError if the training does not compute what chooses its weights, or cannot keep what it should."""
-    training = spec.training
-    traits = load_traits(spec.kind)
-    metrics = traits.validation_metrics
-    if training.validation != "none":
-        selection = training.selection
-        is_computed = selection.get("metric") in metrics or (
-            traits.decoding and "decoding" in selection
-        )
-        if not (is_computed and {"split", "metric"} <= selection.keys()):
-            needed = f"needs a split, and {' or '.join(metrics)} as its metric"
-            raise UserError(f"{where}: key 'training.validation' {needed}")
-    if training.also_keep and not traits.decoding:
-        raise UserError(
-            f"{where}: key 'training.also_keep' is only for sequence-to-sequence tasks; remove it"
-        )
+    """Raise UserError if the training does not compute what chooses its weights."""
+    selection = spec.training.selection
+    if spec.training.validation == "none":
+        return
+    kind = load_kind_settings(spec.kind)
+    metrics = kind.validation_metrics
+    is_computed = selection.get("metric") in metrics or (kind.decoding and "decoding" in selection)
+    if not (is_computed and {"split", "metric"} <= selection.keys()):
+        needed = f"needs a split, and {' or '.join(metrics)} as its metric"
+        raise UserError(f"{where}: key 'training.validation' {needed}")
 
 
 def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | Path) -> Sections:
@@ -309,23 +308,35 @@ def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | 
     problems = Problems()
     parsed: dict[str, Any] = {"objective": None}
     with problems.collect():
-        parsed["training"] = parse_as(Training, sections["training"], where, "training")
+        parsed["training"] = parse_as(
+            load_kind_settings(kind).training, sections["training"], where, "training"
+        )
     with problems.collect():
         parsed["model"] = parse_named_settings(sections["model"], "model", where)
     with problems.collect():
         parsed["problem"] = _parse_problem(sections["problem"], kind, where)
     if sections["objective"]:
         with problems.collect():
-            parsed["objective"] = parse_named_settings(sections["objective"], "objective", where)
+            objective = parse_named_settings(sections["objective"], "objective", where)
+            check_objective(objective, kind, where)
+            parsed["objective"] = objective
     problems.check_empty()
     return Sections(**parsed)
 
 
+def check_objective(objective: NamedSettings, kind: str, where: str | Path) -> None:
+    """Raise UserError if an objective cannot wrap the loss of a kind of task."""
+    settings = objective.settings
+    if isinstance(settings, ObjectiveOfKind) and settings.kind != kind:
+        what = f"key 'objective.name' is {objective.name!r}, which changes the loss of {settings.kind} alone"
+        raise UserError(
+            f"{where}: {what}; the task is of the kind {kind}: name another objective, or none"
+        )
+
+
 def _parse_problem(content: dict[str, Any], kind: str, where: str | Path) -> StrictModel:
     """Check the section `problem` of a spec. Raises UserError."""
-    settings_class = find_settings_class("tasks", kind)
-    assert settings_class, kind
-    return parse_as(settings_class, content, where, "problem")
+    return parse_as(load_kind_settings(kind).problem, content, where, "problem")
 
 
 def parse_named_settings(content: dict[str, Any], section: str, where: str | Path) -> NamedSettings:

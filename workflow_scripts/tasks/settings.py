@@ -1,53 +1,17 @@
 """Settings of training, evaluation and search that all kinds of tasks share."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import Pattern, Seed, SplitName, StrictModel, require_unique
+from workflow_scripts.common.validation import Seed, SplitName, StrictModel, require_unique
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["fp32", "tf32", "bf16"]
 CHOSEN = "model"  # the weights that `validation` chooses
-LAST = "last"  # of Training.also_keep: the weights after the last update
-
-
-# Keys that only some kinds of tasks read.
-ONLY_SOME = {
-    "training": {
-        "batch_sentences",
-        "shuffle_rows",
-        "also_keep",
-        "gradient_checkpointing",
-        "compiled",
-    },
-    "evaluation": {
-        "beam",
-        "max_length",
-        "max_length_ratio",
-        "joined",
-        "measures",
-        "match",
-        "same_word",
-    },
-}
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What a kind of task supports.
-
-    validation_metrics: values that may choose the best weights; greater is better. metrics: of its scores, in the order
-    of their names. reads: those keys of ONLY_SOME that it reads. decoding: whether outputs are decoded, so that
-    validation may score them and further checkpoints may be kept.
-    """
-
-    validation_metrics: tuple[str, ...]
-    metrics: tuple[str, ...]
-    reads: frozenset[str] = frozenset()
-    decoding: bool = False
+LAST = "last"  # of the kept checkpoints: the weights after the last update
 
 
 def pair_betas(value: Any) -> Any:
@@ -63,8 +27,20 @@ class CrossEntropySettings(StrictModel):
     )
 
 
+class ObjectiveOfKind(StrictModel):
+    """Base class of the settings of an objective that reads the loss of one kind of task, and cannot wrap any other.
+
+    kind: that kind. An objective that wraps any loss derives its settings from StrictModel.
+    """
+
+    kind: ClassVar[str]
+
+
 class Training(StrictModel):
-    """Settings of the training loop. Every value is part of the digest of a run."""
+    """Settings of the training loop. Every value is part of the digest of a run.
+
+    A kind of task that reads more has a subclass of it.
+    """
 
     max_steps: int | None = Field(None, gt=0, description="Optimiser steps; or give epochs.")
     epochs: int | None = Field(
@@ -75,15 +51,6 @@ class Training(StrictModel):
     )
     batch_tokens: int = Field(
         gt=0, description="Longest sequence times sentences of a batch, at most."
-    )
-    batch_sentences: int | None = Field(
-        None, gt=0, description="Sentences of a batch, at most; none is no limit."
-    )
-    shuffle_rows: bool = Field(
-        True,
-        description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
-        "batches, as in fairseq; for sequence-to-sequence tasks. Fine-tuning on prompts, sentences and questions draws "
-        "new batches in each epoch, by the run's seed, whatever the lengths.",
     )
     learning_rate: float = Field(gt=0, description="Peak learning rate.")
     schedule: Literal["inverse_square_root", "linear", "constant", "constant_then_linear"] = Field(
@@ -116,25 +83,10 @@ class Training(StrictModel):
         "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it. `none` "
         "computes nothing and keeps the last weights."
     )
-    also_keep: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(
-        [],
-        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
-        "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
-    )
     precision: Precision = Field(
         "fp32",
         description="Of updates: fp32; tf32, in which an NVIDIA GPU rounds the factors of matrix products to 10 bits; "
         "or bf16, which is autocast over fp32 weights.",
-    )
-    compiled: bool = Field(
-        False,
-        description="Whether layers are compiled, on an NVIDIA GPU only. Dropout then draws other numbers; for "
-        "sequence-to-sequence tasks.",
-    )
-    gradient_checkpointing: bool = Field(
-        False,
-        description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "
-        "encoders.",
     )
     torch_threads: int = Field(
         ge=1,
@@ -166,24 +118,35 @@ class Training(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def check_kept_splits(self) -> Self:
-        """Raise ValueError if weights are to be chosen on a split without a validation, or by a key of a wrong type."""
+    def check_selection(self) -> Self:
+        """Raise ValueError if a key of the validation has a wrong type."""
         for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
             if not isinstance(self.selection.get(key, kind()), kind):
                 raise ValueError(
                     f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}"
                 )
-        if CHOSEN in self.also_keep:
-            raise ValueError(
-                f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; rename the split"
-            )
-        if self.kept_splits and not self.selection:
-            raise ValueError(
-                "also_keep names a split, and validation none computes no metric on it"
-            )
         return self
 
-    def count_steps(self, batches: int) -> "Training":
+    def list_kept_checkpoints(self) -> list[str]:
+        """Return the names of the checkpoints that are kept and scored in addition to the best one."""
+        return []
+
+    def is_compiled(self) -> bool:
+        """Return whether layers are compiled."""
+        return False
+
+    def drop_validation(self) -> Self:
+        """Return these settings without validation."""
+        return self.model_copy(update={"validation": "none"})
+
+    def use_chosen(self, chosen: "Chosen") -> Self:
+        """Return these settings with what a search has chosen, without keys that the kind of task does not read."""
+        read = type(self).model_fields
+        return self.model_copy(
+            update={key: value for key, value in chosen.model_dump().items() if key in read}
+        )
+
+    def count_steps(self, batches: int) -> Self:
         """Return these settings in steps, if an epoch has `batches`: with max_steps, and validate_every as a number.
 
         Raises UserError if decay_steps is more than the steps.
@@ -203,7 +166,7 @@ class Training(StrictModel):
     @property
     def kept_splits(self) -> list[str]:
         """Splits whose best weights are kept in addition to those that `validation` chooses."""
-        return [name for name in self.also_keep if name != LAST]
+        return [name for name in self.list_kept_checkpoints() if name != LAST]
 
     @property
     def warmup(self) -> int:
@@ -212,6 +175,24 @@ class Training(StrictModel):
             return self.warmup_steps
         assert self.max_steps is not None, "count_steps has not been called"
         return round(self.warmup_fraction * self.max_steps)
+
+
+class TextTraining(Training):
+    """Settings of training on texts, of which a batch may have a fixed number."""
+
+    batch_sentences: int | None = Field(
+        None, gt=0, description="Sentences of a batch, at most; none is no limit."
+    )
+
+
+class RecomputingTraining(TextTraining):
+    """Settings of training large models, which may compute the states inside of blocks again, to save memory."""
+
+    gradient_checkpointing: bool = Field(
+        False,
+        description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "
+        "encoders.",
+    )
 
 
 class Chosen(StrictModel):
@@ -225,35 +206,17 @@ class Chosen(StrictModel):
 
 
 class Evaluation(StrictModel):
-    """Settings of scoring a run, of all kinds of tasks."""
+    """Settings of scoring a run that all kinds of tasks read.
+
+    A kind that reads more has a subclass of it.
+    """
 
     splits: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(min_length=1)
-    beam: int = Field(1, ge=1, description="1 is greedy.")
-    max_length: int = Field(200, gt=0, description="Tokens after which decoding stops.")
-    max_length_ratio: float = Field(
-        0.0,
-        ge=0,
-        description="Tokens that each source token, the end symbol included, adds to max_length.",
-    )
     batch_tokens: int = Field(gt=0)
-    joined: Literal["tokens", "words", "text"] = Field(
-        "tokens",
-        description="What output and reference are compared as: their tokens, the words that parts with @@ make, or "
-        "text without any spaces.",
-    )
-    measures: dict[str, dict[str, Any]] = Field(
-        {},
-        description="Modules of workflow_scripts/evaluation that score outputs in addition to exact match, with "
-        "options of each.",
-    )
-    match: Literal["token", "text"] = Field(
-        "token",
-        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
-    )
-    same_word: Pattern | None = Field(
-        None,
-        description="Regular expression of output words that count as one and the same for structure_match.",
-    )
+
+    def get_measures(self) -> dict[str, dict[str, Any]]:
+        """Return the modules of workflow_scripts/evaluation that score outputs, with the options of each."""
+        return {}
 
 
 class Search(StrictModel):
@@ -280,3 +243,20 @@ class Search(StrictModel):
     def count_pairs(self) -> int:
         """Return the number of trainings."""
         return len(self.learning_rate) * len(self.batch_sentences)
+
+
+@dataclass(frozen=True)
+class KindSettings:
+    """What the configuration knows about a kind of task, without torch.
+
+    problem, training, evaluation: classes of these sections of a run's settings, with the keys that the kind reads.
+    validation_metrics: values that may choose the best weights; greater is better. metrics: of its scores, in the order
+    of their names. decoding: whether outputs are decoded, so that validation may score them.
+    """
+
+    problem: type[StrictModel]
+    training: type[Training]
+    evaluation: type[Evaluation]
+    validation_metrics: tuple[str, ...]
+    metrics: tuple[str, ...]
+    decoding: bool = False

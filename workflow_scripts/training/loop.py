@@ -292,7 +292,7 @@ def make_update(
     update = partial(update_weights, problem, optimiser, settings.clip_norm, autocast)
     if not graphed:
         return update
-    return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.compiled)
+    return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.is_compiled())
 
 
 def update_weights(
@@ -348,7 +348,7 @@ def log_means(state: TrainingState, rate: float) -> dict[str, float]:
 
 def stop_compiling(settings: Training) -> AbstractContextManager[Any]:
     """Return a context in which compiled layers run as they are written: decoding has too many shapes to compile."""
-    return torch.compiler.set_stance("force_eager") if settings.compiled else nullcontext()
+    return torch.compiler.set_stance("force_eager") if settings.is_compiled() else nullcontext()
 
 
 def validate(

@@ -9,7 +9,7 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import MakeProblem, Problem
+from workflow_scripts.tasks.base import Problem, load_kind
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
@@ -35,7 +35,7 @@ def train_run(
     settings = spec.training.count_steps(len(problem.batches))
     report_length(settings, reporter)
     problem = add_objective(problem, spec.objective)
-    if settings.compiled:
+    if settings.is_compiled():
         compile_layers(problem, device)
     try:
         return problem, loop.train(
@@ -62,10 +62,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
     set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
     set_precision(spec.training.precision, device)
-    of_kind: MakeProblem = importlib.import_module(
-        f"workflow_scripts.tasks.{spec.kind}.problem"
-    ).make_problem
-    return of_kind(spec, data, init, device)
+    return load_kind(spec.kind).make_problem(spec, data, init, device)
 
 
 def add_objective(problem: Problem, objective: NamedSettings | None) -> Problem:
@@ -92,12 +89,12 @@ def compile_layers(problem: Problem, device: torch.device) -> None:
 def write_checkpoint(
     out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
 ) -> None:
-    """Write a finished training to an empty folder: best weights, those of `settings.also_keep`, extra files."""
+    """Write a finished training to an empty folder: best weights, those that are kept besides, extra files."""
     for name, best in state.best.items():
         write_tensors(
             read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors"
         )
-    if LAST in settings.also_keep:
+    if LAST in settings.list_kept_checkpoints():
         write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)
@@ -105,8 +102,9 @@ def write_checkpoint(
 
 def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch.device) -> None:
     """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
-    without_validation = spec.training.model_copy(update={"validation": "none", "also_keep": []})
-    problem = make_problem(replace(spec, training=without_validation), data, None, device)
+    problem = make_problem(
+        replace(spec, training=spec.training.drop_validation()), data, None, device
+    )
     write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

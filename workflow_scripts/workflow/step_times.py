@@ -12,7 +12,7 @@ from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.settings import TextTraining, Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 
@@ -61,7 +61,11 @@ def estimate_steps(
     if recorded:
         return training.epochs * round(statistics.median(recorded))
     data = RESULTS / scale / data_folder(run.task) / "dataset.json"
-    if not data.exists() or training.batch_sentences is None:
+    if (
+        not data.exists()
+        or not isinstance(training, TextTraining)
+        or training.batch_sentences is None
+    ):
         return None
     return training.epochs * math.ceil(
         read_json(data)["splits"]["train"]["rows"] / training.batch_sentences

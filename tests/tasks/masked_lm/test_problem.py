@@ -16,7 +16,7 @@ from tests.training.toy import assert_one_error, run_main
 from workflow_scripts.__main__ import main
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
 from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
 from workflow_scripts.tasks.run_spec import read_run_spec

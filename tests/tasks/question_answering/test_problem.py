@@ -21,7 +21,7 @@ from workflow_scripts.evaluation.span_metrics import (
     normalise_answer,
     select_worst_variants,
 )
-from workflow_scripts.tasks.checkpoints import Checkpoint
+from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.question_answering.problem import (
     NOT_HERE,
     find_best_spans,

@@ -32,7 +32,7 @@ from workflow_scripts.evaluation.scores import read_scores
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import decode, decode_with_beam
 from workflow_scripts.tasks.seq2seq.scoring import match_structures
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
 SETTINGS = {"splits": ["test", "valid"], "beam": 1, "max_length": 12, "batch_tokens": 60}
 
@@ -189,7 +189,7 @@ def test_every_sentence_gets_its_own_beam_search(trained):
     torch.set_num_threads(1)
     model, vocabulary, _ = load_run(trained / "out", trained / "data")
     table = pq.read_table(trained / "data/test.parquet")
-    settings = Evaluation(**{**SETTINGS, "beam": 4})
+    settings = Seq2SeqEvaluation(**{**SETTINGS, "beam": 4})
     with Reporter("run", len(table), "none") as reporter:
         found = decode(model, table, vocabulary["target"], settings, torch.device("cpu"), reporter)
     for row, text in list(zip(table["source_ids"].to_pylist(), found, strict=True))[:20]:
@@ -201,7 +201,7 @@ def test_the_longest_output_is_by_the_length_of_the_source_with_its_end(trained)
     torch.set_num_threads(1)
     model, vocabulary, _ = load_run(trained / "out", trained / "data")
     table = pq.read_table(trained / "data/test.parquet").slice(0, 40)
-    settings = Evaluation(**{**SETTINGS, "max_length_ratio": 0.5, "max_length": 1})
+    settings = Seq2SeqEvaluation(**{**SETTINGS, "max_length_ratio": 0.5, "max_length": 1})
     found = decode(model, table, vocabulary["target"], settings, torch.device("cpu"))
     for row, text in zip(table["source_ids"].to_pylist(), found, strict=True):
         ids = decoded_alone(model, torch.tensor([*row, 2]), (len(row) + 1) // 2 + 1)

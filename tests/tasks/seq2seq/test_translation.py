@@ -35,7 +35,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
@@ -257,7 +257,7 @@ def test_bleu_chose_the_checkpoint(translated, data):
     assert run["best_validation"] == {"bleu_char": pytest.approx(found["bleu_char"])}
     # It is BLEU of whole words, whatever their parts.
     table, words = read_table(data, "valid", COLUMNS), read_vocabularies(data)["target"]
-    settings = Evaluation(
+    settings = Seq2SeqEvaluation(
         splits=["valid"], beam=5, max_length=10, max_length_ratio=1.2, batch_tokens=4096
     )
     sides = decode(model, table, words, settings, torch.device("cpu")), table["target"].to_pylist()

@@ -55,7 +55,7 @@ def compute_nuance_entropy(gaps: Sequence[Tensor], real: Tensor) -> Tensor:
 
 
 def build(s: Settings, masked_loss: MaskedLoss) -> Loss:
-    """Return objective(model, batch) -> (L, unweighted terms). `masked_loss` is the task's own loss."""
+    """Return objective(model, batch) -> (L, unweighted terms). `masked_loss` is that of masked_lm tasks."""
     next_sentence = masked_loss.next_sentence
 
     def objective(model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:

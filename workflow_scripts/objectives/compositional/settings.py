@@ -1,18 +1,21 @@
 """Settings of CAT's pre-training."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import NonNegative, StrictModel
+from workflow_scripts.common.validation import NonNegative
+from workflow_scripts.tasks.settings import ObjectiveOfKind
 
 
-class Settings(StrictModel):
+class Settings(ObjectiveOfKind):
     """CAT's pre-training. The first seven settings are weights of terms.
 
     All weights are 1 in the paper and the official code; there `sparsity` has no gradient. The defaults are the paper's
     where its text is sufficient.
     """
+
+    kind: ClassVar[str] = "masked_lm"
 
     mixed: NonNegative = 1.0  # semantic sufficiency of h_mix, h_cont and h_comp
     contextual: NonNegative = 1.0  # 2 if L_task is added, as the paper's sum literally says

@@ -86,7 +86,7 @@ def compute_side_parts(
 
 
 def build(weights: Settings, word_loss: WordLoss) -> Loss:
-    """Return objective(model, batch) -> (loss, unweighted parts). `word_loss` is the task's own loss.
+    """Return objective(model, batch) -> (loss, unweighted parts). `word_loss` is the loss of seq2seq tasks.
 
     The loss is the word cross-entropy plus the weighted parts; the entropies H(Z) are subtracted. With equal weights a,
     clusters and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In eval mode the loss is the

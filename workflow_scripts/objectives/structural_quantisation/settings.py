@@ -1,17 +1,20 @@
 """Settings of SQ-Transformer's objective."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import NonNegative, StrictModel
+from workflow_scripts.common.validation import NonNegative
+from workflow_scripts.tasks.settings import ObjectiveOfKind
 
 
-class Settings(StrictModel):
+class Settings(ObjectiveOfKind):
     """Weights of the terms next to the word cross-entropy. The defaults are the official code's for SCAN.
 
     The weight of a term that the model lacks (no predictors, no second stream) has no effect.
     """
+
+    kind: ClassVar[str] = "seq2seq"
 
     cluster_source: NonNegative = 0.1  # cross-entropy of q(z | x) and p(z | context)
     cluster_target: NonNegative = 0.1

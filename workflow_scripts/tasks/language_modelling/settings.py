@@ -1,9 +1,21 @@
 """Settings of pre-training on text."""
 
-from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
-
-TRAITS = Traits(("log_likelihood",), metrics=("perplexity",), reads=frozenset({"batch_sentences"}))
+from workflow_scripts.tasks.settings import (
+    CrossEntropySettings,
+    Evaluation,
+    KindSettings,
+    TextTraining,
+)
 
 
 class Settings(CrossEntropySettings):
     """Cross-entropy of every token given those before it."""
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=TextTraining,
+    evaluation=Evaluation,
+    validation_metrics=("log_likelihood",),
+    metrics=("perplexity",),
+)

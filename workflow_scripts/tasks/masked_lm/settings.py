@@ -5,13 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from workflow_scripts.common.validation import StrictModel
-from workflow_scripts.tasks.settings import Traits
-
-TRAITS = Traits(
-    ("log_likelihood",),
-    metrics=("cross_entropy", "mlm_accuracy", "nsp_accuracy"),
-    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
-)
+from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
 
 
 class Settings(StrictModel):
@@ -22,3 +16,12 @@ class Settings(StrictModel):
     longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128
     # whether a batch has the sememes of its words, which guided decomposition needs
     sememes: bool = False
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=RecomputingTraining,
+    evaluation=Evaluation,
+    validation_metrics=("log_likelihood",),
+    metrics=("cross_entropy", "mlm_accuracy", "nsp_accuracy"),
+)

@@ -1,13 +1,34 @@
 """Settings of fine-tuning on prompts. No torch here."""
 
-from workflow_scripts.tasks.settings import CrossEntropySettings, Traits
+from typing import Literal
 
-TRAITS = Traits(
-    ("exact_match",),
-    metrics=("constrained", "exact_match"),
-    reads=frozenset({"batch_sentences", "gradient_checkpointing", "match"}),
+from pydantic import Field
+
+from workflow_scripts.tasks.settings import (
+    CrossEntropySettings,
+    Evaluation,
+    KindSettings,
+    RecomputingTraining,
 )
 
 
 class Settings(CrossEntropySettings):
     """Cross-entropy of the one token that answers a prompt."""
+
+
+class PromptEvaluation(Evaluation):
+    """Settings of scoring the answers to prompts."""
+
+    match: Literal["token", "text"] = Field(
+        "token",
+        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
+    )
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=RecomputingTraining,
+    evaluation=PromptEvaluation,
+    validation_metrics=("exact_match",),
+    metrics=("constrained", "exact_match"),
+)

@@ -5,13 +5,7 @@ from typing import Self
 from pydantic import model_validator
 
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
-from workflow_scripts.tasks.settings import Traits
-
-TRAITS = Traits(
-    ("f1", "exact_match"),
-    metrics=("adversarial_exact_match", "adversarial_f1", "exact_match", "f1"),
-    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
-)
+from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
 
 
 class Settings(StrictModel):
@@ -31,3 +25,12 @@ class Settings(StrictModel):
                 f"{self.stride} + 3 special tokens"
             )
         return self
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=RecomputingTraining,
+    evaluation=Evaluation,
+    validation_metrics=("f1", "exact_match"),
+    metrics=("adversarial_exact_match", "adversarial_f1", "exact_match", "f1"),
+)

@@ -5,22 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
-from workflow_scripts.tasks.settings import Traits
-
-TRAITS = Traits(
-    ("accuracy", "f1", "matthews", "pearson", "spearman"),
-    metrics=(
-        "accuracy",
-        "accuracy_label_0",
-        "auc",
-        "f1",
-        "matthews",
-        "pearson",
-        "spearman",
-        "zero_states",
-    ),
-    reads=frozenset({"batch_sentences", "gradient_checkpointing"}),
-)
+from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
 
 
 class Settings(StrictModel):
@@ -31,3 +16,21 @@ class Settings(StrictModel):
     head_width: AtLeastOne = 768  # of the first of two layers
     # tokens of a sentence or a pair, with the special ones
     longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128
+
+
+KIND = KindSettings(
+    problem=Settings,
+    training=RecomputingTraining,
+    evaluation=Evaluation,
+    validation_metrics=("accuracy", "f1", "matthews", "pearson", "spearman"),
+    metrics=(
+        "accuracy",
+        "accuracy_label_0",
+        "auc",
+        "f1",
+        "matthews",
+        "pearson",
+        "spearman",
+        "zero_states",
+    ),
+)

@@ -17,7 +17,7 @@ from workflow_scripts.common.plug_ins import import_function
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
@@ -147,7 +147,7 @@ def decode(
     model: nn.Module,
     table: pa.Table,
     target_words: list[str],
-    settings: Evaluation,
+    settings: Seq2SeqEvaluation,
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> list[str]:
@@ -176,7 +176,7 @@ def decode(
 
 
 def join_tokens(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Evaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
+    """Join space-separated tokens as `Seq2SeqEvaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
     if into == "tokens":
         return list(texts)
     words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
@@ -184,7 +184,7 @@ def join_tokens(texts: Sequence[str], into: str) -> list[str]:
 
 
 def score_with_modules(
-    outputs: list[str], references: list[str], data: Path, split: str, settings: Evaluation
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Seq2SeqEvaluation
 ) -> list[dict[str, Any]]:
     """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
     rows = []

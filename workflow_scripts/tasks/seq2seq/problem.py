@@ -25,7 +25,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
     write_config,
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
 
 def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
@@ -144,7 +144,7 @@ def make_validation(
     if "decoding" not in validation:
         return lambda trained: score_teacher_forced(trained, batches)
     decoding = {"splits": [split], **validation["decoding"]}
-    settings = parse_as(Evaluation, decoding, "settings: training.validation.decoding")
+    settings = parse_as(Seq2SeqEvaluation, decoding, "settings: training.validation.decoding")
     table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
     references = join_tokens(table["target"].to_pylist(), settings.joined)
 
