@@ -9,16 +9,22 @@ from workflow_scripts.common.system import PROJECT
 # As envs/clean_environment sets them; PYTHONPATH has the plugins of Snakemake.
 SET = {"LC_ALL": "C", "MATPLOTLIBRC": os.devnull, "PYTHONUTF8": "1"}
 ALSO_KEPT = ("PYTHONPATH",)
+VARIABLES = PROJECT / "envs/variables.txt"
 
 
 def read_kept_patterns() -> list[str]:
     """Return the names of variables that are kept. `*` is any ending."""
-    lines = (PROJECT / "envs/variables.txt").read_text(encoding="utf-8").splitlines()
+    lines = VARIABLES.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def clean_environment() -> None:
-    """Drop the other variables of this process; start it again if they have changed how Python runs."""
+    """Drop the other variables of this process; start it again if they have changed how Python runs.
+
+    Where the package is installed without the repository, commands end, so there is nothing to do.
+    """
+    if not VARIABLES.exists():
+        return
     patterns = (*read_kept_patterns(), *SET, *ALSO_KEPT)
     changed_python = os.environ.get("PYTHONUTF8") != "1"
     for name in list(os.environ):

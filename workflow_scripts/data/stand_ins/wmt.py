@@ -29,7 +29,7 @@ SEGMENTS = 60  # of the test set
 Files = dict[str, str]  # language -> name in the archive
 
 
-class SentencePair(NamedTuple):
+class Translation(NamedTuple):
     """A sentence in both languages."""
 
     first: str
@@ -63,7 +63,7 @@ def write_wmt(
 
 
 def add_files(
-    contents: dict[str, bytes], files: Files, sentences: list[SentencePair], form: str
+    contents: dict[str, bytes], files: Files, sentences: list[Translation], form: str
 ) -> None:
     """Add a file of each language to the contents of an archive.
 
@@ -79,7 +79,7 @@ def add_files(
         contents[name] = "".join(lines).encode()
 
 
-def generate_sentence(rng: random.Random) -> SentencePair:
+def generate_sentence(rng: random.Random) -> Translation:
     """Generate a sentence in both languages."""
     subject = rng.choice(SUBJECTS)
     verb = rng.choice(VERBS)
@@ -90,4 +90,4 @@ def generate_sentence(rng: random.Random) -> SentencePair:
         if word.isalpha() and word.islower():
             word = word[::-1]
         words.append(word)
-    return SentencePair(f"{subject} {verb} {thing} {place} .", f"{' '.join(words)} .")
+    return Translation(f"{subject} {verb} {thing} {place} .", f"{' '.join(words)} .")

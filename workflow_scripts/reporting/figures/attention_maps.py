@@ -51,7 +51,10 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     weights = inputs.read_table("attention")
     by_head = inputs.read_table("kl_by_head")
     width = PAGE / len(sentences) - LEFT - 0.05
-    rows = [make_row(inputs, entry, weights, sentences[0], width) for entry in inputs.display.runs]
+    rows = [
+        make_maps_of_run(inputs, entry, weights, sentences[0], width)
+        for entry in inputs.display.runs
+    ]
     total = sum(TITLES + row.height + row.gap for row in rows) + BAR
     figure = make_figure(PAGE, total, layout=None)
     plotted = []
@@ -85,7 +88,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     return figure, pandas.concat(plotted, ignore_index=True)
 
 
-def make_row(
+def make_maps_of_run(
     inputs: Inputs, entry: Runs, weights: pandas.DataFrame, sentence: str, width: float
 ) -> RowOfMaps:
     """Make the row of an entry, with panels of `width` inches: its seed of median test accuracy."""
