@@ -99,10 +99,12 @@ def test_commands_take_the_same_words(command, monkeypatch):
 def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_path):
     """All of them before another option, so that no file is taken for a setting."""
     shutil.copy(ROOT / "reproduce", tmp_path)
+    (tmp_path / "envs").mkdir()
+    for name in ("clean_environment", "variables.txt"):
+        shutil.copy(ROOT / "envs" / name, tmp_path / "envs")
     says = {
         "envs/make_venv": "",
-        ".venv/bin/python": "",
-        ".venv/bin/snakemake": "printf '%s\\n' \"$@\"",
+        ".venv/bin/python": '[ "$2" != snakemake ] || { shift 2; printf \'%s\\n\' "$@"; }',
     }
     for name, said in says.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

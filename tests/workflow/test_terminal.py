@@ -1,9 +1,12 @@
 """What a person sees: the output of ./reproduce on a real (pseudo) terminal."""
 
+import fcntl
 import os
 import pty
 import re
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -11,7 +14,8 @@ import pytest
 def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
     """Every line that a command writes to a terminal, without colours; what was drawn over, too."""
     ours, its = pty.openpty()
-    environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "30"}
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    environment = os.environ | {"TERM": "xterm-256color"}
     process = subprocess.Popen(
         command,
         cwd=folder,

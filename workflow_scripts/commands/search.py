@@ -44,10 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Train every pair and write `--out`. After signal n it saves the state and exits with 128 + n."""
     planned = get_planned_run(args)
-    spec = check_training_spec(planned, args.init)
+    spec = check_training_spec(planned, args)
     search = spec.search
     if not search or not search.learning_rate or spec.seed != search.seed:
-        raise UserError(f"{spec.run_name}: key 'search' must have values and the seed of the spec")
+        place = args.spec or spec.run_name
+        raise UserError(f"{place}: key 'search' must have values and the seed of the spec")
     check_folders(args, planned, {"search.csv", "chosen.json", "record.json"})
 
     # torch takes more than a second to import, so wrong names and keys are reported first.

@@ -91,7 +91,7 @@ def parse_seconds(text: str) -> float:
 def main(args: argparse.Namespace) -> None:
     """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
     planned = get_planned_run(args)
-    spec = check_training_spec(planned, args.init)
+    spec = check_training_spec(planned, args)
     chosen = read_search_result(spec, args.search)
     settings = spec.training.use_chosen(chosen) if chosen else spec.training
     check_folders(
@@ -239,12 +239,14 @@ def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
     return parse_as(Chosen, content["chosen"], file, "chosen")
 
 
-def check_training_spec(planned: PlannedRun, init: Path | None) -> RunSpec:
-    """Return the spec of a training. Raises UserError if nothing is trained, or for other initial weights."""
+def check_training_spec(planned: PlannedRun, args: argparse.Namespace) -> RunSpec:
+    """Return the spec of a training.
+
+    Raises UserError if nothing is trained, or if `--init` does not fit the spec.
+    """
     spec = planned.spec
+    place = str(args.spec or spec.run_name)
     if not isinstance(spec, RunSpec):
-        raise UserError(
-            f"{spec.run_name} has given weights and no training; score them with evaluate"
-        )
-    check_init(spec.run_name, spec.origin, init, "--init")
+        raise UserError(f"{place} has given weights and no training; score them with evaluate")
+    check_init(place, spec.origin, args.init, "--init")
     return spec

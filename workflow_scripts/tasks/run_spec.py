@@ -201,7 +201,7 @@ class _Content(StrictModel):
     objective: dict[str, Any]
     training: dict[str, Any]
     search: dict[str, Any] = {}
-    phrases: Pattern | None = None
+    phrases: Pattern = ""
 
 
 class _GivenWeightsContent(StrictModel):
@@ -252,7 +252,7 @@ def read_run_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = 
         parsed.init,
         sections.objective,
         sections.training,
-        phrases=parsed.phrases,
+        phrases=parsed.phrases or None,
     )
     check_validation(spec, where)
     if not parsed.search:

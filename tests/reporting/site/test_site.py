@@ -242,14 +242,15 @@ def test_drawings_are_xml_with_a_title_and_no_value_that_is_no_number(small):
 
 def test_a_number_beyond_the_axis_is_an_arrow_at_its_end():
     axis, claims = Axis(-10, 10, 0, 100), read_measured_claims(load_catalogue(ROOT), RESULTS)
-    claim = next(one for one in claims if one.effect is not None)
+    claim = next(claim for claim in claims if claim.row.effect is not None)
     for low, effect, high, dots, arrows in (
         (-5, 0, 5, 1, []),
         (-5, 8, 21, 1, [100]),
         (15, 20, 25, 0, [100]),
         (-30, -20, 2, 0, [0]),
     ):
-        drawn = draw_interval(axis, 9, replace(claim, low=low, effect=effect, high=high))
+        row = replace(claim.row, ci_low=low, effect=effect, ci_high=high)
+        drawn = draw_interval(axis, 9, replace(claim, row=row))
         assert drawn.count("<circle") == dots
         assert [int(x) for x in re.findall(r'<path d="M(\d+) [\d.]+l', drawn)] == arrows
 

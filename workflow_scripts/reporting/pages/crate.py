@@ -31,6 +31,7 @@ WORKFLOW = (
     "catalogue/*.csv",
     "papers/*/*",
     "papers/*/captions/*",
+    "papers/*/plans/*",
     "envs/requirements.lock",
     "pyproject.toml",
     "trusted.csv",
