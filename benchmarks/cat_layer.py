@@ -69,9 +69,8 @@ class Layer(nn.Module):
         self.block = BertLayer(config, layer_idx=0)
         self.codebook = CodebookAttention(config, codes) if codes else None
         if self.codebook:
-            nn.init.normal_(
-                self.codebook.codebook, std=config.initializer_range
-            )  # else it is what the memory held
+            # else it is what the memory held
+            nn.init.normal_(self.codebook.codebook, std=config.initializer_range)
         self.mixing = StreamMixer(config) if codes else None
 
     def forward(self, states: Tensor) -> Tensor:

@@ -265,9 +265,8 @@ def find_commit_time(file):
         words, capture_output=True, text=True, check=False
     ).stdout.splitlines() or [""]
     time, *parents = lines[-1].split() or [""]
-    return (
-        datetime.fromisoformat(time) if parents else None
-    )  # a commit without parents is where a shallow clone ends
+    # a commit without parents is where a shallow clone ends
+    return datetime.fromisoformat(time) if parents else None
 
 
 def main(folder=ROOT / "results/reference/small"):

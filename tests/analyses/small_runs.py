@@ -48,9 +48,8 @@ def add_data(results: Path, task: str, spec: dict) -> Path:
                 "valid": train[:9],
                 "test": scan_sentences(("jump", "jump1", "walk"), PATHS[1:]),
             }
-            splits["test"] += scan_sentences(
-                ("jump9",), ("left", "right")
-            )  # a word that training never showed
+            # a word that training never showed
+            splits["test"] += scan_sentences(("jump9",), ("left", "right"))
             prepared = Seq2SeqDataset(splits, [], protocol="reduced")
         write_data(prepared, spec | {"protocol": prepared.protocol}, folder)
     return folder

@@ -53,9 +53,8 @@ def test_sal_attends_alike_in_sentences_of_one_code_sequence() -> None:
     same, twin, unlike = compute_encoder_attention(
         model, [[first, third, 2], [second, third, 2], [other, third, 2]]
     )
-    np.testing.assert_allclose(
-        same, twin, atol=1e-6
-    )  # kernels may add up the rows of a batch in other orders
+    # kernels may add up the rows of a batch in other orders
+    np.testing.assert_allclose(same, twin, atol=1e-6)
     assert compute_kl_divergence(same, twin).max() < 1e-6
     assert compute_kl_divergence(same, unlike).max() > 1e-3
 

@@ -149,9 +149,8 @@ def test_a_model_whose_attention_is_known(make_by_hand, known_words, count):
     assert found["gold_weight_uniform"] == pytest.approx(
         100 * mean(len(own) / count for _, own in known_words)
     )
-    assert found["gold_first"] == pytest.approx(
-        found["gold_weight"]
-    )  # no known word has pieces of both kinds
+    # no known word has pieces of both kinds
+    assert found["gold_first"] == pytest.approx(found["gold_weight"])
     assert {0, 1} == set(even) and len({round(value, 2) for value in found.values()}) == len(
         found
     ) - 1

@@ -98,9 +98,8 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             for draw, value in zip((7, 42), values, strict=True):
                 expected[*of, prefix + "consistency", rate, draw] = value
             expected[*of, prefix + "cv", rate, None] = np.std(values, ddof=1) / np.mean(values)
-            kept = stats.binom(
-                len(common), np.mean(values) / 100
-            )  # where each item is kept independently
+            # where each item is kept independently
+            kept = stats.binom(len(common), np.mean(values) / 100)
             expected[*of, prefix + "cv_noise", rate, None] = kept.std() / kept.mean()
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
     found = {

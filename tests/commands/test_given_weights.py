@@ -139,9 +139,8 @@ def test_random_weights_are_those_that_a_training_begins_with():
         words = json.loads(Path("results/demo/data/text-bpe-4k/tokenizer.json").read_text())[
             "model"
         ]["vocab"]
-        assert scores["value"].item() == pytest.approx(
-            len(words), rel=0.2
-        )  # hardly better than chance
+        # hardly better than chance
+        assert scores["value"].item() == pytest.approx(len(words), rel=0.2)
     assert found[1] != found[2]
 
 

@@ -188,13 +188,11 @@ def test_a_run_without_a_record_takes_the_time_of_its_method_on_like_data_at_the
     assert seconds("scan-jump-x2/sq-transformer/sal") == 4
     assert seconds("scan-jump-x2/sq-transformer/sal", "small") == 0.5
     assert seconds("scan-jump-x2-clean/sq-transformer/sal") == 5
-    assert (
-        seconds("scan-jump-x2/sq-transformer/codes-12") == 6
-    )  # the median of the three, whose models are as large
+    # the median of the three, whose models are as large
+    assert seconds("scan-jump-x2/sq-transformer/codes-12") == 6
     assert seconds("cogs/sq-transformer/srl") is None  # a model as large as SCAN's, on other data
-    assert (
-        seconds("wmt17-en-de/sq-transformer/srl") is None
-    )  # as large as CoGnition's, with many more words
+    # as large as CoGnition's, with many more words
+    assert seconds("wmt17-en-de/sq-transformer/srl") is None
     assert seconds("scan-jump-x2/transformer/default") is None
     assert seconds("scan-jump-x2/sq-transformer/sal", device="cuda") is None
     runs = [Run(name, "sq-transformer", "sal", 1) for name in ("scan-jump", "cogs")]
@@ -207,9 +205,8 @@ def test_step_times_are_of_a_precision_and_of_trainings_that_share_a_gpu():
     run = Run("scan-jump-x2", "sq-transformer", "sal", 1)
     assert find_step_time(times, run, "full", "cuda") == StepTime(0.06, 15)
     assert find_step_time(times, run, "full", "cuda", "tf32") == StepTime(0.01, 1)
-    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(
-        pytest.approx(0.035), 8
-    )  # of all
+    # of all
+    assert find_step_time(times, run, "full", "cuda", "bf16") == StepTime(pytest.approx(0.035), 8)
 
 
 def test_hours_of_a_shared_gpu_are_divided_among_the_trainings(project: Path):

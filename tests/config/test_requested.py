@@ -244,12 +244,11 @@ def seeds_by_variant(paper: str) -> dict[tuple[str, str, str], list[int]]:
 
 
 def test_planned_seeds_are_those_of_the_claims_that_compare_a_variant():
-    """Of two plans, and of a claim with seeds of its own; numbers are copied from the plans by hand."""
+    """Of two plans, and of a claim for which its plan names other seeds; numbers are copied from the plans by hand."""
     seeds = seeds_by_variant("sq_transformer")
     assert seeds["scan-jump-x2", "transformer", "default"] == [*range(101, 109)]
-    assert seeds["scan-jump-x2", "sq-transformer", "sal"] == [
-        *range(101, 109)
-    ]  # of a secondary claim
+    # of a secondary claim
+    assert seeds["scan-jump-x2", "sq-transformer", "sal"] == [*range(101, 109)]
     assert seeds["scan-around-right", "sq-transformer", "sal-entropy-3"] == [*range(101, 106)]
     assert seeds["scan-jump-x2", "sq-transformer", "sal-entropy-3-long"] == [*range(201, 213)]
     assert seeds["scan-jump-x2", "sq-transformer", "sal-long"] == [*range(201, 213)]

@@ -29,7 +29,6 @@ def unpack_for_nltk(archive: Path, folder: Path, monkeypatch) -> WordNetCorpusRe
                 )
     # The names of the 45 lexicographer files: missing in the archive, and of no weight here.
     (folder / "lexnames").write_text("".join(f"{n:02d}\tname{n}\t1\n" for n in range(45)))
-    monkeypatch.setattr(
-        nltk.data, "path", [str(folder)]
-    )  # NLTK opens nothing outside its data folders
+    # NLTK opens nothing outside its data folders
+    monkeypatch.setattr(nltk.data, "path", [str(folder)])
     return ReaderOfOneVersion(str(folder), None)

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
 
+# label, predicted, likelihood in fifths
 classes = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 5)), min_size=1, max_size=30
-)  # label, predicted, likelihood in fifths
+)
 
 
 @given(classes)

@@ -193,9 +193,8 @@ def test_answers_are_those_of_one_prompt_at_a_time(place, answers):
         for right in [[before, after]]
     }
     assert found == expected
-    assert (
-        len({tuple(right) for right in expected.values()}) == 4
-    )  # kept, lost, won and never right
+    # kept, lost, won and never right
+    assert len({tuple(right) for right in expected.values()}) == 4
     assert any(
         expected[item, "cap", "labels"] > expected[item, "cap", "vocabulary"] for item in items
     )

@@ -18,11 +18,12 @@ def test_words_of_all_synsets_with_the_part_of_speech(resources):
     assert resources.lexicon.find_synonyms("dog", "v") == {"dog", "chase"}
     assert resources.lexicon.find_synonyms("dog", "a") == set()
     assert resources.lexicon.find_synonyms("big", "a") == {"big", "large"}  # without the marker (a)
+    # a satellite
     assert resources.lexicon.find_synonyms("pleasant", "a") == {
         "pleasant",
         "nice",
         "nice_the",
-    }  # a satellite
+    }
 
 
 def test_base_forms(resources):

@@ -221,9 +221,8 @@ ZIP: dict[str, Damage] = {name: change for name, change in ANY.items() if name !
 # Of tables of which only the lists of ids, or only the texts, are read.
 IDS = {name: damage for name, damage in PARQUET.items() if not name.startswith("texts")}
 TEXTS = {name: damage for name, damage in PARQUET.items() if not name.startswith("lists")}
-HUB_WEIGHTS = {
-    name: damage for name, damage in SAFETENSORS.items() if name != "whole numbers"
-}  # cast when read
+# cast when read
+HUB_WEIGHTS = {name: damage for name, damage in SAFETENSORS.items() if name != "whole numbers"}
 FORMATS = {
     "hub_weights": HUB_WEIGHTS,
     "ids": IDS,

@@ -173,6 +173,7 @@ def test_each_problem_has_a_line(place: Place):
 MUTATED = {
     name.format(run=f"runs/{RUNS[0]}"): command for name, (_, command, *_) in CASES["files"].items()
 }
+# they read the catalogue again
 SLOW = (
     "plan",
     "lint",
@@ -181,7 +182,7 @@ SLOW = (
     "table",
     "train-named",
     "prepare-named",
-)  # they read the catalogue again
+)
 QUICK = {name: command for name, command in MUTATED.items() if command not in SLOW}
 TEXTS = [
     "",

@@ -54,9 +54,8 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(
             if hub:
                 assert count_parameters(model.roberta) == ROBERTA_PARAMETERS
         elif spec.kind == "prompt":
-            positions = (
-                {"positions": 1024} if settings.family == "gpt2" else {}
-            )  # the hub's own; ours are shorter
+            # the hub's own; ours are shorter
+            positions = {"positions": 1024} if settings.family == "gpt2" else {}
             model = module.build(settings.model_copy(update=positions), hub.vocabulary)
             assert count_parameters(model) == hub.parameters
         else:

@@ -110,10 +110,11 @@ def test_means_over_the_splits_of_cfq_are_of_the_models_of_their_rows():
         assert places == {("test", "all", "exact_match")}
 
 
+# what an interval is over, and how its metric says it
 OVER = {
     "seeds and compounds": "both",
     "seeds": "seeds",
-}  # what an interval is over, and how its metric says it
+}
 
 
 def test_a_column_shows_what_its_name_says():

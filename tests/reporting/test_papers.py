@@ -17,9 +17,8 @@ from workflow_scripts.reporting.tables.cells import make_cells
 
 # Where a table's text has more than one row of headings, or more than one column of names.
 HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "table3"): 3}
-NAMES = {
-    ("carma", table): 4 for table in ("table1", "table4", "table5")
-}  # model, version, task, intervention
+# model, version, task, intervention
+NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}
 # How many numbers outside its tables a paper prints, counted by reading it: what is left out of published.csv is found.
 # Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
 # Its table 6 is no table of cells in the text at hand, but 48 sentences and 48 others.

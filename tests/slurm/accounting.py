@@ -63,9 +63,8 @@ def start(cluster: "Cluster", host: str, user: str, port: int) -> None:
 
     folder = cluster.folder
     configuration = folder / "slurmdbd.conf"
-    configuration.touch(
-        mode=0o600
-    )  # slurmdbd refuses one that others may read: it holds a password
+    # slurmdbd refuses one that others may read: it holds a password
+    configuration.touch(mode=0o600)
     configuration.write_text(
         DAEMON.format(host=host, user=user, folder=folder, port=port, storage_port=port + 1)
     )

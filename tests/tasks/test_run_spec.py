@@ -38,9 +38,8 @@ def test_a_spec_is_read_from_its_json_form(run: str, scale: str):
 def test_sections_are_objects_of_their_own_classes():
     spec = read_run_spec(toy_spec(), "spec")
     assert isinstance(spec.model.settings, TransformerSettings) and spec.model.settings.width == 32
-    assert (
-        spec.model.settings.max_relative_position == 20
-    )  # a default, which the JSON form leaves out
+    # a default, which the JSON form leaves out
+    assert spec.model.settings.max_relative_position == 20
     assert spec.training.betas == (0.9, 0.98) and spec.origin is None and spec.objective is None
     fine_tuned = read_run_spec(causal_spec("prompt"), "spec")
     assert fine_tuned.origin == ParentRun(run="toy-text/x/pretrain/seed-3", spec="0")

@@ -84,9 +84,8 @@ def test_a_repeated_update_is_the_update_itself(run):
     assert not graphed.warnings
     captured = graphed.update.captured
     assert len(captured) == 2
-    assert [update.graph.replays for update in captured.values()] == [
-        UPDATES / 2 - 1
-    ] * 2  # the first was eager
+    # the first was eager
+    assert [update.graph.replays for update in captured.values()] == [UPDATES / 2 - 1] * 2
 
 
 WAITS = {

@@ -74,9 +74,8 @@ def test_a_killed_search_goes_on_where_it_was(place, tmp_path, when):
     assert 1 <= len(before) < 4
     assert main(["search", *arguments(place, tmp_path)]) == 0
     kept, whole = (pd.read_csv(where / "out/search.csv") for where in (tmp_path, place / "whole"))
-    assert kept["seconds"].tolist()[: len(before)] == [
-        row["seconds"] for row in before
-    ]  # not trained again
+    # not trained again
+    assert kept["seconds"].tolist()[: len(before)] == [row["seconds"] for row in before]
     assert kept.drop(columns="seconds").equals(whole.drop(columns="seconds"))
 
 

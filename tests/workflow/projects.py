@@ -101,9 +101,8 @@ class Project:
         path = self.root / file
         content = json.loads(json.dumps(yaml.safe_load(path.read_text())))
         yield content
-        path.write_text(
-            yaml.safe_dump(content, sort_keys=False)
-        )  # the order of axes is that of rows
+        # the order of axes is that of rows
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
 
     def planned(self, *arguments: str) -> set[tuple[str, str]]:
         """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""

@@ -17,13 +17,14 @@ from workflow_scripts.results import Results, read_checkpoint
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.checkpoints import read_run
 
+# of the demo
 KINDS = (
     "seq2seq",
     "prompt",
     "sentence_prediction",
     "language_modelling",
     "masked_lm",
-)  # of the demo
+)
 ROWS = 8
 
 

@@ -116,9 +116,8 @@ def test_reproduce_hands_its_words_to_snakemake(words, settings, others, tmp_pat
         command, env=environment, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     end = said.index("--logger=terminal")
-    last = dict(
-        word.split("=", 1) for word in said[1:end]
-    )  # Snakemake takes the last word of a key
+    # Snakemake takes the last word of a key
+    last = dict(word.split("=", 1) for word in said[1:end])
     assert said[:1] == ["--config"] or not settings
     assert last == dict(word.split("=", 1) for word in settings)
     assert said[end + 1 :] == others

@@ -319,9 +319,8 @@ def test_one_published_number(demo):
     file, name = demo.root / "papers/sq_transformer/published.csv", "table1"
     lines = file.read_text().splitlines()
     number = next(i for i, line in enumerate(lines) if line.startswith(f"{name},"))
-    lines[number] = re.sub(
-        '"?$', r" corrected\g<0>", lines[number], count=1
-    )  # the note may be in quotes
+    # the note may be in quotes
+    lines[number] = re.sub('"?$', r" corrected\g<0>", lines[number], count=1)
     file.write_text("\n".join(lines) + "\n")
     assert name in judged_displays(demo)
     assert named(demo.planned()) == {("table", f"{PAPER}/{name}"), ("claims", "")} | END

@@ -69,9 +69,8 @@ def main(args: argparse.Namespace) -> None:
     for candidate in candidates[len(done["pairs"]) :]:
         done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
         write_json(file, done)
-    best = max(
-        range(len(candidates)), key=lambda row: done["pairs"][row]["value"]
-    )  # the first of equal ones
+    # the first of equal ones
+    best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])
     with write_atomically(args.out) as out:
         out.mkdir()
         write_csv(out / "search.csv", COLUMNS, done["pairs"])

@@ -47,9 +47,8 @@ def main(args: argparse.Namespace) -> None:
     find_scale(catalogue, scale)
     with tempfile.TemporaryDirectory() as scratch:
         results, sources = args.results, Path(scratch, "sources")
-        if not (
-            results / "provenance.json"
-        ).exists():  # our own results are laid out as exported ones first
+        # our own results are laid out as exported ones first
+        if not (results / "provenance.json").exists():
             copy_results(scale, results.resolve().parent, Path(scratch))
             results = Path(scratch, scale)
         if args.pictures:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from workflow_scripts.common.system import PROJECT
 
 # As envs/clean_environment sets them; PYTHONPATH has the plugins of Snakemake.
-SET = {"LC_ALL": "C", "MATPLOTLIBRC": os.devnull, "PYTHONUTF8": "1"}
+FIXED_VALUES = {"LC_ALL": "C", "MATPLOTLIBRC": os.devnull, "PYTHONUTF8": "1"}
 ALSO_KEPT = ("PYTHONPATH",)
 VARIABLES = PROJECT / "envs/variables.txt"
 
@@ -25,13 +25,13 @@ def clean_environment() -> None:
     """
     if not VARIABLES.exists():
         return
-    patterns = (*read_kept_patterns(), *SET, *ALSO_KEPT)
+    patterns = (*read_kept_patterns(), *FIXED_VALUES, *ALSO_KEPT)
     changed_python = os.environ.get("PYTHONUTF8") != "1"
     for name in list(os.environ):
         if any(fnmatchcase(name, pattern) for pattern in patterns):
             continue
         del os.environ[name]
         changed_python = changed_python or name.startswith("PYTHON")
-    os.environ.update(SET)
+    os.environ.update(FIXED_VALUES)
     if changed_python:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -18,11 +18,12 @@ from workflow_scripts.tasks.settings import Precision
 FIRST_PLAN, LATER_PLANS = "analysis_plan.yaml", "plans"  # file and folder in the folder of a paper
 ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
 FEWEST_SEEDS = 4
+# of the published effect: what the smallest effect of interest may be above the margin
 SHARES = (
     0.25,
     0.5,
     1.0,
-)  # of the published effect: what the smallest effect of interest may be above the margin
+)
 NO_SUPERIORITY = (
     0.5  # the chance that a seed is above one of the other side, if both sides are alike
 )

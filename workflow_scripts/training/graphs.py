@@ -21,9 +21,8 @@ Shapes = tuple[torch.Size, ...]
 MAX_GRAPHS = (
     256  # an epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB
 )
-MIN_FREE_MEMORY = (
-    1 / 8
-)  # of the GPU's: below this, batches of further shapes are updates without a graph
+# of the GPU's: below this, batches of further shapes are updates without a graph
+MIN_FREE_MEMORY = 1 / 8
 
 # Operations whose size, or Python value, depends on the data. The last is `item`, `float` and `if`.
 WAITING = ("nonzero", "masked_select", "unique", "_unique", "_local_scalar_dense")

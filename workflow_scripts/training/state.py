@@ -46,20 +46,16 @@ class TrainingState:
     step: int = 0
     history: list[tuple[int, str, float]] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
-    best: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # name of weights -> step, value, tie, sha256
+    # name of weights -> step, value, tie, sha256
+    best: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
-    interval_seconds: list[float] = field(
-        default_factory=list
-    )  # per update, of each logging interval
-    steady_seconds: list[float] = field(
-        default_factory=list
-    )  # of those after the first epochs of a process
+    # per update, of each logging interval
+    interval_seconds: list[float] = field(default_factory=list)
+    # of those after the first epochs of a process
+    steady_seconds: list[float] = field(default_factory=list)
     resumed: int = 0
-    attempts: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # each invocation, up to its last save
+    # each invocation, up to its last save
+    attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
 def _flush(path: Path) -> None:
@@ -74,9 +70,8 @@ class StateFolder:
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
         self.identity = identity
-        self.unsaved_best: dict[
-            str, dict[str, Tensor]
-        ] = {}  # name of weights -> weights, on the CPU
+        # name of weights -> weights, on the CPU
+        self.unsaved_best: dict[str, dict[str, Tensor]] = {}
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -182,9 +177,8 @@ class StateFolder:
 
     def _named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
-        named = content.get(
-            "best", {}
-        ).items()  # absent in states of earlier versions, which are refused by code
+        # absent in states of earlier versions, which are refused by code
+        named = content.get("best", {}).items()
         return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:

@@ -42,9 +42,8 @@ class Workflow:
         self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False
     ) -> None:
         self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
-        self.fingerprints: dict[
-            str, Fingerprint
-        ] = {}  # of this invocation's jobs, by their short form
+        # of this invocation's jobs, by their short form
+        self.fingerprints: dict[str, Fingerprint] = {}
         self.jobs: dict[Job, None] = {}  # of this invocation
         # Thousands of jobs share the answers of these.
         self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
@@ -116,9 +115,8 @@ class Workflow:
 
     def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
         """Return the seed of the search before the trainings of a variant; None if there is no search."""
-        run = parse_run(
-            self.catalogue, f"{task}/{method}/{variant}/seed-0"
-        )  # raises if there is no such variant
+        # raises if there is no such variant
+        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")
         found = find_search_run(self.catalogue, run, scale, self.config.precision)
         return f"seed-{found.seed}" if found else None
 
@@ -126,9 +124,8 @@ class Workflow:
         self, task: str, method: str, variant: str, seed: str, scale: str
     ) -> tuple[str, str] | None:
         """Return (manifest, folder) of the initial weights of a run; None if they are random."""
-        run = parse_run(
-            self.catalogue, f"{task}/{method}/{variant}/{seed}"
-        )  # raises if there is no such variant
+        # raises if there is no such variant
+        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")
         if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
             folder = f"results/{scale}/{run_folder(before)}"
             return f"{folder}/run.json", f"{folder}/checkpoint"

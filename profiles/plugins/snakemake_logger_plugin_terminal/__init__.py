@@ -150,9 +150,8 @@ class LogHandler(LogHandlerBase):
         self.errors = Console(stderr=True, **options) if settings.stdout else self.console
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
-        self.planned: list[
-            str
-        ] = []  # of a dry run, printed as one text, because thousands of prints are slow
+        # of a dry run, printed as one text, because thousands of prints are slow
+        self.planned: list[str] = []
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False

@@ -109,9 +109,8 @@ def test_complexity_is_sampled(multiple, primitives, lone):
     copies = Counter(prepared.splits["train"])
     assert len(prepared.splits["train"]) == 85_905 + primitives * lone + 1
     words = {word for example in copies for word in example.source.split(" ")}
-    assert (
-        len(words) == primitives + 9
-    )  # turn, left, right, opposite, around, twice, thrice, and, after
+    # turn, left, right, opposite, around, twice, thrice, and, after
+    assert len(words) == primitives + 9
     context = [example for example in copies if not example.source.startswith("jump")]
     assert not any("jump" in example.source for example in context)
     # The commands of figures 1, 5 and 8 are trained on at every complexity.

@@ -126,9 +126,8 @@ def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, part
             [x for split in splits.split() for x in made.tables[split][name]]
             for name in ("first", "second", "label")
         )
-        rows = list(upstream_files.texts(seed))[
-            options.get("task") == "qqp" :
-        ]  # the first line of QQP is broken
+        # the first line of QQP is broken
+        rows = list(upstream_files.texts(seed))[options.get("task") == "qqp" :]
         assert Counter(zip(*columns, strict=True)) == Counter(
             (one, two if n_texts == 2 else None, label(i, y)) for i, one, two, y in rows
         )

@@ -71,10 +71,11 @@ def test_quantised_blocks_are_decoded_as_the_specification_says(tmp_path):
 ONE = {"w": store_floats(np.zeros((2, 32)))}
 TWO = ONE | {"v": ONE["w"]}
 HUGE = 2**62
+# begin a list of one text, of one number
 TEXTS, NUMBERS = (
     struct.pack("<IQ", 8, 1),
     struct.pack("<IQ", 4, 1),
-)  # begin a list of one text, of one number
+)
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,11 @@ def test_a_debian_package(tmp_path):
     assert read_members(debian_package(tmp_path / "a.deb", members), {"data.noun"}) == {
         "data.noun": b"nouns"
     }
+    # an odd length, a name without its slash
     members = [
         ("debian-binary", b"2.0"),
         ("data.tar.xz", data),
-    ]  # an odd length, a name without its slash
+    ]
     whole = debian_package(tmp_path / "b.deb", members)
     assert read_members(whole, {"data.noun"}) == {"data.noun": b"nouns"}
     content = whole.read_bytes()

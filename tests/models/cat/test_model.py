@@ -172,9 +172,8 @@ def test_mixing_is_attention_of_one_head_over_both():
     expected = theirs(both, both, both, key_padding_mask=torch.cat([~real, ~real], 1))[0]
     expected = (expected[:, :6] + expected[:, 6:]) / 2
     torch.testing.assert_close(module(cont, comp, real)[real], expected[real])
-    torch.testing.assert_close(
-        module(comp, cont, real), module(cont, comp, real)
-    )  # order is nothing
+    # order is nothing
+    torch.testing.assert_close(module(comp, cont, real), module(cont, comp, real))
 
 
 def test_a_residual_and_a_norm_around_the_mixing_are_an_option():

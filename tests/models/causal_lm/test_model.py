@@ -19,9 +19,8 @@ def test_sizes_of_the_rotary_families(family):
     model = build(Settings(**(SIZES | {"family": family, "dropout": 0.0})), 60)
     shapes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
     assert len(model.model.layers) == 3 and model.config.max_position_embeddings == 50
-    assert (
-        shapes["model.embed_tokens.weight"] == (60, 24) and "lm_head.weight" not in shapes
-    )  # tied
+    # tied
+    assert shapes["model.embed_tokens.weight"] == (60, 24) and "lm_head.weight" not in shapes
     attention, feed_forward = "model.layers.2.self_attn", "model.layers.2.mlp"
     assert (shapes[f"{attention}.q_proj.weight"], shapes[f"{attention}.k_proj.weight"]) == (
         (24, 24),

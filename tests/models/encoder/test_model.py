@@ -50,9 +50,8 @@ def built(settings: dict, vocabulary: int, encoder=bert) -> int:
 
 def test_sizes_are_those_of_the_papers_baselines():
     assert built({"family": "bert"}, 30522) == 52_188_672
-    assert (
-        built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768
-    )  # one type of tokens
+    # one type of tokens
+    assert built({"family": "roberta", "positions": 511}, 30522) == 52_188_672 - 768
     assert built({"family": "distilbert"}, 30522) == 52_188_672 - 2 * 768  # none
 
 
@@ -103,9 +102,8 @@ def test_the_weights_of_a_pre_training_are_a_file_of_the_encoder(tmp_path, famil
         AutoModel.from_pretrained(tmp_path),
     ):
         for name, states in EncoderWithHeads(read).eval().compute_states(ids, real, types).items():
-            torch.testing.assert_close(
-                states, expected[name]
-            )  # memory of a file may be aligned differently
+            # memory of a file may be aligned differently
+            torch.testing.assert_close(states, expected[name])
 
 
 def test_the_heads_have_the_sizes_of_berts():

@@ -30,9 +30,8 @@ def masked_attention(attention, query, fused):
     """
     S, N, d = query.shape
     heads, K = attention.heads, len(fused)
-    keys = torch.stack(fused, dim=1).reshape(
-        S * K, N, d
-    )  # position by position, in it layer by layer
+    # position by position, in it layer by layer
+    keys = torch.stack(fused, dim=1).reshape(S * K, N, d)
     q, k, v = (
         layer(x).view(-1, N, heads, d // heads).permute(1, 2, 0, 3)
         for layer, x in ((attention.query, query), (attention.key, keys), (attention.value, keys))

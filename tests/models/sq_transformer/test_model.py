@@ -443,9 +443,8 @@ def test_priors_train_the_codes_that_they_read_and_predict(name, words):
     for side in ("source", "target"):
         reached = gradients(model, output.terms[f"{side}_prior"].square().sum())
         assert f"{side}_quantiser.codebook" in reached
-        if (
-            name != "sal-code" or side == "target"
-        ):  # the masked prior of the source reads the codebook itself
+        # the masked prior of the source reads the codebook itself
+        if name != "sal-code" or side == "target":
             assert (f"{side}_embedding.weight" in reached) == words, side
 
 

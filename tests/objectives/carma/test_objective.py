@@ -225,9 +225,8 @@ def test_loss_on_language_models(family, positives):
         language_model(family).eval(),
         prompts(SENTENCES, bos=family in ("llama", "gemma")),
     )
-    hidden = model(
-        input_ids=batch.ids, output_hidden_states=True
-    ).hidden_states  # the embeddings, then each block
+    # the embeddings, then each block
+    hidden = model(input_ids=batch.ids, output_hidden_states=True).hidden_states
     for module in model.modules():
         module.training = module is model  # CARMA is on, dropout off
     weights = {"weight": 0.25, "mi": 0.5, "stability": 2.0}
@@ -281,9 +280,8 @@ def test_weight_zero_is_fine_tuning_bit_for_bit():
     scores = logits[torch.arange(len(batch.ids)), batch.last]
     assert torch.equal(loss, torch.nn.functional.cross_entropy(scores, batch.label))
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
-    loss, parts = carma.build(carma.Settings(**LAYERS), LOSS)(
-        model.eval(), batch
-    )  # as any weight in evaluation
+    # as any weight in evaluation
+    loss, parts = carma.build(carma.Settings(**LAYERS), LOSS)(model.eval(), batch)
     assert parts.keys() == {"task", "hooks"} and parts["hooks"] == 0
     assert torch.equal(loss.detach(), parts["task"])
 

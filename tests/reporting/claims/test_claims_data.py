@@ -15,9 +15,8 @@ CONTROLS = [(paper, claim) for paper, claim in EACH if claim.kind == "control"]
 
 UNQUOTED = "no sentence of the paper says so; read off "
 OMITTED = " [...] "
-APART = re.compile(
-    r"(?:Figure|Table) \d+:|<sup>|[^\t]*\t"
-)  # how a caption, a footnote or a table begins
+# how a caption, a footnote or a table begins
+APART = re.compile(r"(?:Figure|Table) \d+:|<sup>|[^\t]*\t")
 SYMBOLS = {
     r"\leftrightarrow": "↔",
     r"\rightarrow": "→",

@@ -168,10 +168,11 @@ def test_power_of_superiority_is_that_of_shifted_normal_seeds():
     )
     plan = plan_of(claim, 2, **LATER)
     none, half = compute_power(claim, 12, plan)
+    # P(left > right) is 0.74
     generator, shift = (
         np.random.default_rng(5),
         np.sqrt(2) * stats.norm.ppf(0.74),
-    )  # P(left > right) is 0.74
+    )
     found = {"reproduced": 0, "not": 0}
     for left, right in generator.normal(0, 1, (2000, 2, 12)):
         low, high = measure_superiority(left + shift, right).compute_interval(0.975)

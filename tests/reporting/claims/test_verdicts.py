@@ -728,9 +728,8 @@ def test_the_chance_that_a_seed_is_above_one_of_the_other_side(left, expected):
 
 def test_both_exploratory_verdicts_need_the_same_q():
     """Ten claims, nine with a large p and one with p = 0.03: its q is 0.3, whichever bound its interval is beyond."""
-    half = stats.t.ppf(0.985, 3) / stats.t.ppf(
-        0.975, 3
-    )  # of the 95% interval, if p is 0.03 at distance 1
+    # of the 95% interval, if p is 0.03 at distance 1
+    half = stats.t.ppf(0.985, 3) / stats.t.ppf(0.975, 3)
     for middle in (1.0, -1.0):
         cells = [*difference_cells(middle - 1 / half, middle + 1 / half)]
         alone = judged([claim()], cells)[0]

@@ -78,11 +78,12 @@ def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path
     figure, plotted = cap_by_layer.draw(inputs("figure2a", runs, tmp_path))
     assert texts(figure).count("not run at small") == 5  # of seven models
     line = next(line for line in figure.axes[0].lines if line.get_label() == "CARMA")
+    # blocks 1, 2 and 4 of a model whose last one is 4
     assert list(line.get_xdata()) == [
         25,
         50,
         100,
-    ]  # blocks 1, 2 and 4 of a model whose last one is 4
+    ]
     (deeper,) = (axes for axes in figure.axes if axes.get_title(loc="left") == "Llama-3B")
     assert list(deeper.lines[0].get_xdata()) == [12.5, 50, 100]  # blocks 1, 4 and 8 of 8
     # 60, and 2 for the mean seed, 5 a block, and -1 for the mean of the poolings.

@@ -119,9 +119,8 @@ def test_bleu_in_both_ways_of_the_literature(data):
         corpus_bleu(spaced[0], [spaced[1]], tokenize="none").score
     )
     assert rows["bleu_zh"] == pytest.approx(corpus_bleu(outputs, [references], tokenize="zh").score)
-    assert rows["bleu_zh"] != pytest.approx(
-        rows["bleu_char"]
-    )  # of `cake` one word, or four characters
+    # of `cake` one word, or four characters
+    assert rows["bleu_zh"] != pytest.approx(rows["bleu_char"])
 
 
 def test_an_unknown_tokenizer_is_named(data):

@@ -108,9 +108,8 @@ def compute_mutual_information(
     negatives = torch.where(usable[:, None], negatives, 1.0)
     near = (scores + terms.positives.to(scores.dtype).log()).logsumexp(dim=2)
     far = (scores + negatives.log()).logsumexp(dim=2)
-    losses = (
-        nn.functional.softplus(far - near) * usable
-    )  # log(1 + N / P), exact also where N / P is tiny
+    # log(1 + N / P), exact also where N / P is tiny
+    losses = nn.functional.softplus(far - near) * usable
     count = usable.sum()
     return losses.sum(dim=1).mean() / count.clamp(min=1), count
 
@@ -191,9 +190,8 @@ def build(s: Settings, task: Loss) -> Loss:
                 k: state.to(torch.promote_types(state.dtype, torch.float32))
                 for k, state in states.items()
             }
-            if not hasattr(
-                model, "base_model"
-            ):  # a Seq2Seq: [S, B, d], or with codes after the words [S, 2 B, d]
+            # a Seq2Seq: [S, B, d], or with codes after the words [S, 2 B, d]
+            if not hasattr(model, "base_model"):
                 own = {k: state[:, : len(real)].transpose(0, 1) for k, state in own.items()}
             losses = compute_regularisers(own, getattr(batch, "words", None), real, s, count)
         added = sum(

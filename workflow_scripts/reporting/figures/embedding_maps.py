@@ -23,9 +23,8 @@ from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 END = "</s>"
 DIRECTIONS = 16
 RINGS = (2, 6, 11, 17, 24, 32, 41)  # gaps between point and label, in points
-HALO = [
-    withStroke(linewidth=1.5, foreground="white")
-]  # keeps a label readable where a line crosses it
+# keeps a label readable where a line crosses it
+HALO = [withStroke(linewidth=1.5, foreground="white")]
 DOT = {"markeredgecolor": "black", "markeredgewidth": 0.3, "linestyle": ""}  # in the legend
 AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line joins the label to its point

@@ -41,9 +41,8 @@ def build(model: NamedSettings, vocabulary: int) -> Pretraining:
 
 def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n]."""
-    chosen = batch.labels.ne(
-        IGNORED
-    )  # only these get scores of the vocabulary, which are the costly part
+    # only these get scores of the vocabulary, which are the costly part
+    chosen = batch.labels.ne(IGNORED)
     return cross_entropy(
         model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none"
     )

@@ -104,9 +104,8 @@ class Kind(TaskKind):
             raise UserError(
                 f"a prompt has {longest} tokens, more than {model.config.max_position_embeddings}; shorten it"
             )
-        unknown = np.zeros(
-            len(ids), np.int64
-        )  # no label is given; words matter to interventions only
+        # no label is given; words matter to interventions only
+        unknown = np.zeros(len(ids), np.int64)
         prompts = Prompts(np.arange(len(ids)), ids, ids, unknown)
         device = next(model.parameters()).device
         written, _ = predict_answers(
