@@ -1,9 +1,9 @@
 rule analyse:
     input:
-        REPORT.list_analysis_inputs,
+        WORKFLOW.list_analysis_inputs,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
-        sources=ancient(REPORT.list_analysis_sources),
-        checkpoints=ancient(REPORT.list_analysis_checkpoints),
+        sources=ancient(WORKFLOW.list_analysis_sources),
+        checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
     output:
         "results/{scale}/analyses/{paper}/{analysis}/scores.csv",
         # The manifest of the folder. It holds the sha256 of all other files.
@@ -19,7 +19,7 @@ rule analyse:
         runtime=60,
     params:
         fingerprint=WORKFLOW.fingerprint("analyse"),
-        runs=REPORT.list_runs,
+        runs=WORKFLOW.list_analysed_runs,
     shell:
         "python -m workflow_scripts analyse --results results/{wildcards.scale:q}"
         " --spec results/{wildcards.scale:q}/specs/analyses/{wildcards.paper:q}/{wildcards.analysis:q}.json"

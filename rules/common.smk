@@ -1,4 +1,4 @@
-# Shared by all rules: the configuration, and WORKFLOW and REPORT, whose methods return what jobs need.
+# Shared by all rules: the configuration, and WORKFLOW, whose methods return what jobs need.
 # The parameter `fingerprint` changes if anything but an input file can change the result; Snakemake then reruns the job.
 
 from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
@@ -10,13 +10,11 @@ from pathlib import Path
 
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
-from workflow_scripts.config.checker import check_files
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.schema import parse_config
 from workflow_scripts.workflow.dag import Workflow
-from workflow_scripts.workflow.report_jobs import ReportJobs
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
-from workflow_scripts.workflow.targets import Targets
-from workflow_scripts.workflow.wildcards import match_large_data, match_names, match_variants
+from workflow_scripts.workflow.spec_files import SpecFiles
+from workflow_scripts.workflow.wildcards import ANY_NAMES
 
 limit_scheduler_timers()
 
@@ -37,14 +35,27 @@ def typed(value):
 
 
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
-CONFIG = load_config(typed(config))
-if workflow.is_main_process:
-    check_files(Path(".snakemake/checked"))
+# On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither catalogue/ nor papers/.
+IN_JOB = workflow.remote_exec
+if IN_JOB:
+    CONFIG = parse_config(typed(config))
+    SPECS, PATTERNS = SpecFiles(), ANY_NAMES
+else:
+    from workflow_scripts.config.checker import check_files
+    from workflow_scripts.config.loading import load_catalogue, load_config
+    from workflow_scripts.workflow.patterns import match_catalogue
+    from workflow_scripts.workflow.planning import CatalogueSpecs, write_spec_files
+    from workflow_scripts.workflow.targets import Targets
+
+    CONFIG = load_config(typed(config))
+    if workflow.is_main_process:
+        check_files(Path(".snakemake/checked"))
+    CATALOGUE = load_catalogue()
+    SPECS, PATTERNS = CatalogueSpecs(CATALOGUE, CONFIG), match_catalogue(CATALOGUE)
+    TARGETS = Targets(CONFIG, CATALOGUE)
 # Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
 ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
-WORKFLOW = Workflow(CONFIG, load_catalogue(), submits_jobs=lambda: not workflow.local_exec)
-REPORT = ReportJobs(WORKFLOW)
-TARGETS = Targets(CONFIG, WORKFLOW.catalogue)
+WORKFLOW = Workflow(CONFIG, SPECS, submits_jobs=lambda: not workflow.local_exec)
 
 
 # The image that envs/container.def builds; used with `--sdm apptainer` only.
@@ -52,12 +63,13 @@ container: "envs/recompose.sif"
 
 
 wildcard_constraints:
-    **match_names(WORKFLOW.catalogue),
+    **PATTERNS.names,
 
 
+# Jobs on a cluster are started with --no-hooks.
 onstart:
     WORKFLOW.store_fingerprints()
-    WORKFLOW.write_spec_files()
+    write_spec_files(SPECS, WORKFLOW.jobs)
 
 
 # Options of a command that change no result (device, mirror, models) or that the fingerprint has (precision) are strings

@@ -69,7 +69,7 @@ rule prepare:
 # Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.
 use rule prepare as prepare_large with:
     wildcard_constraints:
-        **match_large_data(WORKFLOW.catalogue),
+        **PATTERNS.large_data,
     threads: 8  # processes of about a GB each, in addition to the data
     resources:
         nodes=1,

@@ -24,8 +24,7 @@ rule evaluate:
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        # All seeds of a variant are scored alike.
-        fingerprint=WORKFLOW.fingerprint("evaluate", seed="seed-0"),
+        fingerprint=WORKFLOW.fingerprint("evaluate"),
         run=RUN,
         scored=WORKFLOW.list_scored_options,
     shell:

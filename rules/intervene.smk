@@ -51,8 +51,7 @@ rule intervene:
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        # All seeds of a variant have the same interventions.
-        fingerprint=WORKFLOW.fingerprint("intervene", seed="seed-0"),
+        fingerprint=WORKFLOW.fingerprint("intervene"),
         run=RUN,
         scored=WORKFLOW.list_scored_options,
     shell:

@@ -1,3 +1,10 @@
+# Jobs that read the catalogue and the papers: they are not submitted, so Snakemake in a job does not read this file.
+
+from workflow_scripts.workflow.report_jobs import ReportJobs
+
+REPORT = ReportJobs(WORKFLOW, CATALOGUE)
+
+
 # The first page of the report. Pages with drawings and learning curves: rule site.
 report: f"../results/{CONFIG.scale}/overview.rst"
 
@@ -31,7 +38,7 @@ rule table:
     conda:
         ENVIRONMENT
     params:
-        fingerprint=WORKFLOW.fingerprint("table"),
+        fingerprint=REPORT.fingerprint("table"),
         caption=REPORT.read_display_caption,
         runs=REPORT.list_runs,
     shell:
@@ -59,7 +66,7 @@ rule figure:
     conda:
         ENVIRONMENT
     params:
-        fingerprint=WORKFLOW.fingerprint("figure"),
+        fingerprint=REPORT.fingerprint("figure"),
         caption=REPORT.read_display_caption,
         runs=REPORT.list_runs,
     shell:
@@ -81,7 +88,7 @@ rule claims:
     conda:
         ENVIRONMENT
     params:
-        fingerprint=WORKFLOW.fingerprint("claims"),
+        fingerprint=REPORT.fingerprint("claims"),
         papers=CONFIG.papers,
         config=[f"{key}={format_canonical_json(getattr(CONFIG, key))}" for key in ("seeds", "extra", "precision")],
     shell:

@@ -11,7 +11,7 @@ rule search:
     log:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
     wildcard_constraints:
-        variant=match_variants(WORKFLOW.catalogue),
+        variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")
@@ -52,7 +52,7 @@ rule train:
     log:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     wildcard_constraints:
-        variant=match_variants(WORKFLOW.catalogue),
+        variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
     threads: WORKFLOW.get_run_resource("threads")

@@ -16,7 +16,8 @@ from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow import resources
+from workflow_scripts.workflow.planning import plan_run
+from workflow_scripts.workflow.resources import estimate_run_resources
 from workflow_scripts.workflow.step_times import (
     StepTime,
     estimate_checkpoint_bytes,
@@ -337,27 +338,21 @@ def test_models_of_the_hub_are_known_by_their_parameters():
 
 @pytest.mark.usefixtures("project")
 def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_twice_as_much():
-    asked = load_catalogue().scales["full"].jobs
+    catalogue = load_catalogue()
+    asked = catalogue.scales["full"].jobs
     large, small = (
         Run("idm", "llama-large", "carma", seed=0),
         Run("idm", "gpt2-small", "carma", seed=0),
     )
-    first, third = (
-        resources.estimate_run_resources(large, "full", "cuda", attempt) for attempt in (1, 3)
-    )
+    planned, planned_small = (plan_run(catalogue, run, "full") for run in (large, small))
+    first, third = (estimate_run_resources(planned, "cuda", attempt) for attempt in (1, 3))
     assert first["mem_mb"] == asked.memory_of["llama-large"] == third["mem_mb"] / 4
     assert first["runtime"] == third["runtime"] == 24 * 60
-    assert (
-        resources.estimate_run_resources(small, "full", "cuda")["mem_mb"]
-        == asked.memory
-        < first["mem_mb"]
+    assert estimate_run_resources(planned_small, "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
+    assert (first["gpu"], estimate_run_resources(planned, "cpu")["gpu"], first["threads"]) == (
+        1,
+        0,
+        2,
     )
-    assert (
-        first["gpu"],
-        resources.estimate_run_resources(large, "full", "cpu")["gpu"],
-        first["threads"],
-    ) == (1, 0, 2)
-    assert (
-        resources.estimate_run_resources(large, "demo", "cpu")["mem_mb"]
-        == load_catalogue().scales["demo"].jobs.memory
-    )
+    at_demo = plan_run(catalogue, large, "demo")
+    assert estimate_run_resources(at_demo, "cpu")["mem_mb"] == catalogue.scales["demo"].jobs.memory

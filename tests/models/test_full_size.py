@@ -17,7 +17,8 @@ from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.run_spec import HubModel
-from workflow_scripts.workflow import resources
+from workflow_scripts.workflow.planning import plan_run
+from workflow_scripts.workflow.resources import estimate_run_resources
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = load_catalogue(ROOT)
@@ -63,8 +64,9 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(
     assert all(parameter.is_meta for parameter in model.parameters())
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
     needed = 4 * 4 * count_parameters(model) / 1e6
+    planned = plan_run(CATALOGUE, run, "full")
     for attempt in (1, 2):
-        asked = resources.estimate_run_resources(run, "full", "cuda", attempt)
+        asked = estimate_run_resources(planned, "cuda", attempt)
         assert (
             asked["mem_mb"] > attempt * needed
             and asked["gpu"] == 1

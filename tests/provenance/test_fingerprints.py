@@ -14,7 +14,7 @@ from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.interventions.settings import CandidateSpec, Options
-from workflow_scripts.provenance.fingerprints import fingerprint_job, select_published_rows
+from workflow_scripts.provenance.fingerprints import select_published_rows
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,
@@ -25,6 +25,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.changes import compare_fingerprints
+from workflow_scripts.workflow.planning import fingerprint_planned_job
 
 ROOT = Path(__file__).parents[2]
 RUN = {
@@ -37,7 +38,7 @@ RUN = {
 
 
 def of(rule: str, **wildcards: str) -> Fingerprint | None:
-    return fingerprint_job(
+    return fingerprint_planned_job(
         load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards}
     )
 
@@ -71,7 +72,7 @@ def test_a_paper_without_published_numbers_is_told_what_it_needs(tmp_path):
     with pytest.raises(
         UserError, match=r"papers/mine/published\.csv does not exist; copy the header line"
     ):
-        select_published_rows(Catalogue(tmp_path, {}, {}, {}), "mine")
+        select_published_rows(Catalogue(tmp_path, {}, {}, {}), "mine", ["table1"])
 
 
 def test_what_is_fetched_is_given_by_its_checksum_or_commit():

@@ -119,6 +119,37 @@ def test_candidates_and_interventions_are_submitted_and_gpus_asked_for_in_the_ot
     assert [job["TresPerNode"] for job in jobs["intervene"]] == ["gres:gpu:1"]
 
 
+def test_waiting_jobs_need_no_catalogue(
+    project: Project, cluster: Cluster, local_demo: dict[str, str]
+):
+    """They are held until catalogue/ and papers/ are gone, and write no spec files."""
+    cluster.run("scontrol", "update", "PartitionName=gpu", "State=DOWN")
+    try:
+        process = begin(project, cluster, *CUT)
+        wait(
+            lambda: len(jobs_of(cluster, project, "train")) == 3,
+            180,
+            "three trainings are not submitted",
+        )
+        times = {
+            file: file.stat().st_mtime_ns
+            for file in (project.root / "results/demo/specs").rglob("*.json")
+        }
+        assert len(times) >= 3 + 1 + 1
+        for folder in ("catalogue", "papers"):
+            (project.root / folder).rename(project.root / f"no-{folder}")
+    finally:
+        cluster.run("scontrol", "update", "PartitionName=gpu", "State=UP")
+    end(process)
+    found = results(project.root)
+    assert len(found) > 3 * 2 + 2 and found.items() <= local_demo.items()
+    written = {
+        file: file.stat().st_mtime_ns
+        for file in (project.root / "results/demo/specs").rglob("*.json")
+    }
+    assert written == times
+
+
 def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
     before = len(jobs_of(cluster, submitted))
     done = reproduce(submitted, cluster, *CUT)

@@ -18,6 +18,7 @@ from workflow_scripts.tasks.run_spec import (
     read_given_weights_spec,
     read_run_spec,
 )
+from workflow_scripts.tasks.settings import Validation
 
 RUNS = (
     ("scan-jump-x2/transformer-carma/carma/seed-1", "demo"),
@@ -52,6 +53,41 @@ def test_settings_that_have_their_default_are_left_out():
     content = read_run_spec(spec, "spec").to_json()
     assert "gated" not in content["model"] and content["problem"] == {}
     assert not {"adam_epsilon", "precision"} & content["training"].keys()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "none",
+        {"split": "valid", "metric": "exact_match"},
+        {"split": "valid", "metric": "bleu", "decoding": {"batch_tokens": 64, "beam": 5}},
+    ],
+)
+def test_a_validation_has_one_form_in_json(content):
+    spec = read_run_spec(toy_spec(validation=content), "spec")
+    assert spec.to_json()["training"]["validation"] == content
+    assert spec.training.model_dump(mode="json")["validation"] == content
+    selection = spec.training.selection
+    assert selection is None if content == "none" else selection == Validation(**content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"metric": "exact_match"}, "key 'training.validation.split' is missing"),
+        ({"split": 1, "metric": "exact_match"}, "key 'training.validation.split' is 1"),
+        (
+            {"split": "valid", "metric": "exact_match", "decode": {}},
+            "unknown key 'training.validation.decode'; did you mean 'decoding'?",
+        ),
+        ({"split": "valid", "metric": "f1"}, "needs exact_match or log_likelihood as its metric"),
+    ],
+)
+def test_a_wrong_validation_is_refused(content, message: str):
+    with pytest.raises(UserError) as error:
+        read_run_spec(toy_spec(validation=content), "spec.json")
+    (line,) = str(error.value).splitlines()
+    assert message in line
 
 
 def test_given_weights_have_what_scoring_reads():

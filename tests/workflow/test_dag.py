@@ -8,6 +8,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
 
 PARENT = "results/demo/runs/pairs-wordpiece/cat/pretrain/seed-1"
@@ -27,9 +28,14 @@ def job(run: str, scale: str = "demo") -> Job:
     )
 
 
+def make_workflow(submits_jobs: bool = False, **content) -> Workflow:
+    config = Config(**content)
+    return Workflow(config, CatalogueSpecs(load_catalogue(), config), lambda: submits_jobs)
+
+
 @pytest.fixture(scope="module")
 def workflow() -> Workflow:
-    return Workflow(Config(scale="demo"), load_catalogue())
+    return make_workflow(scale="demo")
 
 
 def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
@@ -74,32 +80,29 @@ def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(work
 
 
 def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
-    catalogue, run = load_catalogue(), job("cogs/transformer/default/seed-1")
-    first, again = (Workflow(Config(), catalogue).locate_training_state(run) for _ in "ab")
+    run = job("cogs/transformer/default/seed-1")
+    first, again = (make_workflow().locate_training_state(run) for _ in "ab")
     other = job("cogs/lrf/default/seed-1")
     assert first == again and first.startswith(
         "results/demo/state/cogs/transformer/default/seed-1/"
     )
-    assert Workflow(Config(precision="bf16"), catalogue).locate_training_state(run) != first
-    assert (
-        Workflow(Config(), catalogue).locate_training_state(other).rsplit("/", 1)[1]
-        != first.rsplit("/", 1)[1]
-    )
+    assert make_workflow(precision="bf16").locate_training_state(run) != first
+    assert make_workflow().locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
 
 
 def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflow):
     seeds = [job(f"cogs/transformer/default/seed-{seed}") for seed in (1, 2)]
-    scored = {workflow.fingerprint("evaluate", seed="seed-0")(seed) for seed in seeds}
+    scored = {workflow.fingerprint("evaluate")(seed) for seed in seeds}
     trained = {workflow.fingerprint("train")(seed) for seed in seeds}
     assert (len(scored), len(trained)) == (1, 2)
     assert scored | trained <= workflow.fingerprints.keys()
 
 
 def test_devices_and_gpus_are_those_of_where_the_job_will_run():
-    run, catalogue = job("cogs/transformer/default/seed-1"), load_catalogue()
+    run = job("cogs/transformer/default/seed-1")
 
     def asked(**config) -> tuple[int, str]:
-        there = Workflow(Config(**config), catalogue, submits_jobs=lambda: True)
+        there = make_workflow(submits_jobs=True, **config)
         return there.get_run_resource("gpu")(run, 1), there.get_run_resource("gres")(run, 1)
 
     assert (
@@ -107,9 +110,7 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
         and asked(gpu_option="gres") == (0, "gpu:1")
         and asked(device="cpu") == (0, "")
     )
-    memory = [
-        Workflow(Config(), catalogue).get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)
-    ]
+    memory = [make_workflow().get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
     assert memory[1] == 2 * memory[0]
 
 

@@ -3,18 +3,31 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tests.training.toy import ROOT
+from tests.workflow.projects import PARTS, ROOT
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import find_search_run
 from workflow_scripts.provenance.planned_analysis import read_planned_analysis
 from workflow_scripts.provenance.planned_run import read_planned_run
-from workflow_scripts.workflow.planning import plan_analysis, plan_run, write_spec_files
+from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.planning import (
+    CatalogueSpecs,
+    plan_analysis,
+    plan_run,
+    write_spec_files,
+)
+from workflow_scripts.workflow.spec_files import SpecFiles
 
 RUN = "scan-jump-x2/transformer/default/seed-1"
 WILDCARDS = (("scale", "demo"), ("task", "scan-jump-x2"))
@@ -31,8 +44,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(ROOT / folder, tmp_path / folder)
     shutil.copy(ROOT / "config.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
-    write_spec_files(load_catalogue(), Config(scale="demo"), JOBS)
+    write_files(JOBS)
     return tmp_path
+
+
+def write_files(jobs, **content) -> None:
+    config = Config(scale="demo", **content)
+    write_spec_files(CatalogueSpecs(load_catalogue(), config), jobs)
 
 
 def read_back(planned, read, folder: Path):
@@ -64,7 +82,7 @@ def test_an_analysis_that_is_planned_is_what_its_job_reads(tmp_path: Path):
 def test_spec_files_keep_the_order_of_the_catalogue(project: Path):
     catalogue = load_catalogue()
     jobs = [("analyse", (("scale", "demo"), ("paper", "cat"), ("analysis", "examples")))]
-    write_spec_files(catalogue, Config(scale="demo"), jobs)
+    write_files(jobs)
     written = read_planned_analysis(project / "results/demo/specs/analyses/cat/examples.json")
     items = catalogue.papers["cat"].analyses["examples"].options["items"]
     assert list(written.entry.options["items"]) == list(items) != sorted(items)
@@ -93,10 +111,131 @@ def test_a_job_runs_from_its_file_without_a_catalogue(project: Path, capsys):
 def test_a_file_is_written_only_when_its_bytes_change(project: Path):
     file = project / f"results/demo/specs/{RUN}.json"
     os.utime(file, (1, 1))
-    write_spec_files(load_catalogue(), Config(scale="demo"), JOBS)
+    write_files(JOBS)
     assert file.stat().st_mtime == 1
-    write_spec_files(load_catalogue(), Config(scale="demo", precision="bf16"), JOBS)
+    write_files(JOBS, precision="bf16")
     assert (
         file.stat().st_mtime != 1
         and json.loads(file.read_text())["spec"]["training"]["precision"] == "bf16"
     )
+
+
+# Methods of Workflow that give a rule its inputs and parameters, and its resources at each attempt.
+OF_RUNS = ("find_init_manifest", "find_init_checkpoint", "format_init_option")
+METHODS = {
+    "prepare": ("list_data_manifests", "list_data_sources"),
+    "candidates": ("list_candidate_manifests", "list_candidate_sources"),
+    "search": (*OF_RUNS, "locate_search_state"),
+    "train": (*OF_RUNS, "find_search_result", "format_search_option", "locate_training_state"),
+    "evaluate": ("find_scored_manifest", "find_scored_checkpoint", "list_scored_options"),
+    "intervene": ("find_scored_manifest", "find_scored_checkpoint", "list_scored_options"),
+    "analyse": (
+        "list_analysed_runs",
+        "list_analysis_inputs",
+        "list_analysis_sources",
+        "list_analysis_checkpoints",
+    ),
+}
+RESOURCES = ("threads", "mem_mb", "runtime", "gpu", "gres", "slurm_extra")
+
+
+class Job(SimpleNamespace):
+    """Wildcards as Snakemake gives them."""
+
+    def items(self):
+        return vars(self).items()
+
+
+def list_jobs(config: Config):
+    """(rule, wildcards) of every job that is submitted to a cluster."""
+    catalogue = load_catalogue()
+    for paper in config.papers:
+        runs = list_requested_runs(catalogue, config.model_copy(update={"papers": [paper]}))
+        intervened = set(select_intervened_runs(catalogue, paper, runs))
+        for analysis in catalogue.papers[paper].analyses:
+            yield "analyse", {"paper": paper, "analysis": analysis}
+        for run in runs:
+            variant = {"task": run.task, "method": run.method, "variant": run.variant}
+            names = variant | {"seed": f"seed-{run.seed}"}
+            yield "prepare", {"task": run.task}
+            yield "evaluate", names
+            if run in intervened:
+                yield "intervene", names
+                yield "candidates", {"task": run.task}
+            if not run.weights:
+                yield "train", names
+                if find_search_run(catalogue, run, config.scale):
+                    yield "search", variant
+
+
+@pytest.mark.parametrize("scale", ["demo", "full"])
+def test_snakemake_in_a_job_gets_from_the_files_what_the_catalogue_says(project: Path, scale: str):
+    config = Config.model_validate(
+        {"scale": scale, "papers": list(load_catalogue().papers), "gpu_option": "gres"}
+    )
+    jobs = {(rule, (("scale", scale), *names.items())): None for rule, names in list_jobs(config)}
+    assert {rule for rule, _ in jobs} == METHODS.keys()
+    resolved = CatalogueSpecs(load_catalogue(), config)
+    write_spec_files(resolved, jobs)
+    here, in_job = (Workflow(config, specs, lambda: True) for specs in (resolved, SpecFiles()))
+    for rule, names in jobs:
+        job = Job(**dict(names))
+        assert in_job.fingerprint(rule)(job) == here.fingerprint(rule)(job) != "None", job
+        for method in METHODS[rule]:
+            assert getattr(in_job, method)(job) == getattr(here, method)(job), (method, job)
+        if rule in ("search", "train", "evaluate", "intervene"):
+            for name in RESOURCES:
+                of_attempts = [each.get_run_resource(name)(job, 2) for each in (in_job, here)]
+                assert of_attempts[0] == of_attempts[1], (name, job)
+
+
+def test_the_runs_and_the_search_before_a_run_are_written_with_it(project: Path):
+    wildcards = {
+        "scale": "demo",
+        "task": "stsb-msrvid",
+        "method": "cat",
+        "variant": "mix",
+        "seed": "seed-1",
+    }
+    write_files([("train", tuple(wildcards.items()))])
+    specs = SpecFiles()
+    parent = specs.get_run("stsb-msrvid/cat/mix/seed-1", "demo").spec.origin.run
+    assert specs.get_run(parent, "demo").spec.run_name == parent
+    assert specs.get_search("stsb-msrvid/cat/mix", "demo").spec.search
+    with pytest.raises(UserError, match="seed-2"):
+        specs.get_run("stsb-msrvid/cat/mix/seed-2", "demo")
+
+
+JOB = (
+    *("--snakefile", "Snakefile", "--target-jobs", "train:" + ",".join(map("=".join, JOBS[1][1]))),
+    *(
+        "--allowed-rules",
+        "train",
+        "--cores",
+        "1",
+        "--force",
+        "--no-hooks",
+        "--nolock",
+        "--mode",
+        "remote",
+    ),
+)
+
+
+def test_a_job_starts_snakemake_without_a_catalogue(project: Path):
+    """As an executor does. Without the mode of a job the catalogue is needed."""
+    for part in PARTS:
+        if not (project / part).exists():
+            (project / part).symlink_to(ROOT / part)
+    (project / "results/demo/data/scan-jump-x2").mkdir(parents=True)
+    (project / "results/demo/data/scan-jump-x2/dataset.json").write_text("{}")
+    for folder in ("catalogue", "papers"):
+        (project / folder).rename(project / f"no-{folder}")
+    command = [sys.executable, "-m", "snakemake", "--workflow-profile", "none", "-n", *JOB]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "wildcards: scale=demo, task=scan-jump-x2, method=transformer" in done.stdout + done.stderr
+    )
+    planning = subprocess.run(command[:-2], capture_output=True, text=True, timeout=120)
+    assert planning.returncode == 1 and "catalogue/scales.yaml" in planning.stdout + planning.stderr

@@ -15,9 +15,9 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
+from workflow_scripts.workflow.planning import fingerprint_planned_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> None:
     found = differing = 0
     for rule, wildcards, record in list_results(catalogue):
         try:
-            now = fingerprint_job(catalogue, config, rule, wildcards)
+            now = fingerprint_planned_job(catalogue, config, rule, wildcards)
             changes = describe_changes(record, now) if now else [f"no {rule} is needed now"]
             packings = (
                 load_sources()[wildcards["source"]].packings if changes and rule == "fetch" else ()

@@ -117,10 +117,9 @@ def resume_candidate(
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
+    assert settings.selection, "a search without validation is refused when it is planned"
     tried = {
         key: getattr(candidate, key) for key in ("learning_rate", "batch_sentences", "max_steps")
     }
     best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
-    return (
-        tried | best | {"metric": settings.selection["metric"], "seconds": round(state.seconds, 1)}
-    )
+    return tried | best | {"metric": settings.selection.metric, "seconds": round(state.seconds, 1)}

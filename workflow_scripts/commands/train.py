@@ -140,7 +140,7 @@ def main(args: argparse.Namespace) -> None:
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
                 "best_step": best["step"],
-                "best_validation": {settings.selection["metric"]: best["value"]}
+                "best_validation": {settings.selection.metric: best["value"]}
                 if settings.selection
                 else {},
                 "kept": {

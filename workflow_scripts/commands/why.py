@@ -14,7 +14,6 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.fingerprints import fingerprint_job
 from workflow_scripts.workflow.changes import describe_changes, join_first
 from workflow_scripts.workflow.dry_run import (
     add_config_arguments,
@@ -22,6 +21,7 @@ from workflow_scripts.workflow.dry_run import (
     list_planned_jobs,
     load_call_config,
 )
+from workflow_scripts.workflow.planning import fingerprint_planned_job
 
 STAGES = (*RECORDS, "record_config", "site")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
@@ -80,7 +80,7 @@ def find_rerun_reasons(
     if missing:
         yield f"{join_first(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
     changes = []
-    if now := fingerprint_job(catalogue, config, job["rule"], job["wildcards"]):
+    if now := fingerprint_planned_job(catalogue, config, job["rule"], job["wildcards"]):
         record = RECORDS[job["rule"].removesuffix("_large")]
         try:
             changes = describe_changes(

@@ -31,7 +31,7 @@ from workflow_scripts.config.specs import (
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.tasks.settings import Evaluation, Validation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
@@ -180,10 +180,10 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
             return
         selection = spec.training.selection
         if selection:
-            _check_splits("training.validation", [selection.get("split")], module, settings)
+            _check_splits("training.validation", [selection.split], module, settings)
         _check_splits("training.also_keep", spec.training.kept_splits, module, settings)
         if selection:
-            _check_metric(spec, settings)
+            _check_metric(selection, spec.kind, settings)
 
 
 def _check_measures(evaluation: Evaluation, settings: str) -> None:
@@ -205,18 +205,16 @@ def _check_splits(key: str, splits: Sequence[Any], module: str, settings: str) -
             raise UserError(f"{settings}: key '{key}' {problem}; {suggestion}")
 
 
-def _check_metric(spec: RunSpec, settings: str) -> None:
+def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is of the validation."""
-    kind = load_kind_settings(spec.kind)
-    selection = spec.training.selection
+    kind = load_kind_settings(kind_name)
     metrics = list(kind.validation_metrics)
-    if kind.decoding and "decoding" in selection:
-        measures = selection["decoding"].get("measures", {})
+    if kind.decoding and selection.decoding is not None:
+        measures = selection.decoding.get("measures", {})
         metrics += [*kind.metrics, *_list_metrics(measures)]
-    metric = selection.get("metric")
-    if metric not in metrics:
-        problem = f"key 'training.validation' has the metric '{metric}'"
-        raise UserError(f"{settings}: {problem}; {suggest_name(str(metric), metrics)}")
+    if selection.metric not in metrics:
+        problem = f"key 'training.validation' has the metric '{selection.metric}'"
+        raise UserError(f"{settings}: {problem}; {suggest_name(selection.metric, metrics)}")
 
 
 @cache

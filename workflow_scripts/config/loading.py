@@ -45,7 +45,7 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.entries import read_methods, read_tasks
-from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale
+from workflow_scripts.config.schema import Config, Experiments, Metrics, Scale, parse_config
 
 
 def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
@@ -61,9 +61,8 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     problems = Problems()
     _check_scale(content.get("scale"), file, Path(root), problems)
     _check_papers(content.get("papers"), file, Path(root), problems)
-    settings = {key: value for key, value in content.items() if key != "pathvars"}
     with problems.collect():
-        config = parse_as(Config, settings, file)
+        config = parse_config(content, file)
     problems.check_empty()
     return config
 

@@ -1,5 +1,6 @@
 """Paths of results, relative to results/<scale>/. The rules write these paths out; all other code uses this module."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,11 +62,12 @@ def run_folder(run: "Run | str") -> str:
     return f"runs/{run}"
 
 
-def manifest_file(run: "Run") -> str:
+def manifest_file(run: "Run | str") -> str:
     """Return the manifest of a training, or of an evaluation of given weights."""
+    has_given_weights = "@" in str(run)
     return (
         f"{evaluation_folder(run)}/evaluation.json"
-        if run.weights
+        if has_given_weights
         else f"{run_folder(run)}/run.json"
     )
 
@@ -98,3 +100,13 @@ def analysis_folder(paper: str, analysis: str) -> str:
 def display_file(kind: str, paper: str, display: str, ending: str = "csv") -> str:
     """Return a file of a table or figure."""
     return f"{kind}s/{paper}/{display}.{ending}"
+
+
+def locate_downloads(sources: Iterable[str]) -> list[str]:
+    """Return the paths to which files of sources.yaml are downloaded, of the whole project."""
+    return [f"{DOWNLOADS}/{source}" for source in sources]
+
+
+def locate_manifests(files: Iterable[str]) -> list[str]:
+    """Return the manifest of each downloaded file."""
+    return [f"{file}.json" for file in files]

@@ -37,7 +37,7 @@ GROUPS = {  # heading -> classes, each after those that it extends
         analysis_plan,
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
     ),
-    "Section search": (settings, "Search"),
+    "Sections validation, search": (settings, "Validation Search"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),
 }

@@ -1,10 +1,18 @@
 """Types of the entries of config.yaml, catalogue/ and papers/."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from workflow_scripts.common.validation import Pattern, Seed, Seeds, StrictModel, require_unique
+from workflow_scripts.common.validation import (
+    Pattern,
+    Seed,
+    Seeds,
+    StrictModel,
+    parse_as,
+    require_unique,
+)
 from workflow_scripts.data.sources.declared import SourceName
 from workflow_scripts.evaluation.protocol import Protocol
 from workflow_scripts.tasks.packages import list_packages
@@ -62,6 +70,14 @@ class Config(StrictModel):
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
+    )
+
+
+def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:
+    """Check the form of a configuration; whether the catalogue has the names is checked by `load_config`."""
+    # `pathvars` are Snakemake's own.
+    return parse_as(
+        Config, {key: value for key, value in content.items() if key != "pathvars"}, file
     )
 
 

@@ -1,39 +1,19 @@
-"""Fingerprint the jobs of the workflow by the catalogue and the papers; see `spec_fingerprints`."""
+"""Fingerprint tables, figures and claims by the catalogue and the papers; see `spec_fingerprints`."""
 
 from collections.abc import Iterable
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.display_schema import Analysis, FigureDisplay
-from workflow_scripts.config.displays import select_display_runs
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import (
-    find_search_run,
-    resolve_candidates,
-    resolve_data,
-    resolve_evaluation,
-    resolve_intervention,
-    resolve_run,
-    resolve_training,
-)
-from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.code import PACKAGE
-from workflow_scripts.provenance.spec_fingerprints import (
-    Fingerprint,
-    fingerprint_analysis,
-    fingerprint_candidates,
-    fingerprint_data,
-    fingerprint_evaluation,
-    fingerprint_intervention,
-    fingerprint_search,
-    fingerprint_training,
-)
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 
 
 def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerprint:
@@ -92,75 +72,29 @@ def fingerprint_claims(
     )
 
 
-def fingerprint_job(
+def fingerprint_report_job(
     catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
 ) -> Fingerprint | None:
-    """Fingerprint the job of `rule` with these wildcards; None for rules without a fingerprint."""
-    scale = wildcards.get("scale", "")
-    if rule == "fetch":
-        return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
-    if rule == "fetch_model":
-        model = load_repositories()[wildcards["model"]]
-        given = {"revision": model.revision} | {
-            name: file.sha256 for name, file in model.files.items()
-        }
-        converted = any(name.endswith(".gguf") for name in model.files)
-        return Fingerprint(given, (f"{PACKAGE}.models.causal_lm.gguf_model",) if converted else ())
-    if rule in ("prepare", "prepare_large"):
-        return fingerprint_data(resolve_data(catalogue, wildcards["task"], scale))
-    if rule == "candidates":
-        return fingerprint_candidates(resolve_candidates(catalogue, wildcards["task"], scale))
-    if rule == "search":
-        run = parse_run(catalogue, "{task}/{method}/{variant}/seed-0".format(**wildcards))
-        found = find_search_run(catalogue, run, scale, config.precision)
-        return (
-            fingerprint_search(resolve_training(catalogue, found, scale, config.precision))
-            if found
-            else None
-        )
-    if rule in ("train", "evaluate", "intervene"):
-        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**wildcards))
-        if rule == "train":
-            return fingerprint_training(resolve_training(catalogue, run, scale, config.precision))
-        run = replace(run, seed=0)  # all seeds of a variant are scored alike
-        spec = resolve_run(catalogue, run, scale, config.precision)
-        if rule == "intervene":
-            return fingerprint_intervention(resolve_intervention(catalogue, run, scale), spec)
-        return fingerprint_evaluation(resolve_evaluation(catalogue, run, scale), spec)
+    """Fingerprint the job of a table, a figure or the claims; None for other rules."""
     if rule == "claims":
+        scale = wildcards["scale"]
         runs = [
             str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)
         ]
         return fingerprint_claims(catalogue, config.papers, scale, runs)
-    if rule == "analyse":
-        analysis = catalogue.papers[wildcards["paper"]].analyses[wildcards["analysis"]]
-        runs = select_display_runs(analysis, list_paper_runs(config, wildcards["paper"], scale))
-        models = [resolve_run(catalogue, run, scale, config.precision).model.name for run in runs]
-        return fingerprint_analysis(analysis, models, select_analysed_numbers(catalogue, analysis))
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
     return None
 
 
-def select_analysed_numbers(
-    catalogue: Catalogue, analysis: Analysis
-) -> dict[str, dict[str, str]] | None:
-    """Return the lines of published.csv that an analysis reads; None if it reads runs."""
-    return (
-        None if analysis.published is None else select_published_rows(catalogue, analysis.published)
-    )
-
-
 def select_published_rows(
-    catalogue: Catalogue, paper: str, displays: Iterable[str] | None = None
+    catalogue: Catalogue, paper: str, displays: Iterable[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the lines of published.csv of these displays (None: all), as cell -> column -> text.
+    """Return the lines of published.csv of these displays, as cell -> column -> text.
 
     Only the displays that show a number depend on it, so that a corrected number reruns only these.
     """
     rows = _published(catalogue.root / "papers" / paper / "published.csv")
-    if displays is None:
-        return rows
     return {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
 
 

@@ -5,20 +5,29 @@ from typing import Any
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.validation import Seed, StrictModel, Word, parse_as
-from workflow_scripts.config.display_schema import Analysis
+from workflow_scripts.config.display_schema import Analysis, VariantKey
 
 PUBLISHED_KEY = ("display", "row", "column", "metric")
 
 
 class AnalysedRun(StrictModel):
-    """A run that an analysis reads. series, readout: its name in the analysis, and what the analysis reads of it."""
+    """A run that an analysis reads.
+
+    model: the package of models/. series, readout: its name in the analysis, and what the analysis reads of it.
+    """
 
     task: Word
     method: Word
     variant: str
     seed: Seed
+    model: Word
     series: str = ""
     readout: str | None = None
+
+    @property
+    def unseeded(self) -> VariantKey:
+        """The name without the seed, as the entry of the analysis has it."""
+        return self.task, self.method, self.variant
 
     @property
     def name(self) -> str:

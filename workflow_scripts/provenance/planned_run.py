@@ -6,7 +6,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.common.validation import parse_as
+from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.interventions.settings import Intervention
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import (
@@ -18,11 +18,19 @@ from workflow_scripts.tasks.run_spec import (
 from workflow_scripts.tasks.settings import Evaluation
 
 
+class JobResources(StrictModel):
+    """What each job on a run asks a cluster for at its first attempt; see `jobs` in catalogue/scales.yaml."""
+
+    memory: int
+    hours: int
+    save_seconds: int
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """A run with all that its jobs need to know.
 
-    scale: None for a spec that a person wrote. evaluation, intervention: None if the run is not scored so.
+    scale, resources: None for a spec that a person wrote. evaluation, intervention: None if the run is not scored so.
     shared_spec: of given weights, the spec that all seeds share. analysis_plans: file in papers/ -> sha256 of each
     analysis plan with a primary claim that the run decides.
     """
@@ -32,7 +40,15 @@ class PlannedRun:
     evaluation: Evaluation | None = None
     intervention: Intervention | None = None
     shared_spec: GivenWeightsSpec | None = None
+    resources: JobResources | None = None
     analysis_plans: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def training(self) -> RunSpec:
+        """The spec as that of a training. Raises UserError if the run scores given weights."""
+        if not isinstance(self.spec, RunSpec):
+            raise UserError(f"{self.spec.run_name} scores given weights and is no training")
+        return self.spec
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the run's spec file."""
@@ -51,6 +67,8 @@ class PlannedRun:
             content["intervention"] = self.intervention.model_dump(
                 mode="json", exclude_defaults=True
             )
+        if self.resources:
+            content["resources"] = self.resources.model_dump(mode="json")
         return content
 
 
@@ -70,6 +88,9 @@ def read_planned_run(file: Path) -> PlannedRun:
     if "intervention" in content:
         intervention = parse_as(Intervention, content["intervention"], file, "intervention")
         planned = replace(planned, intervention=intervention)
+    if "resources" in content:
+        resources = parse_as(JobResources, content["resources"], file, "resources")
+        planned = replace(planned, resources=resources)
     if "shared_spec" in content:
         planned = replace(
             planned,

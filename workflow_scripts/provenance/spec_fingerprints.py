@@ -65,8 +65,12 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     ]
     if spec.objective:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
-    measures = spec.training.selection.get("decoding", {}).get("measures", {})
-    return (*modules, *(f"{PACKAGE}.evaluation.{name}" for name in measures))
+    selection = spec.training.selection
+    if selection and selection.decoding:
+        modules += [
+            f"{PACKAGE}.evaluation.{name}" for name in selection.decoding.get("measures", {})
+        ]
+    return tuple(modules)
 
 
 def fingerprint_search(spec: RunSpec) -> Fingerprint:

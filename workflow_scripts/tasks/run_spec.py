@@ -293,13 +293,13 @@ def check_kind(kind: str, where: str | Path) -> str:
 def check_validation(spec: RunSpec, where: str | Path) -> None:
     """Raise UserError if the training does not compute what chooses its weights."""
     selection = spec.training.selection
-    if spec.training.validation == "none":
+    if selection is None:
         return
     kind = load_kind_settings(spec.kind)
     metrics = kind.validation_metrics
-    is_computed = selection.get("metric") in metrics or (kind.decoding and "decoding" in selection)
-    if not (is_computed and {"split", "metric"} <= selection.keys()):
-        needed = f"needs a split, and {' or '.join(metrics)} as its metric"
+    is_decoded = kind.decoding and selection.decoding is not None
+    if selection.metric not in metrics and not is_decoded:
+        needed = f"needs {' or '.join(metrics)} as its metric"
         raise UserError(f"{where}: key 'training.validation' {needed}")
 
 

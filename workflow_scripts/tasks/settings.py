@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import Seed, SplitName, StrictModel, require_unique
@@ -34,6 +41,26 @@ class ObjectiveOfKind(StrictModel):
     """
 
     kind: ClassVar[str]
+
+
+class Validation(StrictModel):
+    """What chooses the best weights of a training: a metric on a split; greater is better."""
+
+    split: str = Field(description="Split of the data.")
+    metric: str = Field(description="One that the validation of the kind of task computes.")
+    decoding: dict[str, Any] | None = Field(
+        None,
+        description="Keys of an evaluation: the metric is computed from decoded outputs, where a teacher-forced pass "
+        "does not give it.",
+    )
+
+    @model_serializer(mode="wrap")
+    def drop_absent_decoding(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the JSON form, without `decoding` where nothing is decoded."""
+        content = serialise(self)
+        if self.decoding is None:
+            content.pop("decoding", None)
+        return content
 
 
 class Training(StrictModel):
@@ -78,10 +105,8 @@ class Training(StrictModel):
         description="Steps between validations; `epoch` validates at the end of each pass over the training set."
     )
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
-    validation: Literal["none"] | dict[Literal["split", "metric", "decoding"], Any] = Field(
-        description="What chooses the best weights: a metric on a split; greater is better. With `decoding` (keys of "
-        "an evaluation) it is computed from decoded outputs, where a teacher-forced pass does not give it. `none` "
-        "computes nothing and keeps the last weights."
+    validation: Literal["none"] | Validation = Field(
+        description="What chooses the best weights. `none` computes nothing and keeps the last weights."
     )
     precision: Precision = Field(
         "fp32",
@@ -117,16 +142,6 @@ class Training(StrictModel):
             )
         return self
 
-    @model_validator(mode="after")
-    def check_selection(self) -> Self:
-        """Raise ValueError if a key of the validation has a wrong type."""
-        for key, kind in {"split": str, "metric": str, "decoding": dict}.items():
-            if not isinstance(self.selection.get(key, kind()), kind):
-                raise ValueError(
-                    f"validation.{key} is {self.selection[key]!r}; it must be a {kind.__name__}"
-                )
-        return self
-
     def list_kept_checkpoints(self) -> list[str]:
         """Return the names of the checkpoints that are kept and scored in addition to the best one."""
         return []
@@ -159,9 +174,9 @@ class Training(StrictModel):
         return self.model_copy(update={"max_steps": steps, "epochs": None, "validate_every": every})
 
     @property
-    def selection(self) -> dict[str, Any]:
-        """The metric and the split of `validation`; empty if it is none."""
-        return {} if self.validation == "none" else dict(self.validation)
+    def selection(self) -> Validation | None:
+        """The metric and the split of `validation`; None if it is none."""
+        return None if self.validation == "none" else self.validation
 
     @property
     def kept_splits(self) -> list[str]:

@@ -362,7 +362,7 @@ def validate(
     if not settings.selection:
         folder.keep_best(state, problem.model, CHOSEN, None)
         return {}
-    metric, tie_break = settings.selection["metric"], problem.tie_break_metric
+    metric, tie_break = settings.selection.metric, problem.tie_break_metric
     problem.model.eval()
     with torch.no_grad(), compute_in_fp32(), stop_compiling(settings):
         values = problem.validate(problem.model)

@@ -1,106 +1,100 @@
-"""Compute the inputs, parameters and resources of a job on data or a run from its wildcards.
+"""Compute the inputs, parameters and resources of jobs on data, runs and analyses from wildcards.
 
-Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards.
+Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards. Nor does it
+need the catalogue.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from shutil import which
 from typing import Any
 
-from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.paths import DOWNLOADS, run_folder, search_folder
-from workflow_scripts.config.schema import Config
-from workflow_scripts.config.specs import (
-    find_parent_run,
-    find_search_run,
-    resolve_candidates,
-    resolve_data,
-    resolve_run,
+from workflow_scripts.config.paths import (
+    DOWNLOADS,
+    data_folder,
+    intervention_folder,
+    locate_downloads,
+    locate_manifests,
+    manifest_file,
+    run_folder,
+    search_folder,
 )
+from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.fingerprints import fingerprint_job
-from workflow_scripts.provenance.spec_fingerprints import Fingerprint, store_modules
-from workflow_scripts.tasks.run_spec import HubModel
-from workflow_scripts.workflow import resources
-from workflow_scripts.workflow.planning import Job, write_spec_files
+from workflow_scripts.provenance.planned_analysis import PlannedAnalysis
+from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.spec_fingerprints import (
+    Fingerprint,
+    fingerprint_data,
+    fingerprint_search,
+    fingerprint_training,
+    store_modules,
+)
+from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
+from workflow_scripts.workflow.job_fingerprints import fingerprint_job
+from workflow_scripts.workflow.resources import estimate_run_resources
 from workflow_scripts.workflow.snakemake_speed import store_signature
-from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
+from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import Wildcards
+
+Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 
 
 class Workflow:
-    """The jobs of one configuration.
+    """The jobs of one configuration, which are given `specs`.
 
     `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows only after it has
     read the rules.
     """
 
     def __init__(
-        self, config: Config, catalogue: Catalogue, submits_jobs: Callable[[], bool] = lambda: False
+        self,
+        config: Config,
+        specs: Specs,
+        submits_jobs: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.config, self.catalogue, self.submits_jobs = config, catalogue, submits_jobs
-        # of this invocation's jobs, by their short form
+        self.config = config
+        self.specs = specs
+        self.submits_jobs = submits_jobs
+        # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
-        self.jobs: dict[Job, None] = {}  # of this invocation
-        # Thousands of jobs share the answers of these.
-        self._fingerprint, self._init = cache(self._find_fingerprint), cache(self._find_init)
-        self.search_seed, self._device = cache(self._find_search_seed), cache(self._find_device)
+        self.jobs: dict[tuple[str, Names], None] = {}
+        self._device = cache(self._find_device)
 
     # Fingerprints
 
-    def fingerprint(self, rule: str, **shared: str) -> Callable[[Wildcards], str]:
-        """Return a function that fingerprints a job of `rule`. Snakemake reruns the job when it changes.
+    def fingerprint(self, rule: str) -> Callable[[Wildcards], str]:
+        """Return a function that fingerprints a job of `rule`.
 
-        `shared` replaces wildcards that do not change it, so that jobs with the same fingerprint compute it once.
+        Snakemake reruns the job when the fingerprint changes.
         """
+        return self.record_fingerprints(rule, partial(fingerprint_job, self.specs, rule))
+
+    def record_fingerprints(
+        self, rule: str, find_fingerprint: Callable[[dict[str, str]], Fingerprint | None]
+    ) -> Callable[[Wildcards], str]:
+        """Return a function that fingerprints a job of `rule`, and that records the job."""
+
+        @cache
+        def find_short_form(names: Names) -> str:
+            found = find_fingerprint(dict(names))
+            if found:
+                self.fingerprints[str(found)] = found
+            return str(found)
 
         def fingerprint(wildcards: Wildcards) -> str:
-            names = dict(wildcards.items())
-            self.jobs[rule, tuple(names.items())] = None
-            return self._fingerprint(rule, **(names | shared))
+            names = tuple(wildcards.items())
+            self.jobs[rule, names] = None
+            return find_short_form(names)
 
         return store_signature(fingerprint)
-
-    def _find_fingerprint(self, rule: str, **wildcards: str) -> str:
-        found = fingerprint_job(self.catalogue, self.config, rule, wildcards)
-        if found:
-            self.fingerprints[str(found)] = found
-        return str(found)
 
     def store_fingerprints(self) -> None:
         """Store the modules of this invocation's code digests, so that a later `why` can name the changed ones."""
         store_modules(self.fingerprints.values())
 
-    def write_spec_files(self) -> None:
-        """Write what the jobs of this invocation are given. The jobs on a cluster take the files that are there."""
-        write_spec_files(self.catalogue, self.config, self.jobs)
-
-    # fetch, prepare, candidates
-
-    def list_data_sources(self, wildcards: Wildcards) -> list[str]:
-        """Return the downloaded files that the data of a task are made of."""
-        return locate_downloads(
-            resolve_data(self.catalogue, wildcards.task, wildcards.scale).sources
-        )
-
-    def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
-        """Return the manifests of `list_data_sources`."""
-        return locate_manifests(self.list_data_sources(wildcards))
-
-    def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
-        """Return the downloaded files that the replacement words of a task are made of."""
-        return locate_downloads(
-            resolve_candidates(self.catalogue, wildcards.task, wildcards.scale).sources
-        )
-
-    def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
-        """Return the manifests of `list_candidate_sources`."""
-        return locate_manifests(self.list_candidate_sources(wildcards))
-
-    # fetch_model
+    # fetch_model, prepare, candidates
 
     def list_wheels(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded wheel that a model is read from; none for a model of the hub."""
@@ -111,57 +105,70 @@ class Workflow:
         """Return the manifest of `list_wheels`."""
         return locate_manifests(self.list_wheels(wildcards))
 
+    def list_data_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that the data of a task are made of."""
+        return locate_downloads(self.specs.get_data(wildcards.task, wildcards.scale).sources)
+
+    def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests of `list_data_sources`."""
+        return locate_manifests(self.list_data_sources(wildcards))
+
+    def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that the replacement words of a task are made of."""
+        return locate_downloads(self.specs.get_candidates(wildcards.task, wildcards.scale).sources)
+
+    def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests of `list_candidate_sources`."""
+        return locate_manifests(self.list_candidate_sources(wildcards))
+
     # search, train
 
-    def _find_search_seed(self, task: str, method: str, variant: str, scale: str) -> str | None:
-        """Return the seed of the search before the trainings of a variant; None if there is no search."""
-        # raises if there is no such variant
-        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/seed-0")
-        found = find_search_run(self.catalogue, run, scale, self.config.precision)
-        return f"seed-{found.seed}" if found else None
-
-    def _find_init(
-        self, task: str, method: str, variant: str, seed: str, scale: str
-    ) -> tuple[str, str] | None:
-        """Return (manifest, folder) of the initial weights of a run; None if they are random."""
-        # raises if there is no such variant
-        run = parse_run(self.catalogue, f"{task}/{method}/{variant}/{seed}")
-        if before := find_parent_run(self.catalogue, run, scale, self.config.precision):
-            folder = f"results/{scale}/{run_folder(before)}"
-            return f"{folder}/run.json", f"{folder}/checkpoint"
-        origin = resolve_run(self.catalogue, run, scale, self.config.precision).origin
-        if not isinstance(origin, HubModel):
-            return None
-        folder = f"{DOWNLOADS}/models/{origin.hub}"
-        return f"{folder}/model.json", folder
-
-    def _init_of(self, wildcards: Wildcards) -> tuple[str, str] | None:
-        """Return (manifest, folder) for a search or a training. A search has its seed from its settings."""
-        variant = (wildcards.task, wildcards.method, wildcards.variant)
-        seed = dict(wildcards.items()).get("seed") or self.search_seed(*variant, wildcards.scale)
-        if not seed:
-            where = f"{'/'.join(variant)} has no search at scale {wildcards.scale}"
-            raise UserError(f"{where}; add `search` to its settings")
-        return self._init(*variant, seed, wildcards.scale)
+    def _planned(self, wildcards: Wildcards) -> PlannedRun:
+        """Return what the job on a run, or the search of a variant, is given."""
+        names = dict(wildcards.items())
+        variant = "{task}/{method}/{variant}".format(**names)
+        if "seed" not in names:
+            return self.specs.get_search(variant, wildcards.scale)
+        return self.specs.get_run(f"{variant}/{names['seed']}", wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
-        """Return the manifest with the sha256 of the initial weights."""
-        return _manifest(self._init_of(wildcards))
+        """Return the manifest with the sha256 of the initial weights; none if they are random."""
+        origin = self._planned(wildcards).spec.origin
+        if isinstance(origin, ParentRun):
+            return [f"results/{wildcards.scale}/{run_folder(origin.run)}/run.json"]
+        if isinstance(origin, HubModel):
+            return [f"{_hub_folder(origin)}/model.json"]
+        return []
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
-        return _checkpoint(self._init_of(wildcards))
+        origin = self._planned(wildcards).spec.origin
+        if isinstance(origin, ParentRun):
+            folder = f"results/{wildcards.scale}/{run_folder(origin.run)}"
+            return [f"{folder}/checkpoint/model.safetensors"]
+        return []
+
+    def _find_init_folder(self, wildcards: Wildcards) -> str | None:
+        """Return the folder of the initial weights; None if they are random."""
+        origin = self._planned(wildcards).spec.origin
+        if isinstance(origin, ParentRun):
+            return f"results/{wildcards.scale}/{run_folder(origin.run)}/checkpoint"
+        if isinstance(origin, HubModel):
+            return _hub_folder(origin)
+        return None
 
     def format_init_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` and `search` for initial weights."""
-        found = self._init_of(wildcards)
-        return f"--init={found[1]}" if found else ""
+        folder = self._find_init_folder(wildcards)
+        return f"--init={folder}" if folder else ""
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with the learning rate and batch size of a run, if a search chooses them."""
-        variant = (wildcards.task, wildcards.method, wildcards.variant)
-        found = self.search_seed(*variant, wildcards.scale)
-        return [f"results/{wildcards.scale}/{search_folder(variant)}/chosen.json"] if found else []
+        spec = self._planned(wildcards).spec
+        if not isinstance(spec, RunSpec) or not spec.search:
+            return []
+        folder = search_folder((spec.task, spec.method, spec.variant))
+        return [f"results/{wildcards.scale}/{folder}/chosen.json"]
 
     def format_search_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` for the result of a search."""
@@ -173,47 +180,72 @@ class Workflow:
         It depends on the spec, the data and their code, so that no run resumes from the state of another. It is no
         output, because Snakemake deletes the outputs of a failed job.
         """
-        given = dict(wildcards.items())
-        jobs = [self._fingerprint("train", **given), self._data_fingerprint(wildcards)]
-        if self.find_search_result(wildcards):
-            del given["seed"]
-            jobs.append(self._fingerprint("search", **given))
-        return f"{_state_folder(wildcards)}/{wildcards.seed}/{digest(jobs)}"
+        spec = self._planned(wildcards).training
+        fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
+        if spec.search:
+            searched = self.specs.get_search(spec.variant_name, wildcards.scale).training
+            fingerprints.append(fingerprint_search(searched))
+        return f"{_state_folder(wildcards)}/{wildcards.seed}/{_join_digests(fingerprints)}"
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        jobs = [
-            self._fingerprint("search", **dict(wildcards.items())),
-            self._data_fingerprint(wildcards),
-        ]
-        return f"{_state_folder(wildcards)}/search/{digest(jobs)}"
-
-    def _data_fingerprint(self, wildcards: Wildcards) -> str:
-        return self._fingerprint("prepare", scale=wildcards.scale, task=wildcards.task)
+        spec = self._planned(wildcards).training
+        fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
+        return f"{_state_folder(wildcards)}/search/{_join_digests(fingerprints)}"
 
     # evaluate, intervene
 
-    def _scored(self, wildcards: Wildcards) -> tuple[str, str] | None:
-        """Return (manifest, folder) of the weights that a job scores; None if they are random."""
-        if "@" in wildcards.variant:
-            return self._init_of(wildcards)
-        folder = _run_folder(wildcards)
-        return f"{folder}/run.json", f"{folder}/checkpoint"
-
     def find_scored_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the weights that a job scores."""
-        return _manifest(self._scored(wildcards))
+        if "@" in wildcards.variant:
+            return self.find_init_manifest(wildcards)
+        return [f"{_run_folder(wildcards)}/run.json"]
 
     def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the weights that a job scores, if a run of the workflow made them."""
-        return _checkpoint(self._scored(wildcards))
+        if "@" in wildcards.variant:
+            return self.find_init_checkpoint(wildcards)
+        return [f"{_run_folder(wildcards)}/checkpoint/model.safetensors"]
 
     def list_scored_options(self, wildcards: Wildcards) -> list[str]:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
         if "@" not in wildcards.variant:
             return ["--run-dir", _run_folder(wildcards)]
-        weights = self._scored(wildcards)
-        return ["--weights", weights[1]] if weights else []
+        folder = self._find_init_folder(wildcards)
+        return ["--weights", folder] if folder else []
+
+    # analyse
+
+    def _analysis(self, wildcards: Wildcards) -> PlannedAnalysis:
+        """Return what the job of an analysis is given."""
+        return self.specs.get_analysis(wildcards.paper, wildcards.analysis, wildcards.scale)
+
+    def list_analysed_runs(self, wildcards: Wildcards) -> list[str]:
+        """Return the names of the runs. They depend on --config of this invocation, too."""
+        return [run.name for run in self._analysis(wildcards).runs]
+
+    def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
+        """Return the manifests and scores that an analysis reads."""
+        planned = self._analysis(wildcards)
+        root = f"results/{wildcards.scale}"
+        inputs = [f"{root}/{manifest_file(run.name)}" for run in planned.runs]
+        if planned.entry.scored:
+            inputs += [f"{root}/{run_folder(run.name)}/eval/scores.csv" for run in planned.runs]
+        for run in planned.runs:
+            if run.unseeded in planned.entry.intervened_variants:
+                inputs.append(f"{root}/{intervention_folder(run.name)}/scores.csv")
+        inputs += sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in planned.runs})
+        return inputs + locate_manifests(self.list_analysis_sources(wildcards))
+
+    def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
+        """Return the downloaded files that an analysis reads."""
+        return locate_downloads(self._analysis(wildcards).sources)
+
+    def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
+        """Return the weights of the runs of an analysis."""
+        root = f"results/{wildcards.scale}"
+        trained = [run for run in self._analysis(wildcards).runs if not run.has_given_weights]
+        return [f"{root}/{run_folder(run.name)}/checkpoint/model.safetensors" for run in trained]
 
     # Resources
 
@@ -224,24 +256,28 @@ class Workflow:
         return "cuda" if self.submits_jobs() or which("nvidia-smi") else "cpu"
 
     def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
-        """Return a function that gives a resource of a job on a run, or of its search. Seeds do not matter."""
+        """Return a function that gives a resource of a job on a run, or of its search."""
 
         def resource(wildcards: Wildcards, attempt: int) -> Any:
-            run = Run(wildcards.task, wildcards.method, wildcards.variant, seed=0)
-            where = (self._device(), attempt, self.config.gpu_option)
-            return resources.estimate_run_resources(run, wildcards.scale, *where)[name]
+            planned = self._planned(wildcards)
+            option = self.config.gpu_option
+            return estimate_run_resources(planned, self._device(), attempt, option)[name]
 
         return store_signature(resource)
 
 
-def _manifest(weights: tuple[str, str] | None) -> list[str]:
-    return [weights[0]] if weights else []
+def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:
+    """Fingerprint the preparation of the data of a training."""
+    assert spec.data, "planned from the catalogue"
+    return fingerprint_data(spec.data)
 
 
-def _checkpoint(weights: tuple[str, str] | None) -> list[str]:
-    return (
-        [f"{weights[1]}/model.safetensors"] if weights and weights[0].endswith("run.json") else []
-    )
+def _join_digests(fingerprints: list[Fingerprint]) -> str:
+    return digest([str(fingerprint) for fingerprint in fingerprints])
+
+
+def _hub_folder(model: HubModel) -> str:
+    return f"{DOWNLOADS}/models/{model.hub}"
 
 
 def _run_folder(wildcards: Wildcards) -> str:

@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
+from workflow_scripts.config.catalogue import Catalogue, Run, parse_run, store_with_catalogue
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.config.displays import (
     find_analysis,
@@ -37,14 +38,21 @@ from workflow_scripts.config.specs import (
     resolve_intervention,
     resolve_run,
 )
-from workflow_scripts.provenance.fingerprints import list_paper_runs
+from workflow_scripts.data.data_spec import DataSpec
+from workflow_scripts.interventions.settings import CandidateSpec
+from workflow_scripts.provenance.fingerprints import fingerprint_report_job, list_paper_runs
 from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
-from workflow_scripts.provenance.planned_run import PlannedRun
-from workflow_scripts.tasks.run_spec import GivenWeightsSpec
+from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
+from workflow_scripts.workflow.job_fingerprints import fingerprint_job
+from workflow_scripts.workflow.spec_files import Specs
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
+SpecFile = DataSpec | CandidateSpec | PlannedRun | PlannedAnalysis
 
 
+@store_with_catalogue
 def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> PlannedRun:
     """Return what the jobs of a run are given. `precision` is that of config.yaml."""
     spec = resolve_run(catalogue, run, scale, precision)
@@ -54,12 +62,19 @@ def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
         resolve_evaluation(catalogue, run, scale),
         _find_intervention(catalogue, run, spec.kind, scale),
         analysis_plans=hash_plans(catalogue, run, scale),
+        resources=_find_resources(catalogue, run, scale),
     )
     if isinstance(spec, GivenWeightsSpec):
         shared = resolve_run(catalogue, replace(run, seed=0), scale, precision)
         assert isinstance(shared, GivenWeightsSpec)
         planned = replace(planned, shared_spec=shared)
     return planned
+
+
+def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
+    jobs = catalogue.scales[scale].jobs
+    memory = jobs.memory_of.get(run.method, jobs.memory)
+    return JobResources(memory=memory, hours=jobs.hours, save_seconds=jobs.save_seconds)
 
 
 def _find_intervention(catalogue: Catalogue, run: Run, kind: str, scale: str) -> Any:
@@ -97,57 +112,109 @@ def plan_analysis(
         analysis=analysis,
         scale=scale,
         entry=entry,
-        runs=[_name_analysed_run(entry, run) for run in selected],
+        runs=[_name_analysed_run(catalogue, entry, run, scale) for run in selected],
         sources=list_analysis_sources(catalogue, entry, selected, scale),
         published=published,
     )
 
 
-def _name_analysed_run(entry: Analysis, run: Run) -> AnalysedRun:
-    """Return a run with what the entry of the analysis says about it."""
+def _name_analysed_run(catalogue: Catalogue, entry: Analysis, run: Run, scale: str) -> AnalysedRun:
+    """Return a run with its model, and with what the entry of the analysis says about it."""
     named = next(runs for runs in entry.runs if run.unseeded in runs.list_variants())
     return AnalysedRun(
         task=run.task,
         method=run.method,
         variant=run.variant,
         seed=run.seed,
+        model=resolve_run(catalogue, run, scale).model.name,
         series=named.series or "",
         readout=named.readout,
     )
 
 
-def write_spec_files(catalogue: Catalogue, config: Config, jobs: Iterable[Job]) -> None:
+class CatalogueSpecs:
+    """What jobs are given, resolved from the catalogue and the papers with a configuration."""
+
+    def __init__(self, catalogue: Catalogue, config: Config) -> None:
+        self.catalogue, self.config = catalogue, config
+        self.get_analysis = cache(self._plan_analysis)
+
+    def get_data(self, task: str, scale: str) -> DataSpec:
+        """Resolve the data spec of a task."""
+        return resolve_data(self.catalogue, task, scale)
+
+    def get_candidates(self, task: str, scale: str) -> CandidateSpec:
+        """Resolve the spec of the synonym candidates of a task."""
+        return resolve_candidates(self.catalogue, task, scale)
+
+    def get_run(self, run: str, scale: str) -> PlannedRun:
+        """Plan a run. Raises UserError if there is no such variant."""
+        parsed = parse_run(self.catalogue, run)
+        return plan_run(self.catalogue, parsed, scale, self.config.precision)
+
+    def get_search(self, variant: str, scale: str) -> PlannedRun:
+        """Plan the search before the trainings of a variant. Raises UserError if there is none."""
+        return plan_search(self.catalogue, variant, scale, self.config.precision)
+
+    def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
+        runs = list_paper_runs(self.config, paper, scale)
+        return plan_analysis(self.catalogue, paper, analysis, scale, runs)
+
+
+def fingerprint_planned_job(
+    catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
+) -> Fingerprint | None:
+    """Fingerprint any job of the workflow; None for rules without a fingerprint."""
+    of_report = fingerprint_report_job(catalogue, config, rule, wildcards)
+    return of_report or fingerprint_job(CatalogueSpecs(catalogue, config), rule, wildcards)
+
+
+def write_spec_files(specs: Specs, jobs: Iterable[Job]) -> None:
     """Write the spec files of jobs under results/. A file is written only if its bytes change."""
-    contents: dict[str, Any] = {}
+    contents: dict[str, SpecFile] = {}
     for rule, wildcards in jobs:
         names = dict(wildcards)
         scale = names.get("scale", "")
         if rule == "prepare":
-            contents[f"{scale}/{data_spec_file(names['task'])}"] = resolve_data(
-                catalogue, names["task"], scale
-            )
+            task = names["task"]
+            contents[f"{scale}/{data_spec_file(task)}"] = specs.get_data(task, scale)
         elif rule == "candidates":
-            spec = resolve_candidates(catalogue, names["task"], scale)
-            contents[f"{scale}/{candidate_spec_file(names['task'])}"] = spec
+            task = names["task"]
+            contents[f"{scale}/{candidate_spec_file(task)}"] = specs.get_candidates(task, scale)
         elif rule == "search":
-            variant = "{task}/{method}/{variant}".format(**names)
-            contents[f"{scale}/{search_spec_file(variant)}"] = plan_search(
-                catalogue, variant, scale, config.precision
-            )
+            _add_search(contents, specs, "{task}/{method}/{variant}".format(**names), scale)
         elif rule in ("train", "evaluate", "intervene"):
-            run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**names))
-            file = f"{scale}/{run_spec_file(run)}"
-            if file not in contents:
-                contents[file] = plan_run(catalogue, run, scale, config.precision)
+            _add_run(contents, specs, "{task}/{method}/{variant}/{seed}".format(**names), scale)
         elif rule == "analyse":
             paper, analysis = names["paper"], names["analysis"]
-            runs = list_paper_runs(config, paper, scale)
-            file = f"{scale}/{analysis_spec_file(paper, analysis)}"
-            contents[file] = plan_analysis(catalogue, paper, analysis, scale, runs)
+            file = analysis_spec_file(paper, analysis)
+            contents[f"{scale}/{file}"] = specs.get_analysis(paper, analysis, scale)
     for name, content in contents.items():
         # Keys keep their order, because measures are written, and examples drawn, in the order of the catalogue.
         text = json.dumps(content.to_json(), indent=1, ensure_ascii=False) + "\n"
         _write_if_changed(RESULTS / name, text)
+
+
+def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) -> None:
+    """Add a run with the runs and the search before it: Snakemake on a node of a cluster asks for them, too."""
+    file = f"{scale}/{run_spec_file(run)}"
+    if file in contents:
+        return
+    planned = specs.get_run(run, scale)
+    contents[file] = planned
+    spec = planned.spec
+    if isinstance(spec, RunSpec) and spec.search:
+        _add_search(contents, specs, spec.variant_name, scale)
+    if isinstance(spec.origin, ParentRun):
+        _add_run(contents, specs, spec.origin.run, scale)
+
+
+def _add_search(contents: dict[str, SpecFile], specs: Specs, variant: str, scale: str) -> None:
+    """Add a search with the run that it starts from."""
+    planned = specs.get_search(variant, scale)
+    contents[f"{scale}/{search_spec_file(variant)}"] = planned
+    if isinstance(planned.spec.origin, ParentRun):
+        _add_run(contents, specs, planned.spec.origin.run, scale)
 
 
 def _write_if_changed(file: Path, text: str) -> None:

@@ -1,26 +1,27 @@
-"""Compute the inputs and parameters of analyses, tables, figures and claims from the wildcards of a job."""
+"""Compute the inputs and parameters of tables, figures and claims from the wildcards of a job.
 
-from collections.abc import Iterable
+These jobs read the catalogue and the papers. They run next to Snakemake, also where the others go
+to a cluster.
+"""
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.config.catalogue import Run
-from workflow_scripts.config.display_schema import Analysis, Display
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,
-    list_analysis_sources,
     score_files,
     select_display_runs,
 )
-from workflow_scripts.config.paths import (
-    analysis_folder,
-    data_folder,
-    intervention_folder,
-    manifest_file,
-    run_folder,
+from workflow_scripts.config.paths import analysis_folder, data_folder, run_folder
+from workflow_scripts.provenance.fingerprints import (
+    fingerprint_report_job,
+    list_paper_runs,
+    read_caption,
 )
-from workflow_scripts.provenance.fingerprints import list_paper_runs, read_caption
+from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.workflow.dag import Workflow
-from workflow_scripts.workflow.targets import locate_downloads, locate_manifests
 from workflow_scripts.workflow.wildcards import Wildcards
 
 
@@ -29,54 +30,32 @@ class ReportJobs:
     """The jobs of a workflow that report on its runs."""
 
     workflow: Workflow
+    catalogue: Catalogue
+
+    def fingerprint(self, rule: str) -> Callable[[Wildcards], str]:
+        """Return a function that fingerprints a job of `rule`.
+
+        Snakemake reruns the job when the fingerprint changes.
+        """
+
+        def find_fingerprint(names: dict[str, str]) -> Fingerprint | None:
+            return fingerprint_report_job(self.catalogue, self.workflow.config, rule, names)
+
+        return self.workflow.record_fingerprints(rule, find_fingerprint)
 
     def _display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""
-        return self.workflow.catalogue.papers[wildcards.paper].displays[wildcards.display]
-
-    def _analysis(self, wildcards: Wildcards) -> Analysis:
-        """Return the analysis of a job."""
-        return self.workflow.catalogue.papers[wildcards.paper].analyses[wildcards.analysis]
+        return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
 
     def _runs(self, wildcards: Wildcards) -> list[Run]:
-        """Return the requested runs that a table, a figure or an analysis reads."""
-        is_display = "display" in dict(wildcards.items())
-        entry = self._display(wildcards) if is_display else self._analysis(wildcards)
-        return select_display_runs(entry, self._asked(wildcards.paper, wildcards.scale))
+        """Return the requested runs that a table or a figure reads."""
+        return select_display_runs(
+            self._display(wildcards), self._asked(wildcards.paper, wildcards.scale)
+        )
 
     def list_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
         return list(map(str, self._runs(wildcards)))
-
-    def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the manifests and scores that an analysis reads."""
-        analysis = self._analysis(wildcards)
-        runs = self._runs(wildcards)
-        root = f"results/{wildcards.scale}"
-        inputs = [f"{root}/{manifest_file(run)}" for run in runs]
-        if analysis.scored:
-            inputs += [f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs]
-        for run in runs:
-            if run.unseeded in analysis.intervened_variants:
-                inputs.append(f"{root}/{intervention_folder(run)}/scores.csv")
-        inputs += sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in runs})
-        return inputs + locate_manifests(self.list_analysis_sources(wildcards))
-
-    def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
-        """Return the downloaded files that an analysis reads."""
-        analysis = self._analysis(wildcards)
-        runs = self._runs(wildcards)
-        return locate_downloads(
-            list_analysis_sources(self.workflow.catalogue, analysis, runs, wildcards.scale)
-        )
-
-    def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
-        """Return the weights of the runs of an analysis."""
-        root = f"results/{wildcards.scale}"
-        runs = [run for run in self._runs(wildcards) if not run.weights]
-        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in runs]
-
-    # table, figure, claims
 
     def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
         return list_paper_runs(self.workflow.config, paper, scale)
@@ -107,7 +86,7 @@ class ReportJobs:
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the data, because a note under the table compares them with the paper's data."""
         display = self._display(wildcards)
-        analyses = self.workflow.catalogue.papers[wildcards.paper].analyses
+        analyses = self.catalogue.papers[wildcards.paper].analyses
         entries = [display, *(analyses[name] for name in display.list_analyses())]
         runs = self._asked(wildcards.paper, wildcards.scale)
         tasks = dict.fromkeys(
@@ -127,14 +106,12 @@ class ReportJobs:
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
         """Return the caption of a table or figure in the report."""
-        return read_caption(self.workflow.catalogue, wildcards.paper, wildcards.display)
+        return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
     def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores that claims compare."""
         scale, files = wildcards.scale, []
         for name in self.workflow.config.papers:
-            displays = self.workflow.catalogue.papers[name].select_claimed_displays(
-                self._asked(name, scale)
-            )
+            displays = self.catalogue.papers[name].select_claimed_displays(self._asked(name, scale))
             files += self._score_inputs(name, displays.values(), scale)
         return list(dict.fromkeys(files))

@@ -15,7 +15,7 @@ from workflow_scripts.config.displays import (
     select_display_runs,
     select_intervened_runs,
 )
-from workflow_scripts.config.paths import DOWNLOADS
+from workflow_scripts.config.paths import DOWNLOADS, locate_downloads
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
@@ -123,13 +123,3 @@ def list_hub_models(
     """Return the models of the hub that `runs` start from."""
     origins = [resolve_run(catalogue, run, scale, precision).origin for run in runs]
     return {origin.hub for origin in origins if isinstance(origin, HubModel)}
-
-
-def locate_downloads(sources: Iterable[str]) -> list[str]:
-    """Return the paths to which files of sources.yaml are downloaded."""
-    return [f"{DOWNLOADS}/{source}" for source in sources]
-
-
-def locate_manifests(files: Iterable[str]) -> list[str]:
-    """Return the manifest of each downloaded file."""
-    return [f"{file}.json" for file in files]

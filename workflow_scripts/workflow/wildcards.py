@@ -1,12 +1,8 @@
-"""Names of wildcards: their type, and regular expressions that match names of the catalogue only."""
+"""Wildcards of the rules: their type, and the names that they may have."""
 
-import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Protocol
-
-from workflow_scripts.config.catalogue import START, Catalogue
-from workflow_scripts.config.specs import resolve_data
-from workflow_scripts.data.sources.declared import load_repositories, load_sources
 
 
 class Wildcards(Protocol):
@@ -18,49 +14,18 @@ class Wildcards(Protocol):
         ...
 
 
-def match_names(catalogue: Catalogue) -> dict[str, str]:
-    """Return wildcard constraints that match names of the catalogue only, so that a misspelled target is refused."""
-    return {
-        "scale": match_any(catalogue.scales),
-        "source": match_any(load_sources()),
-        "model": match_any(
-            name for name, entry in load_repositories().items() if entry.kind == "model"
-        ),
-        "task": match_any(catalogue.tasks),
-        "method": match_any(catalogue.methods),
-        "variant": f"(?:{match_variants(catalogue)})(?:@(?:{match_any([START, *catalogue.tasks])}))?",
-        "paper": match_any(catalogue.papers),
-        "display": match_any(
-            {name for paper in catalogue.papers.values() for name in paper.displays}
-        ),
-        "analysis": match_any(
-            {name for paper in catalogue.papers.values() for name in paper.analyses}
-        ),
-        # The whole name of the folder, so that task/method/variant/seed is the name of the run.
-        "seed": r"seed-\d+",
-    }
+@dataclass(frozen=True)
+class NamePatterns:
+    """Regular expressions of names.
+
+    names: of all rules, by wildcard. trained_variants: of the variants that can be trained.
+    large_data: of the tasks and scales whose data need much disk.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    trained_variants: str = "[^/@]+"
+    large_data: dict[str, str] = field(default_factory=dict)
 
 
-def match_variants(catalogue: Catalogue) -> str:
-    """Return a regular expression that matches the variants that can be trained."""
-    return match_any(
-        {variant for method in catalogue.methods.values() for variant in method.variants}
-    )
-
-
-def match_large_data(catalogue: Catalogue) -> dict[str, str]:
-    """Return wildcard constraints for tasks that need much disk, at scales with real data."""
-    tasks = [name for name, task in catalogue.tasks.items() if task.disk]
-    sources = {
-        scale: [resolve_data(catalogue, task, scale).sources for task in tasks]
-        for scale in catalogue.scales
-    }
-    return {
-        "task": match_any(tasks),
-        "scale": match_any(scale for scale, found in sources.items() if any(found)),
-    }
-
-
-def match_any(names: Iterable[str]) -> str:
-    """Return a regular expression that matches these names only."""
-    return "|".join(sorted(map(re.escape, names)))
+# For a job on a cluster, which is given by its wildcards: their names have been checked.
+ANY_NAMES = NamePatterns()

@@ -36,6 +36,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.settings import Validation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
@@ -249,7 +250,7 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
 def test_bleu_chose_the_checkpoint(translated, data):
     run = json.loads((translated / "out/run.json").read_text())
     model, _, _ = load_run(translated / "out", data)
-    validation = run["spec"]["training"]["validation"]
+    validation = Validation(**run["spec"]["training"]["validation"])
     torch.set_num_threads(1)
     with torch.no_grad():
         found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)

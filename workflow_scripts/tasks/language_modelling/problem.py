@@ -82,7 +82,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         )
         return [pad_texts(found, rows).to(device) for rows in chosen]
 
-    valid = batches(settings.selection["split"]) if settings.selection else []
+    valid = batches(settings.selection.split) if settings.selection else []
     label_smoothing = spec.problem.label_smoothing
 
     def loss(trained: nn.Module, batch: TextBatch) -> tuple[Tensor, dict[str, Tensor]]:

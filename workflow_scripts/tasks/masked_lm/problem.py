@@ -44,7 +44,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
-    split = settings.selection.get("split")
+    split = settings.selection.split if settings.selection else None
     valid = (
         make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device)
         if split

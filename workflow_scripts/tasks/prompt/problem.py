@@ -199,7 +199,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path, device: torch.device) ->
     batches = shuffle_examples(train.length, *sizes, lambda rows: train.make_batch(rows).to(device))
     valid: list[PromptBatch] = []
     if settings.selection:
-        prompts = read_prompts(spec, model, init, data, settings.selection["split"])
+        prompts = read_prompts(spec, model, init, data, settings.selection.split)
         chosen = bucket_texts(prompts.length, settings.batch_tokens)
         valid = [prompts.make_batch(rows).to(device) for rows in chosen]
 

@@ -174,7 +174,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     read = read_windows(spec, init, data, "train")
     sizes = settings.batch_tokens, settings.batch_sentences
     train = shuffle_examples(read.length, *sizes, lambda rows: read.make_batch(rows).to(device))
-    split = settings.selection.get("split")
+    split = settings.selection.split if settings.selection else None
     valid = read_windows(spec, init, data, split) if split else read
     batches = valid.make_batches(settings.batch_tokens, device) if split else ([], [])
 

@@ -230,7 +230,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     train = shuffle_items(model, read("train"), settings, device)
     valid: Sequence[SentenceBatch | StateBatch] = []
     if settings.selection:
-        items, tokens = read(settings.selection["split"]), max(settings.batch_tokens, STATES_TOKENS)
+        items, tokens = read(settings.selection.split), max(settings.batch_tokens, STATES_TOKENS)
         valid = (
             [compute_states(model, items, device)]
             if model.frozen
@@ -244,7 +244,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
             found = compute_correlations(predicted.numpy(), label)[0]
         else:
             found = compute_class_metrics(*decide_classes(predicted), label)[0]
-        return {settings.selection["metric"]: LOWEST_METRIC, **found}
+        return {settings.selection.metric: LOWEST_METRIC, **found}
 
     return Problem(
         model,

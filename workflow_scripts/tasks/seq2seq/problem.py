@@ -26,6 +26,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.settings import Validation
 
 
 def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
@@ -99,17 +100,15 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         if init:
             shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
 
-    splits = {
-        "": settings.selection.get("split"),
-        **{f"{split}_": split for split in settings.kept_splits},
-    }
-    validations = {
-        prefix: make_validation(
-            data, settings.selection | {"split": split}, settings.batch_tokens, pieces, device
-        )
-        for prefix, split in splits.items()
-        if split
-    }
+    validations = {}
+    if settings.selection:
+        splits = {"": settings.selection.split}
+        splits |= {f"{split}_": split for split in settings.kept_splits}
+        for prefix, split in splits.items():
+            selection = settings.selection.model_copy(update={"split": split})
+            validations[prefix] = make_validation(
+                data, selection, settings.batch_tokens, pieces, device
+            )
 
     def validate(trained: nn.Module) -> dict[str, float]:
         scores = {prefix: validation(trained) for prefix, validation in validations.items()}
@@ -131,19 +130,19 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
 
 
 def make_validation(
-    data: Path, validation: dict[str, Any], batch_tokens: int, pieces: Any, device: torch.device
+    data: Path, validation: Validation, batch_tokens: int, pieces: Any, device: torch.device
 ) -> Callable[[nn.Module], dict[str, float]]:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 
     The scores are teacher-forced. With `decoding` in the settings the metrics of decoded outputs, such as BLEU, follow.
     """
-    split = validation["split"]
+    split = validation.split
     pairs = read_pairs(data, split, pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
-    if "decoding" not in validation:
+    if validation.decoding is None:
         return lambda trained: score_teacher_forced(trained, batches)
-    decoding = {"splits": [split], **validation["decoding"]}
+    decoding = {"splits": [split], **validation.decoding}
     settings = parse_as(Seq2SeqEvaluation, decoding, "settings: training.validation.decoding")
     table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
     references = join_tokens(table["target"].to_pylist(), settings.joined)

@@ -1,0 +1,72 @@
+"""Fingerprint the jobs of the workflow from what they are given."""
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.provenance.code import PACKAGE
+from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.spec_fingerprints import (
+    Fingerprint,
+    fingerprint_analysis,
+    fingerprint_candidates,
+    fingerprint_data,
+    fingerprint_evaluation,
+    fingerprint_intervention,
+    fingerprint_search,
+    fingerprint_training,
+)
+from workflow_scripts.workflow.spec_files import Specs
+
+
+def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
+    """Fingerprint the job of `rule` with these wildcards.
+
+    None for reports, which read the catalogue, and for rules without a fingerprint.
+    """
+    scale = wildcards.get("scale", "")
+    if rule == "fetch":
+        return Fingerprint({"sha256": load_sources()[wildcards["source"]].sha256}, ())
+    if rule == "fetch_model":
+        return _fingerprint_model(wildcards["model"])
+    if rule in ("prepare", "prepare_large"):
+        return fingerprint_data(specs.get_data(wildcards["task"], scale))
+    if rule == "candidates":
+        return fingerprint_candidates(specs.get_candidates(wildcards["task"], scale))
+    if rule == "search":
+        planned = specs.get_search("{task}/{method}/{variant}".format(**wildcards), scale)
+        return fingerprint_search(planned.training)
+    if rule in ("train", "evaluate", "intervene"):
+        planned = specs.get_run("{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+        if rule == "train":
+            return fingerprint_training(planned.training)
+        if rule == "evaluate":
+            return _fingerprint_evaluation(planned)
+        return _fingerprint_intervention(planned)
+    if rule == "analyse":
+        analysis = specs.get_analysis(wildcards["paper"], wildcards["analysis"], scale)
+        models = [run.model for run in analysis.runs]
+        return fingerprint_analysis(analysis.entry, models, analysis.published_numbers)
+    return None
+
+
+def _fingerprint_model(model_name: str) -> Fingerprint:
+    """Fingerprint the download of a model, and its conversion where that is needed."""
+    model = load_repositories()[model_name]
+    content = {"revision": model.revision}
+    content |= {name: file.sha256 for name, file in model.files.items()}
+    is_converted = any(name.endswith(".gguf") for name in model.files)
+    return Fingerprint(content, (f"{PACKAGE}.models.causal_lm.gguf_model",) if is_converted else ())
+
+
+def _fingerprint_evaluation(planned: PlannedRun) -> Fingerprint:
+    """Fingerprint the evaluation of a run, the same for all seeds of a variant."""
+    if planned.evaluation is None:
+        raise UserError(f"{planned.spec.run_name}: how to score it is unknown; plan the run again")
+    return fingerprint_evaluation(planned.evaluation, planned.shared_spec or planned.spec)
+
+
+def _fingerprint_intervention(planned: PlannedRun) -> Fingerprint:
+    """Fingerprint the interventions on a run, the same for all seeds of a variant."""
+    if planned.intervention is None:
+        what = "its settings give no interventions"
+        raise UserError(f"{planned.spec.run_name}: {what}; add them under `intervention`")
+    return fingerprint_intervention(planned.intervention, planned.shared_spec or planned.spec)

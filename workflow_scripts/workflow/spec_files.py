@@ -1,0 +1,89 @@
+"""What the jobs of a workflow are given, as rules ask for it, and as results/<scale>/specs/ has it.
+
+On a cluster each job starts Snakemake again. That one takes the spec files that are there:
+nothing here reads the catalogue or the papers.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_mapping
+from workflow_scripts.config.paths import (
+    RESULTS,
+    analysis_spec_file,
+    candidate_spec_file,
+    data_spec_file,
+    run_spec_file,
+    search_spec_file,
+)
+from workflow_scripts.data.data_spec import DataSpec, read_data_spec
+from workflow_scripts.interventions.settings import CandidateSpec, read_candidate_spec
+from workflow_scripts.provenance.planned_analysis import PlannedAnalysis, read_planned_analysis
+from workflow_scripts.provenance.planned_run import PlannedRun, read_planned_run
+
+
+class Specs(Protocol):
+    """What the jobs of a workflow are given, from the catalogue or from spec files."""
+
+    def get_data(self, task: str, scale: str) -> DataSpec:
+        """Return the data spec of a task."""
+        ...
+
+    def get_candidates(self, task: str, scale: str) -> CandidateSpec:
+        """Return the spec of the synonym candidates of a task."""
+        ...
+
+    def get_run(self, run: str, scale: str) -> PlannedRun:
+        """Return what the jobs of `<task>/<method>/<variant>/seed-<n>` are given."""
+        ...
+
+    def get_search(self, variant: str, scale: str) -> PlannedRun:
+        """Return what the search before `<task>/<method>/<variant>` is given.
+
+        Raises UserError if there is none.
+        """
+        ...
+
+    def get_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
+        """Return what the job of an analysis is given."""
+        ...
+
+
+class SpecFiles:
+    """The specs that `write_spec_files` has written. Each file is read once."""
+
+    def __init__(self) -> None:
+        self.get_run = cache(self._read_run)
+        self.get_search = cache(self._read_search)
+        self.get_analysis = cache(self._read_analysis)
+
+    def get_data(self, task: str, scale: str) -> DataSpec:
+        """Read the data spec of a task."""
+        file = _require_file(scale, data_spec_file(task))
+        return read_data_spec(read_mapping(file), file)
+
+    def get_candidates(self, task: str, scale: str) -> CandidateSpec:
+        """Read the spec of the synonym candidates of a task."""
+        file = _require_file(scale, candidate_spec_file(task))
+        return read_candidate_spec(read_mapping(file), file)
+
+    def _read_run(self, run: str, scale: str) -> PlannedRun:
+        return read_planned_run(_require_file(scale, run_spec_file(run)))
+
+    def _read_search(self, variant: str, scale: str) -> PlannedRun:
+        return read_planned_run(_require_file(scale, search_spec_file(variant)))
+
+    def _read_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
+        return read_planned_analysis(_require_file(scale, analysis_spec_file(paper, analysis)))
+
+
+def _require_file(scale: str, name: str) -> Path:
+    """Return a spec file. Raises UserError if it does not exist."""
+    file = RESULTS / scale / name
+    if not file.exists():
+        raise UserError(
+            f"{file} does not exist; ./reproduce writes it before the job: call it again"
+        )
+    return file
