@@ -8,6 +8,7 @@ from workflow_scripts.common.files import (
     check_replaceable,
     format_canonical_json,
     hash_file,
+    read_csv,
     read_json,
     write_atomically,
     write_json,
@@ -47,6 +48,14 @@ def test_json_comes_back_and_broken_json_names_the_line(tmp_path: Path):
         UserError, match=r"run\.json: not UTF-8 text; if ./reproduce made it, .*; if it is yours"
     ):
         read_json(file)
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path):
+    table, settings = tmp_path / "x.csv", tmp_path / "x.json"
+    table.write_text("name,value\nä,1\n", encoding="utf-8-sig", newline="\r\n")
+    settings.write_text('{"name": "ä"}', encoding="utf-8-sig")
+    assert read_csv(table, ["name"]) == [{"name": "ä", "value": "1"}]
+    assert read_json(settings) == {"name": "ä"}
 
 
 def test_json_that_would_exhaust_the_stack_is_refused(tmp_path: Path):

@@ -27,6 +27,14 @@ def test_aliases_and_merges_are_expanded(tmp_path: Path):
         ("a: &a [*a]", ":1: .*aliases expand"),
         ("a: 1\na: 2", ":2: .*'a' is listed twice; remove one"),
         ("learning_rate: 1e-3", ":1: .*YAML reads 1e-3 as text; write 1.0e-3"),
+        ("seeds: [021]", ":1: .*021 is not a decimal number; write one, or '021' for a text"),
+        ("seeds: [1, 0x1F]", ":1: .*0x1F is not a decimal number"),
+        ("a: 12:30", ":1: .*12:30 is not a decimal number"),
+        ("a: 28_42", ":1: .*28_42 is not a decimal number"),
+        ("a: 08", ":1: .*YAML reads 08 as text; write 8, or '08' for a text"),
+        ("labels: [yes, other]", ":1: .*YAML reads yes as true; write that, or 'yes' for a text"),
+        ("label: Off", ":1: .*YAML reads Off as false"),
+        ("012: 1", ":1: .*012 is not a decimal number"),
         ("learning_rate: .nan", ":1: .*.nan is no number"),
         ("limit: -.inf", ":1: .*-.inf is no number"),
         (
@@ -50,3 +58,18 @@ def test_other_content_is_one_line(tmp_path: Path, text: str, problem: str):
     with pytest.raises(UserError, match=rf"x.yaml.*{problem}") as error:
         read_yaml(tmp_path / "x.yaml")
     assert "\n" not in str(error.value)
+
+
+def test_plain_values_are_what_people_read(tmp_path: Path):
+    text = "[true, False, 0, -3, +4, 1_000, 1.5, .5, 5., 007.5, 1.0e-3, 'no', '08', y, 1.2.3, ~]"
+    (tmp_path / "x.yaml").write_text(text)
+    expected = [True, False, 0, -3, 4, 1000, 1.5, 0.5, 5.0, 7.5, 0.001]
+    expected += ["no", "08", "y", "1.2.3", None]
+    values = read_yaml(tmp_path / "x.yaml")
+    assert values == expected
+    assert [type(value) for value in values] == [type(value) for value in expected]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path):
+    (tmp_path / "x.yaml").write_text("a: 1\r\n", encoding="utf-8-sig", newline="")
+    assert read_yaml(tmp_path / "x.yaml") == {"a": 1}

@@ -11,6 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.limits import HANGS
 from tests.malformed.conftest import RUNS, Place, assert_refused, call
 from tests.malformed.damages import FORMATS, set_key
 from tests.training.toy import environment
@@ -133,7 +134,9 @@ def test_a_real_command_refuses_a_damaged_file(
 ):
     def run(words: list[str]) -> tuple[int, str]:
         line = [sys.executable, "-m", "workflow_scripts", *words]
-        done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            line, env=environment(), capture_output=True, text=True, timeout=HANGS
+        )
         return done.returncode, done.stderr
 
     assert len(REAL) == 22

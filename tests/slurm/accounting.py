@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.limits import HANGS
+
 if TYPE_CHECKING:
     from tests.slurm.cluster import Cluster
 
@@ -71,7 +73,7 @@ def start(cluster: "Cluster", host: str, user: str, port: int) -> None:
     start_database(cluster, user, port + 1)
     cluster.run("slurmdbd")
     cluster_is_there = ("sacctmgr", "--noheader", "list", "cluster")
-    wait(lambda: succeeds(cluster, *cluster_is_there), 60, "slurmdbd does not answer")
+    wait(lambda: succeeds(cluster, *cluster_is_there), "slurmdbd does not answer")
     for what in (
         ("cluster", "recompose"),
         ("qos", QOS),
@@ -125,12 +127,12 @@ def start_database(cluster: "Cluster", user: str, port: int) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    wait(lambda: succeeds(cluster, "mariadb-admin", *client, "ping"), 60, "MariaDB does not answer")
+    wait(lambda: succeeds(cluster, "mariadb-admin", *client, "ping"), "MariaDB does not answer")
     cluster.run("mariadb", *client, "--execute", DATABASE)
 
 
 def succeeds(cluster: "Cluster", *command: str) -> bool:
-    done = subprocess.run(command, env=cluster.environment, capture_output=True, timeout=60)
+    done = subprocess.run(command, env=cluster.environment, capture_output=True, timeout=HANGS)
     return done.returncode == 0
 
 

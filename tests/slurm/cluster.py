@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.limits import HANGS
 from tests.slurm import accounting
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
@@ -90,7 +91,7 @@ class Cluster:
     def run(self, *command: str, check: bool = True) -> str:
         """What a SLURM command prints."""
         done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, timeout=60
+            command, env=self.environment, capture_output=True, text=True, timeout=HANGS
         )
         assert done.returncode == 0 or not check, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
@@ -113,13 +114,12 @@ class Cluster:
         process = self.process(daemon)
         assert self.lives(daemon), f"process {process} is not {daemon}"
         os.kill(process, number)
-        wait(lambda: not alive(process), 30, f"{daemon} does not stop")
+        wait(lambda: not alive(process), f"{daemon} does not stop")
 
     def start_slurmctld(self) -> None:
         self.run("slurmctld")
         wait(
             lambda: "UP" in self.run("scontrol", "ping", check=False),
-            90,
             "slurmctld does not answer",
         )
 
@@ -130,7 +130,6 @@ class Cluster:
         self.run(*(begins or []), "slurmd", "-N", node)
         wait(
             lambda: file.exists() and file.read_text().strip(),
-            30,
             f"slurmd of {node} does not start",
         )
 
@@ -183,8 +182,8 @@ def alive(process: int) -> bool:
         return False
 
 
-def wait(until, seconds: float, what: str) -> None:
-    """Wait until a function returns something true."""
+def wait(until, what: str, seconds: float = HANGS) -> None:
+    """Wait until a function returns something true. `seconds`: less where it must be soon."""
     deadline = time.monotonic() + seconds
     while not until():
         if time.monotonic() > deadline:
@@ -272,7 +271,6 @@ def up(
             lambda: (
                 cluster.run("sinfo", "-hN", "-p", "gpu", "-o", "%T").split() == ["idle"] * nodes
             ),
-            30,
             "no nodes",
         )
     except (AssertionError, TimeoutError) as error:

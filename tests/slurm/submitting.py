@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.limits import HANGS
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
 
@@ -26,7 +27,7 @@ def reproduce(
         env=cluster.environment | environment,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=HANGS,
     )
 
 
@@ -45,9 +46,9 @@ def begin(
     )
 
 
-def end(process: subprocess.Popen[str], timeout: float = 400) -> str:
+def end(process: subprocess.Popen[str]) -> str:
     """What a call in the background said, when it has ended well."""
-    said = process.communicate(timeout=timeout)[1]
+    said = process.communicate(timeout=HANGS)[1]
     assert process.returncode == 0, said
     return said
 
@@ -125,4 +126,4 @@ def wait_for_state(project: Project, run: str, process: subprocess.Popen[str]) -
         assert process.poll() is None, process.communicate()[1]
         return state_saved(project, run) and training(project, run) is not None
 
-    wait(ready, 180, f"{run} saves no state")
+    wait(ready, f"{run} saves no state")

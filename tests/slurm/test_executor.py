@@ -59,7 +59,6 @@ def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
     good, bad, slow = (submit(cluster, f"--wrap={what}") for what in ("true", "false", "sleep 100"))
     wait(
         lambda: {cluster.shown(job)["JobState"] for job in (good, bad)} == {"COMPLETED", "FAILED"},
-        120,
         "no end",
     )
     assert [ends(executor, plugin, job) for job in (good, bad, slow)] == [
@@ -68,7 +67,7 @@ def test_the_end_of_a_job(executor, plugin, cluster: Cluster):
         [None],
     ]
     cluster.run("scancel", slow)
-    wait(lambda: ends(executor, plugin, slow) == ["CANCELLED"], 120, "no end")
+    wait(lambda: ends(executor, plugin, slow) == ["CANCELLED"], "no end")
 
 
 @pytest.mark.quick_faults
@@ -79,10 +78,10 @@ def test_a_job_that_slurm_has_forgotten_ends(executor, plugin):
 
 def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Cluster):
     number = submit(cluster, "--partition=short", "--time=60", "--wrap=true")
-    wait(lambda: cluster.shown(number)["Reason"] == "PartitionTimeLimit", 120, "it is not refused")
+    wait(lambda: cluster.shown(number)["Reason"] == "PartitionTimeLimit", "it is not refused")
     (said,) = ends(executor, plugin, number)
     assert said.startswith("CANCELLED: SLURM would never start it (PartitionTimeLimit)")
-    wait(lambda: cluster.shown(number)["JobState"] == "CANCELLED", 120, "it is not cancelled")
+    wait(lambda: cluster.shown(number)["JobState"] == "CANCELLED", "it is not cancelled")
 
 
 @pytest.mark.faults

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import HANGS
 from tests.slurm.cluster import Cluster, environments, wait
 from tests.slurm.conftest import RUNS, scores
 from tests.slurm.submitting import (
@@ -93,7 +94,7 @@ def held(project: Project, *runs: str) -> Iterator[None]:
 def kill_snakemake(project: Project, process: subprocess.Popen[str]) -> None:
     """SIGKILL to ./reproduce and its Snakemake: all processes on this machine; the jobs continue."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=HANGS)
     assert list((project.root / ".snakemake").glob("locks/*")), (
         "this test needs a lock that was left"
     )
@@ -125,7 +126,7 @@ def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     whole = ("--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
     blocker = cluster.run("sbatch", "--parsable", *whole).strip()
     process = begin(long_project, cluster, *scores(RUNS[0]))
-    wait(lambda: jobs_of(cluster, long_project, "train"), 60, "nothing is submitted")
+    wait(lambda: jobs_of(cluster, long_project, "train"), "nothing is submitted")
     kill_snakemake(long_project, process)
     again = begin(long_project, cluster, *scores(RUNS[0]))
     wait(
@@ -154,7 +155,7 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
     wait_for_state(long_project, RUNS[0], process)
     stopped = training(long_project, RUNS[0])
     os.kill(stopped, signal.SIGSTOP)
-    wait(lambda: is_told_to_end(stopped), 200, "SLURM sends no SIGTERM")
+    wait(lambda: is_told_to_end(stopped), "SLURM sends no SIGTERM")
     with suppress(ProcessLookupError):
         os.kill(stopped, signal.SIGCONT)
     said = end(process)
@@ -246,9 +247,9 @@ def test_a_node_that_dies_costs_nothing_but_time(
     cluster.kill(f"slurmd-{node}")
     for victim in of_node(node):
         os.kill(victim, signal.SIGKILL)
-    wait(lambda: training(long_project, RUNS[0]) is None, 10, "the training survives its node")
+    wait(lambda: training(long_project, RUNS[0]) is None, "the training survives its node", 60)
     try:
-        end(process, timeout=500)
+        end(process)
     finally:
         cluster.start_slurmd(node)
     check(long_project, undisturbed, RUNS[:1])
@@ -289,12 +290,11 @@ def test_a_preempted_training_is_started_again_by_slurm(
     urgent = cluster.run("sbatch", "--parsable", *whole).strip()
     wait(
         lambda: cluster.shown(urgent)["JobState"] == "RUNNING",
-        60,
         "nothing gives way to the urgent job",
     )
-    wait(lambda: training(long_project, RUNS[0]) is None, 30, "the training continues")
+    wait(lambda: training(long_project, RUNS[0]) is None, "the training continues", 60)
     cluster.run("scancel", urgent)
-    said = end(process, timeout=500)
+    said = end(process)
     assert "✗" not in said
     check(long_project, undisturbed, RUNS[:1])
     (job,) = jobs_of(cluster, long_project, "train")
@@ -315,24 +315,22 @@ def test_snakemake_in_a_job_that_is_killed_and_submitted_again(
         f"--wrap={call}",
     ]
     first = cluster.run(*main).strip()
-    wait(lambda: state_saved(long_project, RUNS[0]), 180, "no state is saved")
+    wait(lambda: state_saved(long_project, RUNS[0]), "no state is saved")
     with held(long_project, RUNS[0]):
         # Without cgroups SLURM would leave Snakemake alive when its job is killed.
         for process in [
             process for process, given in environments().items() if f"SLURM_JOB_ID={first}" in given
         ]:
             os.kill(process, signal.SIGKILL)
-        wait(lambda: cluster.shown(first)["JobState"] == "FAILED", 60, "the job outlives Snakemake")
+        wait(lambda: cluster.shown(first)["JobState"] == "FAILED", "the job outlives Snakemake")
         second = cluster.run(*main).strip()
         log = long_project.root / f"main-{second}.log"
         wait(
             lambda: log.exists() and "An earlier Snakemake left" in log.read_text(),
-            60,
             "the job is not waited for",
         )
     wait(
         lambda: cluster.shown(second)["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"),
-        300,
         "no end",
     )
     said = log.read_text()
@@ -349,7 +347,7 @@ def test_ctrl_c_ends_the_jobs_and_the_next_call_goes_on(
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=120)[1]
+    said = process.communicate(timeout=HANGS)[1]
     assert (
         process.returncode != 0
         and "run the same command again to continue" in said

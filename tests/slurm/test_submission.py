@@ -46,7 +46,7 @@ def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Pro
     with project.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["jobs"]["save_seconds"] = 120  # less than the shortest time limit
     process = begin(project, cluster, *CUT, **recording(project, cluster))
-    wait(lambda: len(trainings(project)) >= 2, 180, "no two trainings run at once")
+    wait(lambda: len(trainings(project)) >= 2, "no two trainings run at once")
     (_, killed), (cancelled, _), *_ = trainings(project).items()
     os.kill(killed, signal.SIGKILL)
     cluster.run("scancel", running(cluster, project, "train", cancelled))
@@ -128,7 +128,6 @@ def test_waiting_jobs_need_no_catalogue(
         process = begin(project, cluster, *CUT)
         wait(
             lambda: len(jobs_of(cluster, project, "train")) == 3,
-            180,
             "three trainings are not submitted",
         )
         times = {

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.limits import HANGS
+
 ROOT = Path(__file__).parents[2]
 # What a person may have set who runs the tests: a mirror, a cluster, a profile, colours.
 SETTINGS = (
@@ -67,7 +69,7 @@ class Project:
             cwd=self.root,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=HANGS,
             **options,
         )
 
@@ -81,7 +83,7 @@ class Project:
         """Run `python -m workflow_scripts` with the arguments."""
         python = str(self.root / ".venv/bin/python")
         command = [python, "-m", "workflow_scripts", *arguments]
-        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=300)
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=HANGS)
 
     def change_code(self, file: str) -> None:
         """Add a line to a module of the package."""
@@ -112,7 +114,7 @@ class Project:
             cwd=self.root,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=HANGS,
         )
         assert made.returncode == 0, made.stderr
         rows = csv.DictReader(made.stdout.splitlines(), delimiter="\t")
@@ -133,7 +135,7 @@ def record_as_made(project: Project, *targets: str) -> None:
     environment = os.environ | {"PATH": f"{project.root / '.venv/bin'}:{os.environ['PATH']}"}
     command = [".venv/bin/snakemake", "--quiet", "all", "--touch", "--forceall", *targets]
     done = subprocess.run(
-        command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=300
+        command, cwd=project.root, env=environment, capture_output=True, text=True, timeout=HANGS
     )
     assert done.returncode == 0, done.stderr
 

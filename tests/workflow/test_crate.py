@@ -18,6 +18,7 @@ import pytest
 import yaml
 from rocrate.rocrate import ROCrate
 
+from tests.limits import HANGS
 from tests.workflow.projects import Project
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -213,7 +214,7 @@ def validate(
     ]
     command += ["--no-paging", "--verbose", "--profile-identifier", "workflow-run-crate-0.5"]
     return lambda crate: subprocess.run(
-        [*command, crate], capture_output=True, text=True, timeout=300
+        [*command, crate], capture_output=True, text=True, timeout=HANGS
     )
 
 

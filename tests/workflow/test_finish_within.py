@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import HANGS
 from tests.workflow.fake_gpu import FakeTools
 from tests.workflow.projects import RUN, SCORES, TRAINED, Project, copied
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
@@ -174,7 +175,7 @@ def test_of_unknown_time_is_started_last_and_a_second_ctrl_c_disturbs_no_saving(
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
         time.sleep(0.2)
-    said = process.communicate(timeout=60)[1]
+    said = process.communicate(timeout=HANGS)[1]
     assert process.returncode == 128 + signal.SIGINT, said
     assert (
         "Starting 1 of 1 open runs, 1 of them for primary claims, whose time is unknown, with 59:"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import HANGS
 from tests.workflow.fake_gpu import NOISE, FakeTools
 from tests.workflow.projects import RUN, TRAINED, Project
 from workflow_scripts.config.loading import load_catalogue, load_config
@@ -275,7 +276,7 @@ def test_stopped_by_a_signal_it_saves_the_training_and_ends_mps(ctrl_c, project,
     for _ in range(2 if ctrl_c else 1):
         (os.killpg if ctrl_c else os.kill)(process.pid, signal.SIGINT if ctrl_c else signal.SIGTERM)
         time.sleep(0.3)
-    said = process.communicate(timeout=120)[1]
+    said = process.communicate(timeout=HANGS)[1]
     assert process.returncode == 128 + (signal.SIGINT if ctrl_c else signal.SIGTERM), said
     assert "Traceback" not in said and list(
         (project.root / f"results/demo/state/{RUN}").glob("*/step-*")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import HANGS
 from tests.workflow.projects import RUN, SCORES, Project
 from tests.workflow.projects import TRAINED as TARGET
 
@@ -41,7 +42,7 @@ def started(project) -> subprocess.Popen[str]:
 
 
 def wait_for_end_of(process: subprocess.Popen[str]) -> str:
-    return process.communicate(timeout=120)[1]
+    return process.communicate(timeout=HANGS)[1]
 
 
 def saved_state(root: Path) -> list[Path]:
@@ -94,7 +95,7 @@ def test_of_two_calls_at_once_one_makes_everything(project):
         )
         for _ in range(2)
     ]
-    said = {call.wait(timeout=300): call.communicate()[1] for call in calls}
+    said = {call.wait(timeout=HANGS): call.communicate()[1] for call in calls}
     assert said.keys() == {0, 1} and said[1] == f"{REFUSED}\n" and "3 jobs done" in said[0]
 
 
@@ -126,7 +127,7 @@ def orphan(project: Project) -> Iterator[int]:
     (lock,) = (project.root / f"results/demo/state/{RUN}").glob("*/lock")
     trainer = int(lock.read_text().split()[0])
     os.kill(snakemake, signal.SIGKILL)
-    process.wait(timeout=120)  # its stderr stays open: the training has it too
+    process.wait(timeout=HANGS)  # its stderr stays open: the training has it too
     try:
         yield trainer
     finally:

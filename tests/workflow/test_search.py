@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.limits import HANGS
 from tests.workflow.projects import Project
 
 RUN = "scan-jump/transformer/default"
@@ -14,7 +15,7 @@ CHOSEN = f"results/demo/search/{RUN}/chosen.json"
 
 def command(project: Project, *arguments: str) -> str:
     line = [str(project.root / ".venv/bin/python"), "-m", *arguments]
-    done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(line, cwd=project.root, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
     return done.stdout + done.stderr
 

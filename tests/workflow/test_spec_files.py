@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.limits import HANGS
 from tests.workflow.projects import PARTS, ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
@@ -232,10 +233,10 @@ def test_a_job_starts_snakemake_without_a_catalogue(project: Path):
     for folder in ("catalogue", "papers"):
         (project / folder).rename(project / f"no-{folder}")
     command = [sys.executable, "-m", "snakemake", "--workflow-profile", "none", "-n", *JOB]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     assert (
         "wildcards: scale=demo, task=scan-jump-x2, method=transformer" in done.stdout + done.stderr
     )
-    planning = subprocess.run(command[:-2], capture_output=True, text=True, timeout=120)
+    planning = subprocess.run(command[:-2], capture_output=True, text=True, timeout=HANGS)
     assert planning.returncode == 1 and "catalogue/scales.yaml" in planning.stdout + planning.stderr

@@ -10,6 +10,8 @@ import termios
 
 import pytest
 
+from tests.limits import HANGS
+
 
 def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
     """Every line that a command writes to a terminal, without colours; what was drawn over, too."""
@@ -36,7 +38,7 @@ def on_a_terminal(command: list[str], folder, columns: int = 100) -> list[str]:
             break
         written += part
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=HANGS) == 0
     assert b"\x1b[2K" in written, "nothing was drawn over: there was no live part"
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
     return [line.rstrip() for line in plain.replace("\r", "\n").splitlines() if line.strip()]

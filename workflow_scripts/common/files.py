@@ -82,7 +82,7 @@ def read_json(path: str | Path) -> Any:
     Raises UserError with the path if the file is missing, not UTF-8, not valid JSON or too deep.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         _check_depth(content)
         return content
     except FileNotFoundError as error:
@@ -136,7 +136,8 @@ def read_csv(path: str | Path, columns: Collection[str] = ()) -> list[dict[str, 
     if not Path(path).exists():
         return []
     try:
-        with open(path, newline="", encoding="utf-8") as stream:
+        # Spreadsheets put a byte order mark before the first column.
+        with open(path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream, strict=True)
             header = reader.fieldnames or ()
             rows = list(reader)

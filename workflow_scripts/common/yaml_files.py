@@ -14,6 +14,11 @@ from workflow_scripts.common.files import MAX_DEPTH
 SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_VALUES = 1_000_000
 KEYS = ("str", "int", "float", "merge")  # types that a key may have
+# Numbers as people write them. YAML 1.1 has octal, hexadecimal and sexagesimal ones, too.
+DECIMAL = re.compile(
+    r"[-+]?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(_[0-9]{3})+|[0-9]*\.[0-9]+|[0-9]+\.)([eE][-+]?[0-9]+)?"
+)
+LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
 # A number in Python; in YAML 1.1 mostly a text.
 EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
@@ -74,8 +79,8 @@ def _check_node(node: yaml.Node, counts: dict[int, int]) -> int:
 
     `counts` stores the counts of finished nodes by `id`. Raises MarkedYAMLError if the aliases
     expand to more than MAX_VALUES values; for a key that is repeated, of which PyYAML would
-    silently use the last value, or that is no text or number; and for numbers that YAML reads
-    otherwise than Python does, or that are no numbers.
+    silently use the last value, or that is no text or number; and for values that YAML reads
+    otherwise than people do.
     """
     if id(node) in counts:
         return counts[id(node)]
@@ -112,21 +117,37 @@ def _check_keys(node: yaml.MappingNode) -> None:
             raise _make_error(problem[:200], key)
         if key.value in keys:
             raise _make_error(f"'{key.value}' is listed twice; remove one", key)
+        _check_scalar(key)
         keys.add(key.value)
 
 
 def _check_scalar(node: yaml.ScalarNode) -> None:
-    """Raise MarkedYAMLError for a number that YAML reads otherwise than Python, or that is none."""
-    is_float = node.tag == "tag:yaml.org,2002:float"
-    if is_float and node.value.lstrip("+-").lower() in (".nan", ".inf"):
-        raise _make_error(f"{node.value} is no number", node)
-    is_plain_text = node.tag == "tag:yaml.org,2002:str" and not node.style
-    if is_plain_text and EXPONENT.fullmatch(node.value):
-        mantissa, _, exponent = node.value.lower().partition("e")
+    """Raise MarkedYAMLError for a value that YAML reads otherwise than people do.
+
+    `no` is a truth value to YAML, 021 is 17, 12:30 is 750, 1e5 and 08 are texts.
+    """
+    if node.style:  # quoted, or a text of several lines
+        return
+    value = node.value
+    kind = node.tag.rpartition(":")[2]
+    if kind == "float" and value.lstrip("+-").lower() in (".nan", ".inf"):
+        raise _make_error(f"{value} is no number", node)
+    if kind == "bool" and value.lower() not in ("true", "false"):
+        meant = SafeLoader.bool_values[value.lower()]
+        problem = f"YAML reads {value} as {str(meant).lower()}; write that, or '{value}' for a text"
+        raise _make_error(problem, node)
+    if kind in ("int", "float") and not DECIMAL.fullmatch(value):
+        problem = f"{value} is not a decimal number; write one, or '{value}' for a text"
+        raise _make_error(problem, node)
+    if kind == "str" and EXPONENT.fullmatch(value):
+        mantissa, _, exponent = value.lower().partition("e")
         if "." not in mantissa:
             mantissa += ".0"
         number = f"{mantissa}e{int(exponent):+d}"
-        raise _make_error(f"YAML reads {node.value} as text; write {number}", node)
+        raise _make_error(f"YAML reads {value} as text; write {number}", node)
+    if kind == "str" and LEADING_ZERO.fullmatch(value):
+        problem = f"YAML reads {value} as text; write {int(value)}, or '{value}' for a text"
+        raise _make_error(problem, node)
 
 
 def read_yaml_mapping(path: Path) -> dict:

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ PUBLISHED_COLUMNS = (
     "display", "row", "column", "metric",
     "printed", "value", "unit", "std", "n_seeds", "source", "note",
 )  # fmt: skip
+
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Key(NamedTuple):
@@ -47,7 +50,7 @@ def read_published(path: Path) -> dict[Key, Published]:
     Raises UserError with file and line of every wrong header, line, number or repeated cell.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
         list(csv.reader(lines))
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; restore it from the repository") from error
@@ -105,6 +108,8 @@ def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Pub
 def _parse_optional(text: str, kind: type) -> Any:
     if not text:
         return None
+    if not NUMBER.fullmatch(text):  # Python also reads 28_42, and digits of other scripts
+        raise ValueError(f"{text!r} is not a decimal number")
     return kind(text)
 
 

@@ -17,6 +17,7 @@ import yaml
 
 from tests.data.file_server import serving
 from tests.data.hub_server import sha256
+from tests.limits import HANGS
 from workflow_scripts.commands.fetch import add_arguments, find_mirror, main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import Source, load_sources, verify_downloads
@@ -348,7 +349,7 @@ def test_parallel_fetches_lose_no_trusted_file(server, tmp_path):
     names = [f"toy/{number}.bin" for number in range(4)]
     server.files |= {f"/{name}": name.encode() for name in names}
     started = [start(f"{server.url}/{name}", tmp_path, name, "") for name in reversed(names)]
-    assert all("unpinned" in process.communicate(timeout=60)[0] for process in started)
+    assert all("unpinned" in process.communicate(timeout=HANGS)[0] for process in started)
     found = [
         line.split(",")[:2] for line in (tmp_path / "trusted.csv").read_text().splitlines()[1:]
     ]
@@ -404,7 +405,9 @@ def start(
 def test_two_processes_do_not_fetch_one_file_twice(server, tmp_path):
     server.seconds_per_request = 1.5
     processes = [start(f"{server.url}/toy/file.bin", tmp_path) for _ in range(2)]
-    told = sorted(process.communicate(timeout=30)[0].split(" ")[0].strip() for process in processes)
+    told = sorted(
+        process.communicate(timeout=HANGS)[0].split(" ")[0].strip() for process in processes
+    )
     assert told == ["already", "from"]
     assert len(server.requests) == 1
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import httpx
+import httpx2
 from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
@@ -33,9 +33,9 @@ from workflow_scripts.data.sources.declared import (
     find_expected_sha256,
     read_trusted,
 )
+from workflow_scripts.data.sources.http_client import advise_about_network, make_client
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
-TIMEOUT = httpx.Timeout(30, connect=10)  # seconds without a byte
 PIP = "pip: "  # before the name of a package in the list of origins
 PIP_OPTIONS = (
     "--no-deps",
@@ -84,14 +84,9 @@ def download(
     """
     etag = ""
     failures = 0  # in a row without a new byte
-    with httpx.Client(
-        timeout=TIMEOUT,
-        follow_redirects=True,
-        max_redirects=5,
-        event_hooks={"response": [refuse_unsafe_redirect]},
-        # Size and offsets of a compressed body differ from those of the file.
-        headers={"Accept-Encoding": "identity", **(headers or {})},
-    ) as client:
+    # Size and offsets of a compressed body differ from those of the file.
+    sent = {"Accept-Encoding": "identity", **(headers or {})}
+    with make_client(url, sent, refuse_unsafe_redirect) as client:
         while True:
             if not (pinned or etag):
                 part.unlink(missing_ok=True)
@@ -102,23 +97,28 @@ def download(
                         etag = get_strong_etag(response)
                     receive(response, url, part, expected_bytes, advance)
                 return
-            except httpx.UnsupportedProtocol as error:
+            except httpx2.UnsupportedProtocol as error:
                 raise UserError(f"{url}: {error}") from error
-            except (TransientError, httpx.TransportError) as fault:
+            except (TransientError, httpx2.TransportError) as fault:
                 failures += 1
                 if count_bytes(part) > before:
                     failures = 1
                 attempts = policy.attempts
-                if isinstance(fault, httpx.ConnectError | httpx.ConnectTimeout):
+                if isinstance(fault, httpx2.ConnectError | httpx2.ConnectTimeout):
                     attempts = policy.connection_attempts
                 if failures >= attempts:
                     problem = str(fault) or type(fault).__name__
-                    raise UserError(f"{url}: {problem}, {failures} times in a row") from fault
+                    advice = ""
+                    if isinstance(fault, httpx2.ConnectError | httpx2.ProxyError):
+                        advice = f"; {advise_about_network(problem)}"
+                    raise UserError(
+                        f"{url}: {problem}, {failures} times in a row{advice}"
+                    ) from fault
                 wait = policy.first_wait * 2 ** (failures - 1)
                 if isinstance(fault, TransientError) and fault.wait is not None:
                     wait = fault.wait
                 time.sleep(min(wait, policy.longest_wait))
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise UserError(f"{url}: {error}") from error
 
 
@@ -132,7 +132,7 @@ def build_range(offset: int, etag: str) -> dict[str, str]:
     return headers
 
 
-def get_strong_etag(response: httpx.Response) -> str:
+def get_strong_etag(response: httpx2.Response) -> str:
     """Return the ETag of a response, "" if it has none or one that is not of the exact bytes."""
     etag = response.headers.get("ETag", "")
     if etag.startswith("W/"):
@@ -170,7 +170,7 @@ def download_checked(
 
 
 def receive(
-    response: httpx.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance
+    response: httpx2.Response, url: str, part: Path, expected_bytes: int | None, advance: Advance
 ) -> None:
     """Write the body to `part`: appended (206) or from the start (200).
 
@@ -221,7 +221,7 @@ def receive(
         raise TransientError(f"the body ended after {done} of {expected_bytes} bytes")
 
 
-def refuse_unsafe_redirect(response: httpx.Response) -> None:
+def refuse_unsafe_redirect(response: httpx2.Response) -> None:
     """Raise UserError for a redirect to another scheme than http and https, or from https to http.
 
     The message has only the schemes, because the target URL may contain a signature.

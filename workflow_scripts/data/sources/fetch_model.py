@@ -25,6 +25,10 @@ from workflow_scripts.data.sources.fetch import (
     count_bytes,
     download_checked,
 )
+from workflow_scripts.data.sources.http_client import (
+    advise_about_network,
+    check_network_settings,
+)
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -253,6 +257,7 @@ def list_files(
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
+    check_network_settings()
     revision = repository.revision
     failures = 0
     while True:
@@ -279,7 +284,7 @@ def list_files(
                 reason = str(error) or type(error).__name__
                 raise UserError(
                     f"{name}: {hub.endpoint} cannot be reached ({reason}); "
-                    f"check the network, {suggest_local_folder(name)}"
+                    f"{advise_about_network(reason)}, {suggest_local_folder(name)}"
                 ) from error
         except (json.JSONDecodeError, KeyError) as error:
             raise UserError(
