@@ -8,6 +8,9 @@ from workflow_scripts.common.files import (
     check_replaceable,
     format_canonical_json,
     hash_file,
+    hash_files,
+    is_system_file,
+    list_files,
     read_csv,
     read_json,
     write_atomically,
@@ -114,6 +117,7 @@ OURS = (("*.csv", "analysis.json"), "scores.csv")
         (("words.csv",), "words.csv"),
         (("analysis.json",), "analysis.json"),
         (("scores.csv", "thesis.tex"), "thesis.tex"),
+        (("scores.csv", ".DS_Store", "._scores.csv", "Thumbs.db"), None),
     ],
 )
 def test_out_may_be_a_folder_of_the_command_or_an_empty_one(tmp_path: Path, names, foreign) -> None:
@@ -140,3 +144,33 @@ def test_out_may_not_be_a_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("scale: demo\n")
     with pytest.raises(UserError, match=r"config.yaml is a file; choose another --out"):
         check_replaceable(tmp_path / "config.yaml", *OURS)
+
+
+SYSTEM_NAMES = (".DS_Store", "._run.json", "Thumbs.db", "desktop.ini", ".nfs0001", ".#x.yaml", "x~")
+
+
+@pytest.mark.parametrize("name", SYSTEM_NAMES)
+def test_files_of_the_system_are_no_files_of_a_folder(tmp_path: Path, name: str):
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint/model.safetensors").write_bytes(b"weights")
+    (tmp_path / "__MACOSX").mkdir()
+    (tmp_path / "__MACOSX/run.json").touch()
+    before = hash_files(tmp_path)
+    (tmp_path / name).write_text("from elsewhere")
+    (tmp_path / "checkpoint" / name).write_text("from elsewhere")
+    assert hash_files(tmp_path) == before and list(before) == ["checkpoint/model.safetensors"]
+    assert list_files(tmp_path) == [tmp_path / "checkpoint"]
+    assert list_files(tmp_path, "*/*") == [tmp_path / "checkpoint/model.safetensors"]
+
+
+@pytest.mark.parametrize("name", ["run.json", "runs/a/b/scores.csv", ".snakemake", "a.b", "x#1"])
+def test_results_are_no_files_of_the_system(name: str):
+    assert not is_system_file(name)
+
+
+def test_a_folder_under_a_folder_of_the_system_is_listed(tmp_path: Path):
+    """Only names below the folder count: a checkout may lie in a snapshot."""
+    folder = tmp_path / ".snapshot/data"
+    folder.mkdir(parents=True)
+    (folder / "train.parquet").touch()
+    assert list_files(folder) == [folder / "train.parquet"]

@@ -321,6 +321,8 @@ def test_changed_missing_and_added_files_are_named(faults, damaged: Path):
     (damaged / "results/demo/claims.csv").write_text("changed")
     (damaged / "config.yaml").unlink()
     (damaged / "more.txt").touch()
+    (damaged / ".DS_Store").touch()
+    (damaged / "papers/._lrf").touch()
     found = faults(damaged)
     assert "config.yaml: missing" in found and f"more.txt: not listed in {METADATA}" in found
     assert any(fault.startswith("results/demo/claims.csv: sha256 is ") for fault in found)

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatch
+from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,21 @@ MANIFESTS = (
     "analysis.json",
     "candidates.json",
     "run.json",
+)
+# What operating systems, network file systems and editors put into folders by themselves.
+SYSTEM_FILES = (
+    *(
+        ".DS_Store",
+        "._*",
+        ".AppleDouble",
+        ".localized",
+        ".Spotlight-V100",
+        ".Trashes",
+        ".fseventsd",
+    ),
+    *("__MACOSX", "Icon\r", "Thumbs.db", "ehthumbs.db", "desktop.ini", "$RECYCLE.BIN"),
+    *(".directory", ".Trash-*", ".fuse_hidden*", ".nfs*", ".snapshot", "lost+found"),
+    *(".#*", "#*#", ".*.sw?", "*~"),
 )
 MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
 
@@ -190,9 +205,30 @@ def hash_file(path: str | Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def is_system_file(path: str | Path) -> bool:
+    """Return whether a file, or a folder that it is in, is one of SYSTEM_FILES.
+
+    Results have no such files, so they are passed over wherever a folder is listed.
+    """
+    parts = Path(path).parts
+    return any(fnmatchcase(part, pattern) for part in parts for pattern in SYSTEM_FILES)
+
+
+def list_files(folder: str | Path, pattern: str = "*") -> list[Path]:
+    """List the files and folders in a folder that match a pattern, sorted, without system files.
+
+    `**/*` lists all levels.
+    """
+    paths = Path(folder).glob(pattern)
+    return sorted(path for path in paths if not is_system_file(path.relative_to(folder)))
+
+
 def hash_files(folder: str | Path) -> dict[str, str]:
-    """Return the sha256 of every file under a folder, by its relative path."""
-    paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    """Return the sha256 of every file under a folder, by its relative path.
+
+    Those of the operating system are left out.
+    """
+    paths = [path for path in list_files(folder, "**/*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in paths}
 
 
@@ -238,7 +274,7 @@ def check_replaceable(folder: Path, patterns: Collection[str], required: str = "
         raise UserError(f"{folder} is a file; choose another --out")
     if not folder.exists():
         return
-    names = sorted(path.name for path in folder.iterdir())
+    names = [path.name for path in list_files(folder)]
     is_ours = any(fnmatch(name, required) for name in names)
     for name in names:
         if not is_ours or not any(fnmatch(name, pattern) for pattern in patterns):

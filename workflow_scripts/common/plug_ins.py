@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import list_files
 from workflow_scripts.common.system import PROJECT
 from workflow_scripts.common.validation import suggest_name
 
@@ -16,7 +17,7 @@ def import_function(name: str, function: str, package: str) -> Callable[..., Any
     UserError is raised, unless the module is a file in the folder of `package` of this project.
     """
     folder = PROJECT / package.replace(".", "/")
-    modules = [file.stem for file in folder.glob("*.py")]
+    modules = [file.stem for file in list_files(folder, "*.py")]
     if name not in modules:
         raise UserError(f"no module '{name}' in {package}; {suggest_name(name, modules)}")
     module = importlib.import_module(f"{package}.{name}")

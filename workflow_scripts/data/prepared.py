@@ -21,6 +21,7 @@ from workflow_scripts.common.files import (
     MissingFileError,
     hash_file,
     hash_files,
+    list_files,
     read_json,
     write_atomically,
     write_json,
@@ -374,7 +375,7 @@ def digest_data(folder: Path) -> str:
     if not manifest.exists():
         raise MissingFileError(manifest)
     lines = ""
-    for path in sorted(folder.iterdir()):
+    for path in list_files(folder):
         if path.suffix in (".parquet", ".json") and path.name != "record.json":
             lines += f"{hash_file(path)}  {path.name}\n"
     return hashlib.sha256(lines.encode()).hexdigest()

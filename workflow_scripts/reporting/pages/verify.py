@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import hash_file, read_json
+from workflow_scripts.common.files import hash_file, list_files, read_json
 from workflow_scripts.config import paths
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import FigureDisplay
@@ -79,8 +79,12 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
 
 
 def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
-    """List files that are missing, differ from their checksum, or are not in the metadata."""
-    files = [file for file in folder.rglob("*") if file.is_symlink() or file.is_file()]
+    """List files that are missing, differ from their checksum, or are not in the metadata.
+
+    Those of the operating system are passed over: unpacking or looking at a crate adds them.
+    """
+    entries = list_files(folder, "**/*")
+    files = [file for file in entries if file.is_symlink() or file.is_file()]
     links = [file for file in files if file.is_symlink()]
     if links:
         raise UserError(f"{links[0]} is a link; a crate contains files only")
