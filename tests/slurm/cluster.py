@@ -293,4 +293,5 @@ if __name__ == "__main__":
             f"error: not installed: {', '.join(lacking)}; apt-get install slurmctld slurmd slurm-client munge"
         )
     else:
-        print(f"export SLURM_CONF={up(target).environment['SLURM_CONF']}")
+        up(target)
+        print(f"export SLURM_CONF={target}/slurm.conf PATH={target}/bin:$PATH")

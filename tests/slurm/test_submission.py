@@ -17,7 +17,10 @@ INTERVENED = "results/demo/runs/idm/gpt2-small/carma/seed-1"
 
 
 def recording(project: Project, cluster: Cluster) -> dict[str, str]:
-    """PATH with a program before SLURM's own sbatch that records its arguments, one file per call."""
+    """PATH with a program before SLURM's own sbatch that records its arguments, one file per call.
+
+    It prints a line of its own before the number of the job, as on clusters with accounts.
+    """
     recorder, folder, own = (
         project.root / "recorder/sbatch",
         project.root / "sent",
@@ -25,7 +28,10 @@ def recording(project: Project, cluster: Cluster) -> dict[str, str]:
     )
     for made in (recorder.parent, folder):
         made.mkdir()
-    recorder.write_text(f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{folder}/$$\nexec {own} "$@"\n')
+    recorder.write_text(
+        f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{folder}/$$\n'
+        f'echo "42% of the hours of your account are used"\nexec {own} "$@"\n'
+    )
     recorder.chmod(0o755)
     return {"PATH": f"{recorder.parent}:{cluster.environment['PATH']}"}
 

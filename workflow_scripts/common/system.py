@@ -84,15 +84,28 @@ def read_commit() -> dict[str, Any]:
     """
     if not (PROJECT / ".git").exists():
         return {"commit": None, "dirty": None}
-    head = _run_git("rev-parse", "HEAD")
-    if not head:
-        return {"commit": head, "dirty": None}
-    commit = head.strip()
+    commit = parse_commit(_run_git("rev-parse", "HEAD") or "")
+    if commit is None:
+        return {"commit": None, "dirty": None}
     status = _run_git("status", "--porcelain", "-z", "--untracked-files=all")
     if status is None:
         return {"commit": commit, "dirty": None}
-    entries = [entry for entry in status.split("\0") if entry]
+    entries = parse_status(status)
     return {"commit": commit, "dirty": any(_can_change_results(entry) for entry in entries)}
+
+
+def parse_commit(answer: str) -> str | None:
+    """Return the commit in the answer of `git rev-parse HEAD`; None if there is none."""
+    for line in answer.splitlines():
+        if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", line.strip()):
+            return line.strip()
+    return None
+
+
+def parse_status(answer: str) -> list[str]:
+    """Return the entries in the answer of `git status --porcelain -z`, such as ` M README.md`."""
+    entries = re.split(r"[\0\n]", answer)
+    return [entry for entry in entries if re.match(r"[ MTADRCU?!]{2} .", entry)]
 
 
 def _run_git(*arguments: str) -> str | None:

