@@ -16,10 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.preparing import write_data
+from tests.data.preparing import PairOptions, with_splits, write_data
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
+from workflow_scripts.data import prepared
+from workflow_scripts.data.data_spec import read_data_spec
+from workflow_scripts.data.datasets import cogs
 from workflow_scripts.data.prepared import (
     Seq2SeqDataset,
     TableDataset,
@@ -27,7 +30,8 @@ from workflow_scripts.data.prepared import (
     digest_data,
     read_table,
 )
-from workflow_scripts.data.splits import Example, SplitOptions, make_splits, split_by_key
+from workflow_scripts.data.sources.task_sources import DataOptions
+from workflow_scripts.data.splits import Example, make_splits, split_by_key
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
 SPEC = {
@@ -58,7 +62,7 @@ def toy(**changes) -> Seq2SeqDataset:
 )
 def test_splitting_loses_and_invents_nothing(train, test, validation, fraction, seed, limit):
     train, test = ([Example(str(number), "x") for number in numbers] for numbers in (train, test))
-    options = SplitOptions(
+    options = PairOptions(
         validation=validation, validation_fraction=fraction, seed=seed, limit={"test": limit}
     )
     splits, _ = make_splits(train, test, {"dev": train}, options)
@@ -79,7 +83,7 @@ def test_a_limited_training_set_keeps_every_word(seed, limit):
     train = [Example("common", "C")] * 500 + [
         Example(f"rare{i} common", f"R{i} C") for i in range(9)
     ]
-    splits, notes = make_splits(train, TEST, {}, SplitOptions(seed=seed, limit={"train": limit}))
+    splits, notes = make_splits(train, TEST, {}, PairOptions(seed=seed, limit={"train": limit}))
     assert len(splits["train"]) == limit
     assert Counter(splits["train"]) <= Counter(train)
     words = {word for example in splits["train"] for word in example.source.split(" ")}
@@ -111,7 +115,7 @@ def test_equal_keys_are_in_one_split(rows, shared, seed):
 )
 def test_a_fifth_is_rounded_down_as_in_the_paper(size, drawn):
     test = [Example(str(number), "x") for number in range(size)]
-    assert len(make_splits([], test, {}, SplitOptions())[0]["valid"]) == drawn
+    assert len(make_splits([], test, {}, PairOptions())[0]["valid"]) == drawn
 
 
 def test_vocabulary_by_frequency_then_alphabet():
@@ -349,3 +353,23 @@ def test_whatever_byte_of_a_table_is_wrong_it_is_read_whole_or_refused(tmp_path)
                 assert "\n" not in str(error)
                 refused += 1
     assert refused > len(content) / 2
+
+
+@pytest.mark.parametrize(
+    ("splits", "problem"),
+    [
+        ({"train": TRAIN}, "makes no split test"),
+        ({"train": TRAIN, "test": TEST, "valid": TEST, "dev": TEST}, "makes the split dev"),
+    ],
+)
+def test_a_data_set_has_the_splits_that_it_states(tmp_path, splits, problem):
+    spec = with_splits(read_data_spec(SPEC, "spec"), ["train", "valid", "test"])
+    with pytest.raises(UserError, match=f"task toy: .*cogs {problem}, but its `list_splits` retur"):
+        prepared.write_data(toy(splits=splits), spec, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_module_that_states_no_splits_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(cogs, "Options", DataOptions)
+    with pytest.raises(UserError, match=r"`Options` of .*cogs is no DataOptions with a method"):
+        read_data_spec(SPEC, "spec")

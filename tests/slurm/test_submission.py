@@ -29,7 +29,7 @@ def recording(project: Project, cluster: Cluster) -> dict[str, str]:
     for made in (recorder.parent, folder):
         made.mkdir()
     recorder.write_text(
-        f'#!/bin/sh\nprintf \'%s\\0\' "$@" >{folder}/$$\n'
+        f"#!/bin/sh\nprintf '%s\\0' \"$@\" >{folder}/$$\n"
         f'echo "42% of the hours of your account are used"\nexec {own} "$@"\n'
     )
     recorder.chmod(0o755)

@@ -178,6 +178,9 @@ from workflow_scripts.data.splits import Example, SplitOptions
 class Options(SplitOptions):
     words: int = 4
 
+    def list_splits(self):
+        return ["train", "valid", "test"]
+
 
 def prepare(settings, sources):
     words = [f"w{number}" for number in range(settings.words)]

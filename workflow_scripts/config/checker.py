@@ -28,6 +28,7 @@ from workflow_scripts.config.specs import (
     resolve_intervention,
     resolve_run,
 )
+from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -172,16 +173,16 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
     if is_intervened:
         resolve_intervention(catalogue, run, scale)
     settings = f"settings of {'/'.join(run.unseeded)}"
-    module = resolve_data(catalogue, run.task, scale).prepare
+    data = resolve_data(catalogue, run.task, scale)
     with locate_errors(merge_settings(catalogue, run, scale)):
         _check_measures(evaluation, settings)
-        _check_splits("evaluation.splits", evaluation.splits, module, settings)
+        _check_splits("evaluation.splits", evaluation.splits, data, settings)
         if not isinstance(spec, RunSpec):
             return
         selection = spec.training.selection
         if selection:
-            _check_splits("training.validation", [selection.split], module, settings)
-        _check_splits("training.also_keep", spec.training.kept_splits, module, settings)
+            _check_splits("training.validation", [selection.split], data, settings)
+        _check_splits("training.also_keep", spec.training.kept_splits, data, settings)
         if selection:
             _check_metric(selection, spec.kind, settings)
 
@@ -195,14 +196,13 @@ def _check_measures(evaluation: Evaluation, settings: str) -> None:
             raise UserError(f"{settings}: key 'evaluation.measures' names '{name}'; {suggestion}")
 
 
-def _check_splits(key: str, splits: Sequence[Any], module: str, settings: str) -> None:
-    """Raise UserError unless the data module names all splits of a key."""
-    names = _list_strings(module)
+def _check_splits(key: str, splits: Sequence[str], data: DataSpec, settings: str) -> None:
+    """Raise UserError unless the data set has all splits of a key."""
+    names = data.options.list_splits()
     for split in splits:
         if split not in names:
-            problem = f"names the split '{split}', which is not in the code of {module}"
-            suggestion = suggest_name(str(split), names)
-            raise UserError(f"{settings}: key '{key}' {problem}; {suggestion}")
+            problem = f"names the split '{split}', which task {data.task} does not have"
+            raise UserError(f"{settings}: key '{key}' {problem}; {suggest_name(split, names)}")
 
 
 def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
@@ -215,28 +215,6 @@ def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
     if selection.metric not in metrics:
         problem = f"key 'training.validation' has the metric '{selection.metric}'"
         raise UserError(f"{settings}: {problem}; {suggest_name(selection.metric, metrics)}")
-
-
-@cache
-def _list_strings(module: str) -> frozenset[str]:
-    """Return the words in the code of a data module that may name its splits.
-
-    They include those of what it imports from data/.
-    """
-    strings: set[str] = set()
-    imported_modules: list[str] = []
-    for node in ast.walk(_parse_module(PACKAGE.parent / f"{module.replace('.', '/')}.py")):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            strings.add(node.value)
-        elif isinstance(node, ast.keyword) and node.arg:
-            strings.add(node.arg)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            imported_modules.append(node.module)
-    words = {string for string in strings if string.isidentifier()}
-    for imported_module in imported_modules:
-        if imported_module.startswith("workflow_scripts.data."):
-            words |= _list_strings(imported_module)
-    return frozenset(words)
 
 
 def _parse_module(file: Path) -> ast.Module:

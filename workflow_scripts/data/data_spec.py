@@ -2,16 +2,19 @@
 
 import importlib
 from dataclasses import dataclass
+from inspect import isabstract
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel, Word, parse_as
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.evaluation.protocol import Protocol
 
 DATASETS = "workflow_scripts.data.datasets"
+EXAMPLE = "workflow_scripts/data/datasets/cogs.py"
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class DataSpec:
 
     task: str
     prepare: str
-    options: BaseModel
+    options: DataOptions
     sources: list[str]
     protocol: Protocol
 
@@ -63,7 +66,7 @@ def read_data_spec(content: Any, file: str | Path, key: str | tuple[str, ...] = 
     return DataSpec(parsed.task, parsed.prepare, options, parsed.sources, parsed.protocol)
 
 
-def load_options(prepare: str, task: str) -> type[BaseModel]:
+def load_options(prepare: str, task: str) -> type[DataOptions]:
     """Return the class of a data module's options.
 
     Raises UserError if the module or a part of it is missing.
@@ -80,8 +83,13 @@ def load_options(prepare: str, task: str) -> type[BaseModel]:
         raise UserError(f"task {task}: {problem}") from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
-            example = "workflow_scripts/data/datasets/cogs.py has both"
-            raise UserError(f"task {task}: module {prepare} has no `{name}`; {example}")
+            raise UserError(f"task {task}: module {prepare} has no `{name}`; {EXAMPLE} has both")
+    is_complete = isinstance(module.Options, type) and issubclass(module.Options, DataOptions)
+    if not is_complete or isabstract(module.Options):
+        raise UserError(
+            f"task {task}: `Options` of {prepare} is no DataOptions with a method `list_splits`; "
+            f"{EXAMPLE} has one"
+        )
     return module.Options
 
 

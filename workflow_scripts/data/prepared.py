@@ -8,13 +8,11 @@ functions: it takes half a second, and reading the catalogue imports this module
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -27,6 +25,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.data.data_spec import DataSpec
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 
@@ -173,13 +172,13 @@ class StreamedDataset:
 Dataset = Seq2SeqDataset | TableDataset | StreamedDataset
 
 
-def prepare_data(module: ModuleType, options: BaseModel, sources: dict[str, Path]) -> Dataset:
+def prepare_data(module: ModuleType, options: DataOptions, sources: dict[str, Path]) -> Dataset:
     """Prepare the data of a module of `datasets/` by its Options.
 
     Raises UserError for missing or malformed sources.
     """
     dataset = module.prepare(options, sources)
-    if getattr(options, "origin", None) == "stand_in":
+    if options.origin == "stand_in":
         return replace(dataset, protocol="stand_in")
     return dataset
 
@@ -258,6 +257,7 @@ def write_data(dataset: Dataset, spec: DataSpec, out: Path) -> None:
     with write_atomically(out) as folder:
         folder.mkdir()
         content = dataset.write(folder)
+        _check_splits(content["splits"], spec)
         for name, counts in content["splits"].items():
             if not counts["rows"]:
                 raise UserError(
@@ -269,6 +269,18 @@ def write_data(dataset: Dataset, spec: DataSpec, out: Path) -> None:
         content["spec"] = spec.to_json()
         content["files"] = hash_files(folder)
         write_json(folder / "dataset.json", content)
+
+
+def _check_splits(splits: Collection[str], spec: DataSpec) -> None:
+    """Raise UserError unless the splits are those that the data set states."""
+    stated = set(spec.options.list_splits())
+    problems = [f"makes no split {name}" for name in sorted(stated - set(splits))]
+    problems += [f"makes the split {name}" for name in sorted(set(splits) - stated)]
+    if problems:
+        raise UserError(
+            f"task {spec.task}: {spec.prepare} {problems[0]}, "
+            f"but its `list_splits` returns {', '.join(sorted(stated))}; correct one of them"
+        )
 
 
 def read_vocabularies(folder: Path) -> dict[str, list[str]]:

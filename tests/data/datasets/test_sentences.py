@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.packing import pack
+from tests.data.preparing import ToyOptions
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets.sentences import (
     Sentence,
-    SentenceOptions,
     build_table,
     parse_class,
     parse_number,
@@ -30,7 +30,7 @@ def test_what_is_taken_out_and_the_rest_are_all_rows_in_their_order(count, seed)
 
 @given(st.integers(1, 40), st.integers(1, 40))
 def test_a_larger_limit_holds_the_smaller(one, other):
-    limits = (SentenceOptions(limit={"train": count}) for count in sorted((one, other)))
+    limits = (ToyOptions(limit={"train": count}) for count in sorted((one, other)))
     fewer, more = (
         set(build_table({"train": ROWS}, None, limit, []).tables["train"]["item"])
         for limit in limits
@@ -40,14 +40,13 @@ def test_a_larger_limit_holds_the_smaller(one, other):
 
 def test_a_share_of_a_split_is_no_reduction_and_a_number_is():
     share, count = (
-        build_table({"train": ROWS}, None, SentenceOptions(limit={"train": n}), [])
-        for n in (0.25, 10)
+        build_table({"train": ROWS}, None, ToyOptions(limit={"train": n}), []) for n in (0.25, 10)
     )
     assert share.tables == count.tables and len(share.tables["train"]["label"]) == 10
     assert (share.protocol, count.protocol) == ("paper", "reduced")
     assert share.notes == ["train: 10 of 40 examples, drawn with seed 0"]
     with pytest.raises(UserError, match="no split dev to limit here; known: train"):
-        build_table({"train": ROWS}, None, SentenceOptions(limit={"dev": 1}), [])
+        build_table({"train": ROWS}, None, ToyOptions(limit={"dev": 1}), [])
 
 
 def test_lines_of_a_file_of_a_zip_and_of_a_tar(tmp_path):

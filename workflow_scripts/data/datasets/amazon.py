@@ -31,6 +31,10 @@ class Options(UpstreamOptions):
     valid: PositiveInt = 10000
     test: PositiveInt = 5000  # of each of `in_distribution` and `test`
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""

@@ -27,6 +27,10 @@ class Options(SentenceOptions):
 
     pairs: Literal["all", "abba"] = Field("all", alias="set")
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the split. Raises UserError for a missing or malformed source."""

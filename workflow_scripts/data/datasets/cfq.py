@@ -37,6 +37,10 @@ class Options(DataOptions):
     inverse: bool = False
     seed: int = 0  # of the stand-in data
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return list(SPLITS)
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for a missing source."""

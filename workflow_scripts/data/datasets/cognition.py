@@ -38,6 +38,10 @@ class Options(DataOptions):
     held_out: PositiveInt = 1000
     seed: int = 0
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "test", "cg_test"]
+
 
 def read_cognition_lexicon(path: Path) -> Lexicon:
     """Read lines `word TAB translation/translation/...`.

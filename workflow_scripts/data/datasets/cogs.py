@@ -20,6 +20,10 @@ STRUCTURAL = ["cp_recursion", "obj_pp_to_subj_pp", "pp_recursion"]
 class Options(SplitOptions):
     """Options; those of every sequence-to-sequence set."""
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "dev", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare the splits. Raises UserError for missing sources."""

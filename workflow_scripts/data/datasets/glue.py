@@ -77,6 +77,10 @@ class Options(UpstreamOptions):
     task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]
     validation: PositiveInt = 1000
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return [*LAYOUTS[self.task].files, "valid"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""

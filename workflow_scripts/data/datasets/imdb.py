@@ -26,6 +26,10 @@ REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 class Options(UpstreamOptions):
     """Options of every data set of sentences."""
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing source."""

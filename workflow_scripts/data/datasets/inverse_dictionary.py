@@ -56,6 +56,10 @@ class Options(DictionaryOptions):
     split_by: Literal["item", "word"] = "item"
     leave_out: Literal["nothing", "word_in_definition"] = "nothing"
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "test"]
+
 
 class Item(NamedTuple):
     """A definition without punctuation and its word.

@@ -21,6 +21,10 @@ class Options(UpstreamOptions):
 
     train: PositiveInt = 80000
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""

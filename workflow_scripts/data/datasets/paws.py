@@ -36,6 +36,12 @@ class Options(SentenceOptions):
     pairs: Literal["wiki", "dev_test"] = Field("wiki", alias="set")
     validation: PositiveInt = 800
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        if self.origin == "stand_in" or self.pairs == "dev_test":
+            return ["train", "valid", "test"]
+        return ["train", "valid", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""

@@ -44,6 +44,10 @@ class Options(DataOptions):
     vocabulary_size: Annotated[int, Field(gt=100)]
     valid_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.02
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid"]
+
 
 class TextPair(NamedTuple):
     """A pair of texts.

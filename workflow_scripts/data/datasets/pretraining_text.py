@@ -58,6 +58,10 @@ class Options(DictionaryOptions):
     bare_words: Annotated[int, Field(ge=0)] = 20
     valid_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.02
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid"]
+
 
 class Document(NamedTuple):
     """A text for pre-training.

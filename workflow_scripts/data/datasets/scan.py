@@ -57,6 +57,10 @@ class Options(SplitOptions):
     atomic_copies: PositiveInt | None = None
     in_distribution: PositiveInt = 500
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "in_distribution", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
     """Prepare train, valid, in_distribution and test.

@@ -48,6 +48,10 @@ class Options(DataOptions):
     validation: PositiveInt = 5000
     seed: int = 0
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return [*SOURCES, "valid"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing source."""

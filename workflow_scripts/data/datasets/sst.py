@@ -37,6 +37,10 @@ TIDYINGS = {  # pattern -> replacement
 class Options(DataOptions):
     """Options of every data set."""
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return list(SPLITS)
+
 
 class Tree(NamedTuple):
     """What is read of a tree: its sentence, with spaces between tokens, and its root's class.

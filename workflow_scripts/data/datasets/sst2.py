@@ -25,6 +25,10 @@ class Options(SentenceOptions):
 
     test: PositiveInt = 7349
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     """Prepare the splits. Raises UserError for a missing or malformed source."""

@@ -29,6 +29,12 @@ class Options(SentenceOptions):
     in_distribution: str | None = None
     test: str | None = None
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        if self.in_distribution:
+            return ["train", "valid", "in_distribution", "test"]
+        return ["train", "valid", "test"]
+
 
 class SourcedPair(NamedTuple):
     """A pair and the source of its sentences, e.g. `images`."""

@@ -46,6 +46,10 @@ class Options(DataOptions):
     longest: PositiveInt = 125
     validation_every: Annotated[int, Field(gt=1)] = 10_000
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return list(SPLITS)
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare the splits. Malformed sources raise UserError later, in `fill`."""

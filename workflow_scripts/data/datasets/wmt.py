@@ -57,6 +57,10 @@ class Options(DataOptions):
     longest: PositiveInt = 250
     ratio: Annotated[float, Field(ge=1)] = 1.5
 
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "valid", "test"]
+
 
 def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
     """Prepare the splits. Malformed sources raise UserError later, in `fill`."""

@@ -3,6 +3,7 @@
 import io
 import tarfile
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,17 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import StrictModel
 
 
-class DataOptions(StrictModel):
-    """Options of every data set.
+class DataOptions(StrictModel, ABC):
+    """Options of every data set, whose module states its splits.
 
     `from: stand_in` first writes small stand-in files in upstream's format.
     """
 
     origin: Literal["upstream", "stand_in"] = Field("upstream", alias="from")
+
+    @abstractmethod
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits that `prepare` makes with these options, in any order."""
 
     def make_error(self, problem: str) -> UserError:
         """Return the error that names these options and a problem of them."""

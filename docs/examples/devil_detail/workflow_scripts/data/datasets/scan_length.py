@@ -7,18 +7,22 @@ from pathlib import Path
 
 from pydantic import Field
 
-from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.datasets.scan import PRIMITIVES, list_commands
 from workflow_scripts.data.prepared import Seq2SeqDataset
+from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example, sample_indices
 
 
-class Options(StrictModel):
+class Options(DataOptions):
     """See the module's docstring; `limit` is the number of rows of `in_distribution` and `test`, at most."""
 
     cutoff: int = Field(26, gt=0)
     seed: int = 0
     limit: int | None = Field(None, gt=0)
+
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits."""
+        return ["train", "in_distribution", "test"]
 
 
 def prepare(given: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
