@@ -169,7 +169,7 @@ def test_results_are_no_files_of_the_system(name: str):
 
 
 def test_a_folder_under_a_folder_of_the_system_is_listed(tmp_path: Path):
-    """Only names below the folder count: a checkout may lie in a snapshot."""
+    """Only names below the folder count: a checkout may be in a snapshot."""
     folder = tmp_path / ".snapshot/data"
     folder.mkdir(parents=True)
     (folder / "train.parquet").touch()

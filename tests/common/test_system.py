@@ -1,4 +1,4 @@
-"""What is read of the answers of git, whatever else stands in them."""
+"""What is read of the answers of git, whatever else is in them."""
 
 import os
 import shutil

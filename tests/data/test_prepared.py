@@ -290,7 +290,9 @@ def folder(path, manifest: dict, rows: bytes = b"rows"):
 def test_equal_data_have_an_equal_digest_however_they_were_made_and_other_data_another(tmp_path):
     first = digest_data(folder(tmp_path / "first", MANIFEST))
     (folder(tmp_path / "second", MANIFEST) / "record.json").write_text('{"started": "2026-01-01"}')
-    (tmp_path / "second/._dataset.json").write_bytes(b"\0\5\x16\7")  # macOS writes it beside a copy
+    (tmp_path / "second/._dataset.json").write_bytes(
+        b"\0\5\x16\7"
+    )  # macOS writes it next to a copy
     assert digest_data(tmp_path / "second") == first
     digests = [first]
     digests.append(digest_data(folder(tmp_path / "rows", MANIFEST, b"other rows")))

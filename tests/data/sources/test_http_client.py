@@ -9,7 +9,7 @@ from tests.data.file_server import FileServer, serving
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.fetch import RetryPolicy, download
 from workflow_scripts.data.sources.http_client import (
-    advise_about_network,
+    suggest_network_check,
     is_in_unproxied_network,
     make_client,
 )
@@ -123,13 +123,13 @@ def test_a_proxy_that_does_not_answer_is_named(proxy, monkeypatch, tmp_path):
 def test_advice_names_what_is_set(monkeypatch):
     refused = "[Errno 111] Connection refused"
     unknown = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate"
-    assert advise_about_network(refused) == "check the network"
-    assert advise_about_network(unknown).endswith("in SSL_CERT_FILE")
+    assert suggest_network_check(refused) == "check the network"
+    assert suggest_network_check(unknown).endswith("in SSL_CERT_FILE")
     monkeypatch.setenv("https_proxy", NOBODY)
     monkeypatch.setenv("NO_PROXY", "localhost")
     monkeypatch.setenv("SSL_CERT_FILE", "/x")
-    assert advise_about_network(refused) == "check the network and https_proxy and NO_PROXY"
-    assert advise_about_network(unknown) == "check SSL_CERT_FILE"
+    assert suggest_network_check(refused) == "check the network and https_proxy and NO_PROXY"
+    assert suggest_network_check(unknown) == "check SSL_CERT_FILE"
 
 
 def test_what_is_no_url_is_refused():

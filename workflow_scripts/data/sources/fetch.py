@@ -33,7 +33,7 @@ from workflow_scripts.data.sources.declared import (
     find_expected_sha256,
     read_trusted,
 )
-from workflow_scripts.data.sources.http_client import advise_about_network, make_client
+from workflow_scripts.data.sources.http_client import suggest_network_check, make_client
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 PIP = "pip: "  # before the name of a package in the list of origins
@@ -110,7 +110,7 @@ def download(
                     problem = str(fault) or type(fault).__name__
                     advice = ""
                     if isinstance(fault, httpx2.ConnectError | httpx2.ProxyError):
-                        advice = f"; {advise_about_network(problem)}"
+                        advice = f"; {suggest_network_check(problem)}"
                     raise UserError(
                         f"{url}: {problem}, {failures} times in a row{advice}"
                     ) from fault

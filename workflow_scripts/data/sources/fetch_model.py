@@ -26,7 +26,7 @@ from workflow_scripts.data.sources.fetch import (
     download_checked,
 )
 from workflow_scripts.data.sources.http_client import (
-    advise_about_network,
+    suggest_network_check,
     check_network_settings,
 )
 
@@ -215,7 +215,7 @@ def download_files(
     if token and not re.fullmatch(r"[!-~]+", token):
         raise UserError("HF_TOKEN has characters that no token has; copy it again")
     hub = HfApi(endpoint=endpoint, token=token or False)
-    files = list_files(hub, name, repository, policy)
+    files = list_hub_files(hub, name, repository, policy)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     total = sum(file.size or 0 for file in files)
     before = 0  # bytes of the files that are complete
@@ -246,7 +246,7 @@ def suggest_local_folder(name: str) -> str:
     )
 
 
-def list_files(
+def list_hub_files(
     hub: "HfApi", name: str, repository: Repository, policy: RetryPolicy
 ) -> list["RepoSibling"]:
     """List the files to download, with sizes and checksums.
@@ -284,7 +284,7 @@ def list_files(
                 reason = str(error) or type(error).__name__
                 raise UserError(
                     f"{name}: {hub.endpoint} cannot be reached ({reason}); "
-                    f"{advise_about_network(reason)}, {suggest_local_folder(name)}"
+                    f"{suggest_network_check(reason)}, {suggest_local_folder(name)}"
                 ) from error
         except (json.JSONDecodeError, KeyError) as error:
             raise UserError(

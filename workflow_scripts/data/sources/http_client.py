@@ -93,7 +93,7 @@ def list_set_variables(names: tuple[str, ...]) -> list[str]:
     return [name for name in spellings if os.environ.get(name)]
 
 
-def advise_about_network(problem: str) -> str:
+def suggest_network_check(problem: str) -> str:
     """Return what to check after `problem`, with the variables that may be its cause."""
     if "certificate" in problem.lower():
         variables = [name for name in CERTIFICATE_VARIABLES if os.environ.get(name)]
