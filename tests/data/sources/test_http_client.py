@@ -9,9 +9,9 @@ from tests.data.file_server import FileServer, serving
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.fetch import RetryPolicy, download
 from workflow_scripts.data.sources.http_client import (
-    suggest_network_check,
     is_in_unproxied_network,
     make_client,
+    suggest_network_check,
 )
 
 CONTENT = b"the file"

@@ -33,7 +33,7 @@ from workflow_scripts.data.sources.declared import (
     find_expected_sha256,
     read_trusted,
 )
-from workflow_scripts.data.sources.http_client import suggest_network_check, make_client
+from workflow_scripts.data.sources.http_client import make_client, suggest_network_check
 
 TRANSIENT_STATUSES = {408, 425, 429, 500, 502, 503, 504}
 PIP = "pip: "  # before the name of a package in the list of origins

@@ -26,8 +26,8 @@ from workflow_scripts.data.sources.fetch import (
     download_checked,
 )
 from workflow_scripts.data.sources.http_client import (
-    suggest_network_check,
     check_network_settings,
+    suggest_network_check,
 )
 
 if TYPE_CHECKING:
