@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -24,6 +25,9 @@ from workflow_scripts.provenance.planned_analysis import (
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
+
+if TYPE_CHECKING:
+    from workflow_scripts.analyses.trained_runs import TrainedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +69,6 @@ def main(args: argparse.Namespace) -> None:
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
 
-    from workflow_scripts.analyses.trained_runs import TrainedRun
     from workflow_scripts.evaluation.published import parse_published
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device
@@ -75,23 +78,11 @@ def main(args: argparse.Namespace) -> None:
     data_digests: dict[str, str] = {}
     weights_sha256: dict[str, str] = {}
     for run in planned.runs:
-        folder = args.results / run_folder(run.name)
-        origin = read_origin(run, folder)
+        origin = read_origin(run, args.results / run_folder(run.name))
         models.append(origin.model)
         data_digests[run.task] = origin.data_digest
         weights_sha256[run.name] = origin.weights_sha256
-        trained_run = TrainedRun(
-            task=run.task,
-            method=run.method,
-            variant=run.variant,
-            seed=run.seed,
-            protocol=origin.protocol,
-            folder=folder,
-            data=args.results / data_folder(run.task),
-            series=run.series,
-            readout=run.readout,
-        )
-        trained_runs.append(trained_run)
+        trained_runs.append(make_trained_run(run, origin.protocol, args.results))
     sources, source_digests = verify_downloads(planned.sources, args.downloads)
     if planned.published is not None:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
@@ -136,6 +127,23 @@ class RunOrigin:
     protocol: str
     data_digest: str
     weights_sha256: str
+
+
+def make_trained_run(run: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
+    """Return a run as an analysis reads it. `results`: folder of its scale."""
+    from workflow_scripts.analyses.trained_runs import TrainedRun
+
+    return TrainedRun(
+        task=run.task,
+        method=run.method,
+        variant=run.variant,
+        seed=run.seed,
+        protocol=protocol,
+        folder=results / run_folder(run.name),
+        data=results / data_folder(run.task),
+        series=run.series,
+        readout=run.readout,
+    )
 
 
 def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:

@@ -83,7 +83,9 @@ def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -
         if not now:
             return [f"no {result.rule} is needed now"]
         changes = describe_changes(result.record, now)
-        if changes and result.rule == "fetch" and _is_of_other_packing(result):
+        if result.rule != "fetch":
+            return changes
+        if changes and _is_of_other_packing(result):
             return []
         return changes
     except UserError as error:

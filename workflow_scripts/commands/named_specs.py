@@ -29,7 +29,9 @@ def set_planned(command: str, args: argparse.Namespace) -> None:
             return
     if command not in ("evaluate", "intervene"):
         return
-    if args.run_dir and not args.spec and not args.settings:
+    if args.spec or args.settings:
+        return
+    if args.run_dir:
         _resolve_trained_run(args, args.run_dir / "run.json")
 
 

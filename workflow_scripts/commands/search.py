@@ -100,9 +100,9 @@ def read_finished_pairs(state_file: Path, made_from: dict[str, str]) -> list[dic
     state = read_json(state_file)
     for name, value in made_from.items():
         if state[name] != value:
-            what = name.removesuffix("_digest")
+            input_name = name.removesuffix("_digest")
             raise UserError(
-                f"{state_file} was made with another {what}; "
+                f"{state_file} was made with another {input_name}; "
                 f"delete {state_file.parent} to start again"
             )
     return state["pairs"]

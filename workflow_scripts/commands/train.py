@@ -1,6 +1,7 @@
 """Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
+import math
 import statistics
 import sys
 from dataclasses import replace
@@ -81,10 +82,11 @@ def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) 
 def parse_seconds(text: str) -> float:
     """Parse a number that is not negative."""
     try:
-        if (number := float(text)) >= 0:
-            return number
+        seconds = float(text)
     except ValueError:
-        pass
+        seconds = math.nan
+    if seconds >= 0:
+        return seconds
     raise argparse.ArgumentTypeError(
         f"'{text}' is not a number of seconds from 0; give one such as 60"
     )
@@ -211,7 +213,10 @@ def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str,
     them.
     """
     attempts = state.attempts
-    seconds_per_step = statistics.median(state.steady_seconds or state.interval_seconds or [0.0])
+    seconds_per_step = 0.0
+    measured = state.steady_seconds or state.interval_seconds
+    if measured:
+        seconds_per_step = statistics.median(measured)
     steps_per_second = None
     if seconds_per_step:
         steps_per_second = 1 / seconds_per_step
