@@ -366,7 +366,7 @@ def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
         selects_missing = None in values
         values = [value for value in values if value is not None]
         if column in NAMES:
-            _check_names(column, values, frame[column])
+            _check_names(frame, column, values)
         has_value = frame[column].isin(values)
         if selects_missing:
             has_value |= frame[column].isna()
@@ -374,9 +374,9 @@ def _select(frame: pd.DataFrame, selection: dict[str, Any]) -> pd.DataFrame:
     return frame.loc[is_selected].reset_index(drop=True)
 
 
-def _check_names(column: str, values: list[Any], existing: pd.Series) -> None:
+def _check_names(frame: pd.DataFrame, column: str, values: list[Any]) -> None:
     """Raise UserError if no row has one of the values."""
-    names = existing.dropna().unique()
+    names = frame[column].dropna().unique()
     for value in values:
         if value not in names:
             raise UserError(f"no {column} is '{value}'; {suggest_name(value, names)}")
