@@ -2,7 +2,8 @@
 
     .venv/bin/python -I envs/check_venv.py .venv/made-from.lock
 
-Exits with 1 and the reason in one line if one is missing. Imports none of them: this is a part of each ./reproduce.
+Exits with 1 and the reason in one line if one is missing. Imports none of them: this is a part of
+each ./reproduce.
 """
 
 import re
@@ -17,7 +18,10 @@ def normalise_name(name: str) -> str:
 
 
 def find_missing(made_from: Path) -> list[str]:
-    """Return the lines `<package>==<version>` of a file that are not installed in this Python's own folder."""
+    """Return the lines `<package>==<version>` of a file that are not installed.
+
+    Only packages in this Python's own folder count.
+    """
     installed = set()
     for folder in Path(sysconfig.get_path("purelib")).glob("*.dist-info"):
         name, version = folder.name.removesuffix(".dist-info").split("-", 1)
@@ -36,7 +40,9 @@ def main() -> None:
         sys.exit("its Python is not one of a virtual environment")
     missing = find_missing(Path(sys.argv[1]))
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        more = ""
+        if len(missing) > 1:
+            more = f" and {len(missing) - 1} more"
         sys.exit(f"{missing[0]}{more} not installed")
 
 

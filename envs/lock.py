@@ -1,6 +1,9 @@
-"""Write environment.yaml (conda) and container.def (Apptainer) from requirements.lock: `python envs/lock.py`.
+"""Write environment.yaml (conda) and container.def (Apptainer) from requirements.lock.
 
-requirements.lock itself is made by uv, with the command in its head, which keeps versions; `--upgrade` renews them.
+    python envs/lock.py
+
+requirements.lock itself is made by uv, with the command in its head, which keeps versions;
+`--upgrade` renews them.
 """
 
 import re
@@ -11,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 MADE_BY = "# Made by envs/lock.py from envs/requirements.lock; do not edit."
 CONTAINER = """\
 {made_by}
-# Build:  apptainer build envs/recompose.sif envs/container.def      (from the root of the repository)
+# Build:  apptainer build envs/recompose.sif envs/container.def   (in the root of the repository)
 # Use:    ./reproduce --sdm apptainer
 Bootstrap: docker
 From: python:{python}-slim
@@ -22,16 +25,22 @@ From: python:{python}-slim
 %post
     sed -n '/^setuptools==/,/[^\\]$/p' /opt/requirements.lock >/opt/setuptools.lock
     pip install --no-cache-dir --require-hashes --no-deps -r /opt/setuptools.lock
-    pip install --no-cache-dir --require-hashes --no-deps --no-build-isolation -r /opt/requirements.lock
+    pip install --no-cache-dir --require-hashes --no-deps --no-build-isolation \\
+        -r /opt/requirements.lock
     pip install --no-cache-dir torch=={torch}
 """
 
 
 def read_pins() -> dict[str, str]:
-    """Return the version of each package in requirements.lock, and that of torch, which pyproject.toml pins."""
+    """Return the version of each package in requirements.lock, and that of torch.
+
+    pyproject.toml pins torch.
+    """
     lock = (ROOT / "envs/requirements.lock").read_text()
-    torch = re.findall(r'"(torch)==([\d.]+)"', (ROOT / "pyproject.toml").read_text())
-    return dict(sorted([*re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE), *torch]))
+    project = (ROOT / "pyproject.toml").read_text()
+    pins = re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE)
+    pins += re.findall(r'"(torch)==([\d.]+)"', project)
+    return dict(sorted(pins))
 
 
 def format_environment(pins: dict[str, str], python: str) -> str:
@@ -61,8 +70,9 @@ def main() -> None:
     """Write the two files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     python = project["requires-python"].removeprefix(">=")
-    (ROOT / "envs/environment.yaml").write_text(format_environment(read_pins(), python))
-    (ROOT / "envs/container.def").write_text(format_container(read_pins(), python))
+    pins = read_pins()
+    (ROOT / "envs/environment.yaml").write_text(format_environment(pins, python))
+    (ROOT / "envs/container.def").write_text(format_container(pins, python))
 
 
 if __name__ == "__main__":

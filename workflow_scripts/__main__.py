@@ -18,38 +18,34 @@ OUT_OF_MEMORY = re.compile(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code (0 done, 1 an error that the user can fix)."""
-    summary = "\n".join(f"  {name:11} {what}" for name, what in COMMANDS.items())
+    if arguments is None:
+        arguments = sys.argv[1:]
+    summary = "\n".join(f"  {name:11} {purpose}" for name, purpose in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="python -m workflow_scripts",
         description=f"commands:\n{summary}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND")
-    arguments = sys.argv[1:] if arguments is None else arguments
     command = parser.parse_args(arguments[:1]).command
     module, options = build_parser(command)
-    given = options.parse_args(arguments[1:])
+    args = options.parse_args(arguments[1:])
     try:
-        if "planned" in given:
+        if "planned" in args:
             from workflow_scripts.commands.named_specs import set_planned
 
-            set_planned(command, given)
-        module.main(given)
+            set_planned(command, args)
+        module.main(args)
     except UserError as error:
-        print(*(f"error: {line}" for line in str(error).splitlines()), sep="\n", file=sys.stderr)
+        for line in str(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of the output has ended (`| head`). Python must not write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        # Disk full, no permission: the machine's state, not a defect of ours.
-        # If the error names two files, the second was being written. A failed write names none.
-        place = getattr(given, "out", None) or getattr(given, "downloads", "output")
-        told = f"{error.filename2 or error.filename or place}: {error.strerror or error}; nothing was replaced"
-        if isinstance(error, IsADirectoryError):
-            told = f"{error.filename2 or error.filename} is a folder; give the name of a file"
-        print(f"error: {told}", file=sys.stderr)
+        print(f"error: {_describe_os_error(error, args)}", file=sys.stderr)
         return 1
     except (MemoryError, RuntimeError) as error:
         # torch raises RuntimeError, and its subclass OutOfMemoryError on a GPU.
@@ -61,6 +57,17 @@ def main(arguments: list[str] | None = None) -> int:
         print("interrupted; run the same command again to continue", file=sys.stderr)
         return 128 + signal.SIGINT
     return 0
+
+
+def _describe_os_error(error: OSError, args: argparse.Namespace) -> str:
+    """Describe the machine's state, such as a full disk or no permission: not a defect of ours."""
+    # If the error names two files, the second was being written. A failed write names none.
+    file = error.filename2 or error.filename
+    if isinstance(error, IsADirectoryError):
+        return f"{file} is a folder; give the name of a file"
+    if not file:
+        file = getattr(args, "out", None) or getattr(args, "downloads", "output")
+    return f"{file}: {error.strerror or error}; nothing was replaced"
 
 
 if __name__ == "__main__":

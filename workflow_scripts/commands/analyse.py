@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -25,14 +26,17 @@ from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 
+if TYPE_CHECKING:
+    from workflow_scripts.analyses.trained_runs import TrainedRun
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
+    names = parser.add_mutually_exclusive_group(required=True)
+    names.add_argument(
         "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
     )
-    what.add_argument("--paper", help="folder of papers/; with --analysis and --scale")
+    names.add_argument("--paper", help="folder of papers/; with --analysis and --scale")
     parser.add_argument(
         "--analysis", help="with --paper: name under `analyses` in its displays.yaml"
     )
@@ -65,33 +69,33 @@ def main(args: argparse.Namespace) -> None:
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
 
-    from workflow_scripts.analyses.trained_runs import TrainedRun
     from workflow_scripts.evaluation.published import parse_published
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device
 
-    trained: list[TrainedRun] = []
-    origins: list[RunOrigin] = []
+    trained_runs: list[TrainedRun] = []
+    models: list[str] = []
+    data_digests: dict[str, str] = {}
+    weights_sha256: dict[str, str] = {}
     for run in planned.runs:
-        folder, data = args.results / run_folder(run.name), args.results / data_folder(run.task)
-        origin = read_origin(run, folder)
-        origins.append(origin)
-        names = (run.task, run.method, run.variant, run.seed)
-        trained.append(TrainedRun(*names, origin.protocol, folder, data, run.series, run.readout))
-    sources, digests = verify_downloads(planned.sources, args.downloads)
-    if planned.published is None:
-        analysis = analyse(trained, entry.options, *([sources] if entry.sources else []))
-    else:
+        origin = read_origin(run, args.results / run_folder(run.name))
+        models.append(origin.model)
+        data_digests[run.task] = origin.data_digest
+        weights_sha256[run.name] = origin.weights_sha256
+        trained_runs.append(make_trained_run(run, origin.protocol, args.results))
+    sources, source_digests = verify_downloads(planned.sources, args.downloads)
+    if planned.published is not None:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
         analysis = analyse(parse_published(rows), entry.options)
-    models = [origin.model for origin in origins]
+    elif entry.sources:
+        analysis = analyse(trained_runs, entry.options, sources)
+    else:
+        analysis = analyse(trained_runs, entry.options)
+    protocol = None
+    if trained_runs:
+        protocol = find_worst_protocol(*(run.protocol for run in trained_runs))
     fingerprint = fingerprint_analysis(entry, models, planned.published_numbers)
-    digests |= {
-        run.task: origin.data_digest for run, origin in zip(planned.runs, origins, strict=True)
-    }
-    weights = {
-        run.name: origin.weights_sha256 for run, origin in zip(planned.runs, origins, strict=True)
-    }
+    digests = source_digests | data_digests
     with write_atomically(args.out) as out:
         out.mkdir()
         write_scores(out / "scores.csv", analysis.scores)
@@ -104,19 +108,15 @@ def main(args: argparse.Namespace) -> None:
             "module": entry.module,
             "options": entry.options,
             "runs": [run.name for run in planned.runs],
-            "protocol": find_worst_protocol(*(run.protocol for run in trained))
-            if trained
-            else None,
+            "protocol": protocol,
             "notes": analysis.notes,
             "files": hash_files(out),
-            "checkpoints_sha256": weights,
+            "checkpoints_sha256": weights_sha256,
         }
         write_json(out / "analysis.json", content)
         device = describe_device(torch.device("cpu"))
-        write_json(
-            out / "record.json",
-            make_record(fingerprint, digests, precision="fp32", computed_on=device),
-        )
+        record = make_record(fingerprint, digests, precision="fp32", computed_on=device)
+        write_json(out / "record.json", record)
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,23 @@ class RunOrigin:
     weights_sha256: str
 
 
+def make_trained_run(run: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
+    """Return a run as an analysis reads it. `results`: folder of its scale."""
+    from workflow_scripts.analyses.trained_runs import TrainedRun
+
+    return TrainedRun(
+        task=run.task,
+        method=run.method,
+        variant=run.variant,
+        seed=run.seed,
+        protocol=protocol,
+        folder=results / run_folder(run.name),
+        data=results / data_folder(run.task),
+        series=run.series,
+        readout=run.readout,
+    )
+
+
 def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
     """Read what made a run. Raises UserError if a file of a trained run was changed.
 
@@ -137,14 +154,17 @@ def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
     if run.has_given_weights:
         file = folder / "eval/evaluation.json"
         evaluation = read_mapping(file, "data_digest", "checkpoint_sha256", "spec")
-        digests = evaluation["data_digest"], evaluation["checkpoint_sha256"]
         try:
             scored = evaluation["spec"]["scored"]
-            return RunOrigin(scored["model"]["name"], scored["protocol"], *digests)
+            model = scored["model"]["name"]
+            protocol = scored["protocol"]
         except (KeyError, TypeError) as error:
             raise UserError(
                 f"{file} is not what evaluate writes of given weights; score the run again"
             ) from error
+        return RunOrigin(
+            model, protocol, evaluation["data_digest"], evaluation["checkpoint_sha256"]
+        )
     trained = read_run(folder)
     check_checkpoint(folder, trained)
     spec = trained.spec

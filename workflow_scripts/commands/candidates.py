@@ -36,10 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the replacement candidates of one task. Raises UserError if a source is missing or not pinned."""
+    """Write the replacement candidates of one task.
+
+    Raises UserError if a source is missing or not pinned.
+    """
     spec = args.planned or read_candidate_spec(read_json(args.spec), args.spec)
     task = read_mapping(args.data / "dataset.json", "task")["task"]
-    sources, digests = verify_downloads(spec.sources, args.downloads)
+    sources, source_digests = verify_downloads(spec.sources, args.downloads)
     check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
 
     import pyarrow.parquet as pq
@@ -52,16 +55,16 @@ def main(args: argparse.Namespace) -> None:
     )
 
     contents = read_table(args.data, spec.split, ["content"])["content"].to_pylist()
-    resources = load_resources(sources) if sources else make_stand_in_resources()
+    if sources:
+        resources = load_resources(sources)
+    else:
+        resources = make_stand_in_resources()
+    candidates = build(contents, resources, spec.options)
     with write_atomically(args.out) as out:
         out.mkdir()
-        pq.write_table(
-            build(contents, resources, spec.options), out / "candidates.parquet", compression="zstd"
-        )
-        digest = digest_data(args.data)
-        write_json(
-            out / "candidates.json",
-            {"spec": spec.to_json(), "data_digest": digest, "files": hash_files(out)},
-        )
-        made = make_record(fingerprint_candidates(spec), digests | {task: digest})
-        write_json(out / "record.json", made)
+        pq.write_table(candidates, out / "candidates.parquet", compression="zstd")
+        data_digest = digest_data(args.data)
+        manifest = {"spec": spec.to_json(), "data_digest": data_digest, "files": hash_files(out)}
+        write_json(out / "candidates.json", manifest)
+        record = make_record(fingerprint_candidates(spec), source_digests | {task: data_digest})
+        write_json(out / "record.json", record)

@@ -1,19 +1,23 @@
-"""Compare the fingerprint of each result with the fingerprint that its job has now, and list the differences.
+"""Compare the fingerprint of each result with the fingerprint that its job has now, and list the
+differences.
 
-Snakemake compares jobs with its own records in .snakemake/metadata. This command reads the record that each result has,
-so it also tells whether results are current that were copied here without .snakemake. It changes nothing.
+Snakemake compares jobs with its own records in .snakemake/metadata. This command reads the record
+that each result has, so it also tells whether results are current that were copied here without
+.snakemake. It changes nothing.
 """
 
 import argparse
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
+from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
@@ -27,47 +31,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Print one line for each result that differs. Raises UserError if there are any."""
-    catalogue, config = load_catalogue(), load_call_config(args)
-    found = differing = 0
-    for rule, wildcards, record in list_results(catalogue):
-        try:
-            now = fingerprint_planned_job(catalogue, config, rule, wildcards)
-            changes = describe_changes(record, now) if now else [f"no {rule} is needed now"]
-            packings = (
-                load_sources()[wildcards["source"]].packings if changes and rule == "fetch" else ()
-            )
-            changes = (
-                []
-                if any(read_json(record).get("sha256") == one.sha256 for one in packings)
-                else changes
-            )
-        except UserError as error:
-            changes = [str(error)]
-        except KeyError as error:
-            changes = [f"{error} is not in catalogue/ or papers/"]
-        found += 1
+    catalogue = load_catalogue()
+    config = load_call_config(args)
+    count = 0
+    differing = 0
+    for result in list_results(catalogue):
+        count += 1
+        changes = find_changes(catalogue, config, result)
         if changes:
             differing += 1
-            print(f"{record}: {'; '.join(changes)}")
+            print(f"{result.record}: {'; '.join(changes)}")
     if differing:
-        advice = "`./reproduce -n` with the same options lists those that it will make again; delete the others by hand"
         raise UserError(
-            f"{differing} of {found} results differ from the current configuration; {advice}"
+            f"{differing} of {count} results differ from the current configuration; "
+            "`./reproduce -n` with the same options lists those that it will make again; "
+            "delete the others by hand"
         )
-    print(f"{found} results agree with the current configuration")
+    print(f"{count} results agree with the current configuration")
 
 
-def list_results(catalogue: Catalogue) -> Iterator[tuple[str, dict[str, str], Path]]:
-    """Yield (rule, wildcards, record) of each existing result, in the order of the data flow."""
+class ExistingResult(NamedTuple):
+    """The rule and the wildcards of the job that makes a result, and the record that it wrote."""
+
+    rule: str
+    wildcards: dict[str, str]
+    record: Path
+
+
+def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
+    """Yield each existing result, in the order of the data flow."""
     downloads = [("fetch", {"source": name}) for name in load_sources()]
     downloads += [("fetch_model", {"model": name}) for name in load_repositories()]
     for rule, wildcards in downloads:
-        if (record := Path(RECORDS[rule].format(**wildcards))).exists():
-            yield rule, wildcards, record
+        record = Path(RECORDS[rule].format(**wildcards))
+        if record.exists():
+            yield ExistingResult(rule, wildcards, record)
     for rule, pattern in RECORDS.items():
         if "{scale}" not in pattern:
             continue
+        groups = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern))
         for record in sorted(Path().glob(re.sub(r"\{\w+\}", "*", pattern))):
-            found = re.fullmatch(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern), str(record))
-            if found and found["scale"] in catalogue.scales:
-                yield rule, found.groupdict(), record
+            match = groups.fullmatch(str(record))
+            if match and match["scale"] in catalogue.scales:
+                yield ExistingResult(rule, match.groupdict(), record)
+
+
+def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -> list[str]:
+    """Return a sentence for each way in which a result differs from what its job makes now."""
+    try:
+        now = fingerprint_planned_job(catalogue, config, result.rule, result.wildcards)
+        if not now:
+            return [f"no {result.rule} is needed now"]
+        changes = describe_changes(result.record, now)
+        if result.rule != "fetch":
+            return changes
+        if changes and _is_of_other_packing(result):
+            return []
+        return changes
+    except UserError as error:
+        return [str(error)]
+    except KeyError as error:
+        return [f"{error} is not in catalogue/ or papers/"]
+
+
+def _is_of_other_packing(download: ExistingResult) -> bool:
+    """Return whether a download is another archive of the same file, which is as good."""
+    sha256 = read_json(download.record).get("sha256")
+    packings = load_sources()[download.wildcards["source"]].packings
+    return any(sha256 == packing.sha256 for packing in packings)

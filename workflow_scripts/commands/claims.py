@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.files import write_text_file
+from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
@@ -50,28 +51,22 @@ def main(args: argparse.Namespace) -> None:
     for name in ("results", "out"):
         if getattr(args, name) is None:
             raise UserError(f"claims needs --{name} (or --show FILE alone)")
-    catalogue, config = load_catalogue(), load_call_config(args)
+    catalogue = load_catalogue()
+    config = load_call_config(args)
     scale = config.scale
-    asked = {
-        paper: select_paper_runs(catalogue, paper, scale, args.runs, config)
-        for paper in config.papers
-    }
-    write_claims(
-        args.out,
-        {
-            key: judge_paper(catalogue, key, scale, runs, args.results)
-            for key, runs in asked.items()
-        },
-    )
+    judged = {}
     displays = []
-    for key, runs_of_paper in asked.items():
-        claimed = catalogue.papers[key].select_claimed_displays(runs_of_paper)
+    runs: list[Run] = []
+    for key in config.papers:
+        paper_runs = select_paper_runs(catalogue, key, scale, args.runs, config)
+        judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results)
+        claimed = catalogue.papers[key].select_claimed_displays(paper_runs)
         displays += [(key, display) for display in claimed.values()]
-    runs = dict.fromkeys(run for runs_of_paper in asked.values() for run in runs_of_paper)
+        runs += paper_runs
+    write_claims(args.out, judged)
+    runs = list(dict.fromkeys(runs))  # a run of several papers once
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
-    with write_atomically(args.out.with_name("overview.rst")) as temporary:
-        temporary.write_text(
-            format_overview(catalogue, scale, read_claim_rows(args.out)), encoding="utf-8"
-        )
+    overview = format_overview(catalogue, scale, read_claim_rows(args.out))
+    write_text_file(args.out.with_name("overview.rst"), overview)
     print_claims(args.out, scale)

@@ -1,4 +1,5 @@
-"""Pack a scale's results as one Workflow Run RO-Crate: workflow, tables, figures, scores and their provenance.
+"""Pack a scale's results as one Workflow Run RO-Crate: workflow, tables, figures, scores and their
+provenance.
 
 Checkpoints, data and predictions stay out. https://www.researchobject.org/workflow-run-crate/
 """
@@ -27,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Write the crate. Raises UserError when the scale has no complete results."""
-    catalogue, results = load_catalogue(), Path("results", args.scale)
+    catalogue = load_catalogue()
+    results = Path("results", args.scale)
     find_scale(catalogue, args.scale)
     if not (results / "config.json").exists():
         raise UserError(
@@ -36,7 +38,7 @@ def main(args: argparse.Namespace) -> None:
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
     config = load_config(read_json(results / "config.json"))
-    crate, said = make_crate(catalogue, config, results)
+    crate, summary = make_crate(catalogue, config, results)
     with write_atomically(args.out) as temporary:
         crate.write_zip(temporary)
-    print(f"{said}: {args.out}")
+    print(f"{summary}: {args.out}")

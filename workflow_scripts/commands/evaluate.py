@@ -73,8 +73,9 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
     run = read_scored_run(args)
-    evaluation_class = load_kind_settings(run.spec.kind).evaluation
-    settings = read_scoring_settings(args, evaluation_class, run.planned and run.planned.evaluation)
+    spec = run.spec
+    planned = run.planned.evaluation if run.planned else None
+    settings = read_scoring_settings(args, load_kind_settings(spec.kind).evaluation, planned)
     check_replaceable(
         args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
     )
@@ -84,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.tasks.base import Checkpoint, load_kind
     from workflow_scripts.training.machine import choose_device, set_seed_and_threads
 
-    device, spec = choose_device(args.device), run.spec
+    device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
     with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
         labels = read_mapping(args.data / "dataset.json").get("labels")
@@ -92,24 +93,26 @@ def main(args: argparse.Namespace) -> None:
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
         predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
-    run_columns = {key: getattr(spec, key) for key in RUN_COLUMNS}
+    run_columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
+    rows = [run_columns | row for row in scores if "reason" not in row]
+    # metrics that are undefined for this run
+    absent = [row for row in scores if "reason" in row]
+    kept_sha256 = {}
+    for name in spec.kept_checkpoints:
+        kept_sha256[name] = run.files[f"checkpoint/{name}.safetensors"]
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
-        write_scores(
-            out / "scores.csv", [run_columns | row for row in scores if "reason" not in row]
-        )
-        content = {
-            "kept_sha256": {
-                name: run.files[f"checkpoint/{name}.safetensors"] for name in spec.kept_checkpoints
-            },
-            "absent": [
-                row for row in scores if "reason" in row
-            ],  # metrics that are undefined for this run
-        }
-        fingerprint = fingerprint_evaluation(settings, run.shared_spec)
+        write_scores(out / "scores.csv", rows)
         write_scoring_records(
-            out, "evaluation.json", run, fingerprint, device, checkpoint_sha256, **content
+            out,
+            "evaluation.json",
+            run,
+            fingerprint_evaluation(settings, run.shared_spec),
+            device,
+            checkpoint_sha256,
+            kept_sha256=kept_sha256,
+            absent=absent,
         )
 
 
@@ -117,8 +120,8 @@ def main(args: argparse.Namespace) -> None:
 class ScoredRun:
     """A run whose model is scored: a training, whose run.json says what it is, or given weights.
 
-    planned: None for a training without a spec file. shared_spec: the spec of all seeds. files: of a training, those of
-    its run.json.
+    planned: None for a training without a spec file. shared_spec: the spec of all seeds.
+    files: of a training, those of its run.json.
     """
 
     name: str
@@ -135,45 +138,57 @@ def read_scored_run(args: argparse.Namespace) -> ScoredRun:
 
     Raises UserError if the weights or the data are not those of the spec.
     """
-    planned = get_planned_run(args) if args.planned or args.spec else None
+    planned = None
+    if args.planned or args.spec:
+        planned = get_planned_run(args)
     if args.run_dir:
         trained = read_run(args.run_dir)
         if planned and planned.spec.run_name != trained.name:
             raise UserError(
                 f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}"
             )
-        spec = trained.spec
         return ScoredRun(
-            trained.name, trained.scale, planned, spec, spec, trained.data_digest, trained.files
+            name=trained.name,
+            scale=trained.scale,
+            planned=planned,
+            spec=trained.spec,
+            shared_spec=trained.spec,
+            data_digest=trained.data_digest,
+            files=trained.files,
         )
     if planned is None:
         raise UserError(
-            "name a trained run with --run-dir, or given weights with --spec, or with --run and --scale"
+            "name a trained run with --run-dir, or given weights with --spec, "
+            "or with --run and --scale"
         )
     return read_given_weights(args, planned)
 
 
 def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredRun:
-    """Return a planned run that scores given weights. Raises UserError if the weights or the data are others."""
+    """Return a planned run that scores given weights.
+
+    Raises UserError if the weights or the data are others.
+    """
     from workflow_scripts.data.prepared import digest_data
 
     spec = planned.spec
     if not isinstance(spec, GivenWeightsSpec):
         raise UserError(
-            f"{spec.run_name} names no weights, <variant>@<weights>; score a training with --run-dir"
+            f"{spec.run_name} names no weights, <variant>@<weights>; "
+            "score a training with --run-dir"
         )
     check_init(spec.run_name, spec.origin, args.weights, "--weights")
     if isinstance(spec.origin, ParentRun):
         check_parent(args.weights.parent, spec.origin)
     check_data(args.data, planned)
     return ScoredRun(
-        spec.run_name,
-        planned.scale,
-        planned,
-        spec,
-        planned.shared_spec or spec,
-        digest_data(args.data),
-        {},
+        name=spec.run_name,
+        scale=planned.scale,
+        planned=planned,
+        spec=spec,
+        shared_spec=planned.shared_spec or spec,
+        data_digest=digest_data(args.data),
+        files={},
     )
 
 
@@ -182,11 +197,13 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
     trained = read_run(folder)
     if trained.name != parent.run:
         raise UserError(
-            f"{folder} holds {trained.name}, but the weights are those of {parent.run}; correct --weights"
+            f"{folder} holds {trained.name}, but the weights are those of {parent.run}; "
+            "correct --weights"
         )
     if trained.spec_digest != parent.spec:
         raise UserError(
-            f"{folder / 'run.json'} has another configuration than the spec names; train the run again"
+            f"{folder / 'run.json'} has another configuration than the spec names; "
+            "train the run again"
         )
 
 
@@ -194,21 +211,24 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
 def open_checkpoint(
     args: argparse.Namespace, run: ScoredRun, device: "torch.device"
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the folder with the weights that are scored, and their sha256. Random weights are drawn for the block.
+    """Yield the folder with the weights that are scored, and their sha256.
 
-    Raises UserError if the checkpoint or the data of a trained run were changed.
+    Random weights are drawn for the block. Raises UserError if the checkpoint or the data of a
+    trained run were changed.
     """
     if args.run_dir:
-        yield args.run_dir / "checkpoint", read_checked_run(args.run_dir, args.data).weights_sha256
+        trained = read_checked_run(args.run_dir, args.data)
+        yield args.run_dir / "checkpoint", trained.weights_sha256
     elif args.weights:
         yield args.weights, hash_weights(args.weights)
     else:
         from workflow_scripts.training.run import write_initial_checkpoint
 
         assert isinstance(run.spec, GivenWeightsSpec) and run.spec.start
-        with TemporaryDirectory() as folder:
-            write_initial_checkpoint(Path(folder), run.spec.start, args.data, device)
-            yield Path(folder), hash_weights(Path(folder))
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            write_initial_checkpoint(folder, run.spec.start, args.data, device)
+            yield folder, hash_weights(folder)
 
 
 def write_scoring_records(
@@ -245,11 +265,13 @@ def write_scoring_records(
 def read_scoring_settings(
     args: argparse.Namespace, model: type[Model], planned: Model | None
 ) -> Model:
-    """Return the settings of `--settings`, else the planned ones. Raises UserError if there are none."""
+    """Return the settings of `--settings`, else the planned ones.
+
+    Raises UserError if there are none.
+    """
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
     if planned is None:
-        raise UserError(
-            f"{args.run_dir or args.spec}: how to score it is unknown; pass --spec or --settings FILE"
-        )
+        place = args.run_dir or args.spec
+        raise UserError(f"{place}: how to score it is unknown; pass --spec or --settings FILE")
     return planned

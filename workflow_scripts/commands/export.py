@@ -4,11 +4,13 @@ Scores, learning curves and provenance of every complete run, tables, figures, c
 """
 
 import argparse
+import math
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -29,34 +31,42 @@ from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
 EXPORTED = {
-    "tables",
-    "figures",
-    "claims.csv",
-    "claim_sides.csv",
-    "scores.csv",
-    "curves.csv",
     "analyses.csv",
+    "claim_sides.csv",
+    "claims.csv",
+    "curves.csv",
+    "datasets.json",
+    "devices.csv",
+    "draws.parquet",
+    "figures",
+    "predictions",
+    "provenance.json",
+    "scores.csv",
+    "tables",
 }
-EXPORTED |= {"provenance.json", "predictions", "draws.parquet", "datasets.json", "devices.csv"}
 # Ids and outputs. The texts of the data stay out.
-PREDICTION_COLUMNS = ("split", "row", "item", "subset", "readout", "prediction", "likelihood")
+PREDICTION_IDS = ("split", "row", "item", "subset", "readout")
+PREDICTION_COLUMNS = (*PREDICTION_IDS, "prediction", "likelihood")
 # What tells the scores of draws apart, and their values; unit and protocol are in scores.csv.
 DRAW_COLUMNS = (
-    *(
-        "task",
-        "method",
-        "variant",
-        "seed",
-        "split",
-        "subset",
-        "metric",
-        "intervention",
-        "layer",
-        "pooling",
-        "rate",
-    ),
-    *("item_set", "readout", "intervention_seed", "value", "n"),
+    "task",
+    "method",
+    "variant",
+    "seed",
+    "split",
+    "subset",
+    "metric",
+    "intervention",
+    "layer",
+    "pooling",
+    "rate",
+    "item_set",
+    "readout",
+    "intervention_seed",
+    "value",
+    "n",
 )
+RUN_COLUMNS = ("task", "method", "variant", "seed")
 MAX_LOSSES = 30  # in the curve of a run
 
 
@@ -79,12 +89,50 @@ def main(args: argparse.Namespace) -> None:
         print(copy_results(args.scale, args.results, args.out))
 
 
-def copy_results(scale: str, results: Path, out_folder: Path) -> str:
-    """Copy `<results>/<scale>` to `<out_folder>/<scale>`, where papers and runs without new results stay unchanged.
+@dataclass(frozen=True)
+class Export:
+    """An export of `<results>/<scale>`, the folder `source`.
 
-    A run is copied when it is complete, even before a table can be made of it. Raises UserError if no run is complete.
+    earlier: the export that this one replaces, if there is one. out: what is written here replaces
+    `earlier`. Papers and runs without new results are copied from there unchanged.
     """
-    source, target = results / scale, out_folder / scale
+
+    source: Path
+    earlier: Path
+    out: Path
+
+    def merge_rows(
+        self, name: str, rows: list[dict[str, str]], key: Callable[[dict[str, str]], Any]
+    ) -> None:
+        """Write `rows`, and the earlier rows with another key, to the CSV file `name` by `key`."""
+        new_keys = set(map(key, rows))
+        merged = list(rows)
+        for row in read_csv(self.earlier / name):
+            if key(row) not in new_keys:
+                merged.append(row)
+        columns: dict[str, None] = {}  # earlier rows may lack some
+        for row in merged:
+            columns |= dict.fromkeys(row)
+        merged.sort(key=key)
+        if merged:
+            write_csv(self.out / name, columns, merged)
+
+    def read_earlier_json(self, name: str, default: Any) -> Any:
+        """Read a JSON file of the earlier export; `default` if it has none."""
+        file = self.earlier / name
+        if not file.exists():
+            return default
+        return read_json(file)
+
+
+def copy_results(scale: str, results: Path, out_folder: Path) -> str:
+    """Copy `<results>/<scale>` to `<out_folder>/<scale>`.
+
+    There, papers and runs without new results stay unchanged. A run is copied when it is complete,
+    even before a table can be made of it. Raises UserError if no run is complete.
+    """
+    source = results / scale
+    target = out_folder / scale
     folders = list_scored_runs(source)
     runs = [read_run_files(folder) for folder in folders]
     if not runs:
@@ -92,73 +140,90 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
     check_replaceable(target, EXPORTED)
     with write_atomically(target) as out:
         out.mkdir()
-        tables = copy_displays("tables", (".csv", ".md"), source, target, out)
-        figures = copy_displays("figures", (".svg", ".csv"), source, target, out)
+        export = Export(source, target, out)
+        tables = copy_displays(export, "tables", (".csv", ".md"))
+        figures = copy_displays(export, "figures", (".svg", ".csv"))
         for name in ("claims.csv", "claim_sides.csv"):
-            _merge_rows(
-                name, read_csv(source / name, ["paper"]), target, out, lambda row: row["paper"]
-            )
-        files = [file for folder in folders for file in sorted(folder.glob("*/scores.csv"))]
-        scores = [
-            row for file in files for row in read_csv(file, ("task", "method", "variant", "seed"))
-        ]
-        _merge_rows("scores.csv", average_draws(scores), target, out, _run_of)
-        merge_draws([row for row in scores if row.get("intervention_seed")], target, out)
-        curves = [
-            row
-            for run, folder in zip(runs, folders, strict=True)
-            if (folder / "run.json").exists()  # given weights have no curve
-            for row in reduce_curve(run, folder / "training.csv")
-        ]
-        _merge_rows("curves.csv", curves, target, out, _run_of)
-        analyses = [
-            {"paper": file.parts[-3], "analysis": file.parts[-2]} | row
-            for file in sorted(source.glob("analyses/*/*/scores.csv"))
-            for row in read_csv(file)
-        ]
-        _merge_rows(
-            "analyses.csv",
-            average_draws(analyses),
-            target,
-            out,
-            lambda row: (row["paper"], row["analysis"]),
-        )
+            rows = read_csv(source / name, ["paper"])
+            export.merge_rows(name, rows, lambda row: row["paper"])
+        copy_scores(export, folders)
+        copy_curves(export, runs, folders)
+        copy_analyses(export)
         if (target / "predictions").exists():
             shutil.copytree(target / "predictions", out / "predictions")
         copy_predictions(zip(runs, folders, strict=True), out / "predictions")
         if (target / "devices.csv").exists():
             shutil.copy(target / "devices.csv", out)
-        datasets = {
-            file.parent.name: read_json(file) for file in sorted(source.glob("data/*/dataset.json"))
-        }
-        reduced = {
-            task: {name: dataset[name] for name in ("protocol", "notes")}
-            for task, dataset in datasets.items()
-            if dataset.get("protocol") == "reduced"
-        }
-        known = read_json(target / "datasets.json") if (target / "datasets.json").exists() else {}
-        if known | reduced:
-            write_json(out / "datasets.json", known | reduced)
-        provenance = target / "provenance.json"
-        earlier = {
-            run["run"]: run for run in (read_json(provenance) if provenance.exists() else [])
-        }
-        made = {run["run"]: run for run in collect_provenance(source, runs)}
-        write_json(out / "provenance.json", complete_provenance((earlier | made).values()))
+        copy_reduced_datasets(export)
+        copy_provenance(export, runs)
     return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
 
 
+def copy_scores(export: Export, folders: Iterable[Path]) -> None:
+    """Write the scores of runs, averaged over draws of interventions, and those of single draws."""
+    scores = []
+    for folder in folders:
+        for file in sorted(folder.glob("*/scores.csv")):
+            scores += read_csv(file, RUN_COLUMNS)
+    export.merge_rows("scores.csv", average_draws(scores), _run_of)
+    draws = [row for row in scores if row.get("intervention_seed")]
+    merge_draws(draws, export.earlier, export.out)
+
+
+def copy_curves(export: Export, runs: Iterable[dict[str, Any]], folders: Iterable[Path]) -> None:
+    """Write the learning curves of the trainings. Given weights have none."""
+    curves = []
+    for run, folder in zip(runs, folders, strict=True):
+        if (folder / "run.json").exists():
+            curves += reduce_curve(run, folder / "training.csv")
+    export.merge_rows("curves.csv", curves, _run_of)
+
+
+def copy_analyses(export: Export) -> None:
+    """Write the scores of all analyses to one file."""
+    scores = []
+    for file in sorted(export.source.glob("analyses/*/*/scores.csv")):
+        paper, analysis = file.parts[-3:-1]
+        for row in read_csv(file):
+            scores.append({"paper": paper, "analysis": analysis} | row)
+    export.merge_rows(
+        "analyses.csv", average_draws(scores), lambda row: (row["paper"], row["analysis"])
+    )
+
+
+def copy_reduced_datasets(export: Export) -> None:
+    """Write what was reduced in the data sets that are not those of the papers."""
+    reduced = export.read_earlier_json("datasets.json", {})
+    for file in sorted(export.source.glob("data/*/dataset.json")):
+        dataset = read_json(file)
+        if dataset.get("protocol") == "reduced":
+            task = file.parent.name
+            reduced[task] = {name: dataset[name] for name in ("protocol", "notes")}
+    if reduced:
+        write_json(export.out / "datasets.json", reduced)
+
+
+def copy_provenance(export: Export, runs: Iterable[dict[str, Any]]) -> None:
+    """Write how each run was made, of runs without new results as the earlier export has it."""
+    rows = {row["run"]: row for row in export.read_earlier_json("provenance.json", [])}
+    for row in collect_provenance(export.source, runs):
+        rows[row["run"]] = row
+    write_json(export.out / "provenance.json", complete_provenance(rows.values()))
+
+
 def collect_provenance(source: Path, runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the provenance of `runs`, and of all runs under `source` that their weights come from."""
+    """Return the provenance of `runs` and of the runs that their weights come from.
+
+    source: the folder of the scale, with runs/.
+    """
     rows = {run["run"]: select_provenance(run) for run in runs}
     waiting = list(rows.values())
     while waiting:
         parent = name_parent(waiting.pop())
-        if (
-            parent
-            and parent not in rows
-            and (folder := source / run_folder(parent)).joinpath("run.json").exists()
-        ):
+        if not parent or parent in rows:
+            continue
+        folder = source / run_folder(parent)
+        if (folder / "run.json").exists():
             rows[parent] = select_provenance(read_run_files(folder))
             waiting.append(rows[parent])
     return list(rows.values())
@@ -176,68 +241,85 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
         )
     published = collect_published_cells(catalogue)
     for folder in folders:
-        name, run = "/".join(folder.parts[-4:]), read_run(folder)
+        name = "/".join(folder.parts[-4:])
+        run = read_run(folder)
         check_checkpoint(folder, run)
-        manifests = [folder / "run.json", folder / "eval/evaluation.json"]
-        manifests.append(results / data_folder(run.spec.task) / "dataset.json")
+        manifests = [
+            folder / "run.json",
+            folder / "eval/evaluation.json",
+            results / data_folder(run.spec.task) / "dataset.json",
+        ]
         check_replaceable(out / name, {"*.safetensors", "*.json", "README.md"}, "run.json")
         with write_atomically(out / name) as temporary:
             shutil.copytree(folder / "checkpoint", temporary)
             for file in manifests:
                 shutil.copyfile(file, temporary / file.name)
-            (temporary / "README.md").write_text(
-                make_model_card(catalogue, published, results, name)
-            )
+            model_card = make_model_card(catalogue, published, results, name)
+            (temporary / "README.md").write_text(model_card)
     return f"{len(folders)} trained models written to {out}"
 
 
 def copy_displays(
-    kind: str, suffixes: Iterable[str], source: Path, earlier: Path, out: Path
+    export: Export, kind: Literal["tables", "figures"], suffixes: Iterable[str]
 ) -> int:
-    """Copy the measured tables or figures, of papers without any those of `earlier`; return how many are new."""
-    measured = [
-        file
-        for file in sorted(source.glob(f"{kind}/*/*.csv"))
-        if any(
-            row["status"] in ("measured", "computed")
-            if kind == "tables"
-            else row.get("published") != "True"
-            for row in read_csv(file)
-        )
-    ]
+    """Copy the measured tables or figures, and return how many there are.
+
+    Papers without any have those of the earlier export.
+    """
+    measured = []
+    for file in sorted(export.source.glob(f"{kind}/*/*.csv")):
+        if kind == "tables":
+            is_measured = _is_measured_table(file)
+        else:
+            is_measured = _is_measured_figure(file)
+        if is_measured:
+            measured.append(file)
     papers = {file.parent.name for file in measured}
-    for folder in earlier.glob(f"{kind}/*"):
+    for folder in export.earlier.glob(f"{kind}/*"):
         if folder.name not in papers:
-            shutil.copytree(folder, out / kind / folder.name)
+            shutil.copytree(folder, export.out / kind / folder.name)
     for file in measured:
-        (out / kind / file.parent.name).mkdir(parents=True, exist_ok=True)
+        folder = export.out / kind / file.parent.name
+        folder.mkdir(parents=True, exist_ok=True)
         for suffix in suffixes:
-            shutil.copy(file.with_suffix(suffix), out / kind / file.parent.name)
+            shutil.copy(file.with_suffix(suffix), folder)
     return len(measured)
 
 
+def _is_measured_table(file: Path) -> bool:
+    return any(row["status"] in ("measured", "computed") for row in read_csv(file))
+
+
+def _is_measured_figure(file: Path) -> bool:
+    return any(row.get("published") != "True" for row in read_csv(file))
+
+
 def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> None:
-    """Add the predictions of the runs of primary claims to `out`, a file per variant, without the texts of the data."""
+    """Add the predictions of the runs of primary claims to `out`, a file per variant.
+
+    They have no texts of the data.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     tables: dict[Path, list[pa.Table]] = {}
     for run, folder in runs:
-        if run.get("analysis_plans"):
-            table = pq.read_table(folder / "eval/predictions.parquet")
-            table = table.select(
-                [name for name in table.column_names if name in PREDICTION_COLUMNS]
-            )
-            seed = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
-            file = out / f"{'/'.join(folder.parts[-4:-1])}.parquet"
-            tables.setdefault(file, []).append(table.add_column(0, "seed", seed))
-    for file, new in tables.items():
+        if not run.get("analysis_plans"):
+            continue
+        table = pq.read_table(folder / "eval/predictions.parquet")
+        table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
+        seeds = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
+        variant = "/".join(folder.parts[-4:-1])
+        file = out / f"{variant}.parquet"
+        tables.setdefault(file, []).append(table.add_column(0, "seed", seeds))
+    for file, tables_of_seeds in tables.items():
         if file.exists():
-            seeds = pa.array([table["seed"][0].as_py() for table in new])
-            new.append(pq.read_table(file, filters=~pc.field("seed").isin(seeds)))
-        table = pa.concat_tables(new)
-        ids = [name for name in PREDICTION_COLUMNS[:5] if name in table.column_names]
+            new_seeds = pa.array([table["seed"][0].as_py() for table in tables_of_seeds])
+            earlier = pq.read_table(file, filters=~pc.field("seed").isin(new_seeds))
+            tables_of_seeds.append(earlier)
+        table = pa.concat_tables(tables_of_seeds)
+        ids = [name for name in PREDICTION_IDS if name in table.column_names]
         table = table.sort_by([(name, "ascending") for name in (*ids, "seed")])
         file.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(
@@ -246,43 +328,47 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
-    """Keep all validation values of a training.csv, and at most MAX_LOSSES evenly spaced values of the loss."""
+    """Keep the validation values of a training.csv, and at most MAX_LOSSES values of the loss.
+
+    The losses are evenly spaced, and the last one is among them.
+    """
     read_history(file)  # checks the numbers
     curve = read_csv(file)
-    losses = [row for row in curve if row["name"] == "loss"]
-    every = -(-len(losses) // MAX_LOSSES) or 1
-    kept = {row["step"] for row in losses[::-1][::every]}
-    names = dict(
-        zip(
-            ("task", "method", "variant", "seed"),
-            run["run"].replace("/seed-", "/").split("/"),
-            strict=True,
-        )
-    )
-    return [
-        names | {"step": row["step"], "name": row["name"], "value": f"{float(row['value']):.6g}"}
-        for row in curve
-        if row["name"].startswith("valid_") or (row["name"] == "loss" and row["step"] in kept)
-    ]
+    loss_steps = [row["step"] for row in curve if row["name"] == "loss"]
+    interval = max(1, math.ceil(len(loss_steps) / MAX_LOSSES))
+    loss_steps.reverse()
+    kept_steps = set(loss_steps[::interval])
+    task, method, variant, seed = run["run"].replace("/seed-", "/").split("/")
+    names = {"task": task, "method": method, "variant": variant, "seed": seed}
+    rows = []
+    for row in curve:
+        is_kept_loss = row["name"] == "loss" and row["step"] in kept_steps
+        if is_kept_loss or row["name"].startswith("valid_"):
+            value = f"{float(row['value']):.6g}"
+            rows.append(names | {"step": row["step"], "name": row["name"], "value": value})
+    return rows
 
 
 def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     """Average the scores of a run over the draws of an intervention, which are hundreds of rows."""
-    draws: dict[tuple, list[str]] = {}
+    values_by_row: dict[tuple, list[str]] = {}
     for row in scores:
-        draws.setdefault(tuple((row | {"value": "", "intervention_seed": ""}).items()), []).append(
-            row["value"]
-        )
-    return [
-        dict(row) | {"value": v[0] if len(set(v)) == 1 else str(fmean(map(float, v)))}
-        for row, v in draws.items()
-    ]
+        row_without_draw = row | {"value": "", "intervention_seed": ""}
+        values_by_row.setdefault(tuple(row_without_draw.items()), []).append(row["value"])
+    averaged = []
+    for row, values in values_by_row.items():
+        if len(set(values)) == 1:
+            value = values[0]  # as it is written
+        else:
+            value = str(fmean(map(float, values)))
+        averaged.append(dict(row) | {"value": value})
+    return averaged
 
 
 def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
-    """Write the scores of single draws to `out`, with those of the runs of `earlier` that `rows` do not have.
+    """Write the scores of single draws to `out`, from which their coefficient of variation follows.
 
-    The coefficient of variation over draws follows from them.
+    Runs that `rows` do not have are those of `earlier`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -291,39 +377,22 @@ def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
     columns |= {name: pa.int64() for name in ("seed", "n", "layer", "intervention_seed")}
     columns |= {name: pa.float64() for name in ("value", "rate")}
     schema = pa.schema(columns)
-    read = [{name: row.get(name) or None for name in DRAW_COLUMNS} for row in rows]
-    texts = pa.table(
-        {name: pa.array([row[name] for row in read], pa.string()) for name in DRAW_COLUMNS}
-    )
-    tables = [texts.cast(schema)]
-    new = set(map(_run_of, rows))
-    if (file := earlier / "draws.parquet").exists():
-        kept = pq.read_table(file).cast(schema)
-        tables.append(
-            kept.filter(pa.array([_run_of(row) not in new for row in kept.to_pylist()], pa.bool_()))
-        )
+    texts = {}
+    for name in DRAW_COLUMNS:
+        column = [row.get(name) or None for row in rows]
+        texts[name] = pa.array(column, pa.string())
+    tables = [pa.table(texts).cast(schema)]
+    file = earlier / "draws.parquet"
+    if file.exists():
+        new_runs = set(map(_run_of, rows))
+        earlier_draws = pq.read_table(file).cast(schema)
+        is_kept = [_run_of(row) not in new_runs for row in earlier_draws.to_pylist()]
+        tables.append(earlier_draws.filter(pa.array(is_kept, pa.bool_())))
     table = pa.concat_tables(tables)
     if len(table):
-        table = table.sort_by(
-            [(name, "ascending") for name in DRAW_COLUMNS if name not in ("value", "n")]
-        )
+        ids = [name for name in DRAW_COLUMNS if name not in ("value", "n")]
+        table = table.sort_by([(name, "ascending") for name in ids])
         pq.write_table(table, out / "draws.parquet", compression="brotli", compression_level=11)
-
-
-def _merge_rows(
-    name: str,
-    rows: list[dict[str, str]],
-    earlier: Path,
-    out: Path,
-    key: Callable[[dict[str, str]], Any],
-) -> None:
-    """Write `rows` and the rows of `earlier` / `name` with another key to `out`, sorted by `key`."""
-    new = set(map(key, rows))
-    rows = rows + [row for row in read_csv(earlier / name) if key(row) not in new]
-    columns = dict.fromkeys(column for row in rows for column in row)  # earlier rows may lack some
-    rows.sort(key=key)
-    if rows:
-        write_csv(out / name, columns, rows)
 
 
 def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:

@@ -16,7 +16,13 @@ from rich.progress import (
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
+from workflow_scripts.data.sources.declared import (
+    Repository,
+    Source,
+    load_repositories,
+    load_sources,
+    select_sources,
+)
 from workflow_scripts.data.sources.fetch import (
     PIP,
     RetryPolicy,
@@ -36,8 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="only list the declared files: size, licence, source"
     )
-    where = "folder <dataset>/<file> to try first (default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
-    parser.add_argument("--mirror", type=Path, help=where)
+    mirror = (
+        "folder <dataset>/<file> to try first "
+        "(default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
+    )
+    parser.add_argument("--mirror", type=Path, help=mirror)
     parser.add_argument(
         "--downloads", type=Path, default=Path("results/downloads"), help="where the files go"
     )
@@ -48,36 +57,36 @@ def main(args: argparse.Namespace) -> None:
     if args.list:
         print_list(args.names)
         return
-    sources = load_sources()
     if args.all == bool(args.names):
         raise UserError("fetch: name datasets or files, or pass --all (--list prints all names)")
-    chosen = list(sources.values()) if args.all else select_sources(args.names, sources)
+    sources = list(load_sources().values())
+    if args.names:
+        sources = select_sources(args.names, load_sources())
     mirror = find_mirror(args.mirror)
     console = Console(stderr=True)
     failures = []
     with make_progress_bars(console) as progress:
-        for source in chosen:
+        for source in sources:
             bar = progress.add_task(source.name, total=source.bytes)
 
             def advance(done: int, total: int | None, bar=bar) -> None:
                 progress.update(bar, completed=done, total=total)
 
             try:
-                told = fetch_source(source, args.downloads, mirror, RetryPolicy(), advance)
+                note = fetch_source(source, args.downloads, mirror, RetryPolicy(), advance)
                 write_source_manifest(source, args.downloads / source.name)
                 console.print(
-                    f"{source.name}: {told}", highlight=False, soft_wrap=True, markup=False
+                    f"{source.name}: {note}", highlight=False, soft_wrap=True, markup=False
                 )
             except UserError as error:
-                if len(chosen) == 1:
+                if len(sources) == 1:
                     raise
                 failures.append(source.name)
                 console.print(f"error: {error}", highlight=False, soft_wrap=True, markup=False)
             progress.remove_task(bar)
     if failures:
-        raise UserError(
-            f"{len(failures)} of {len(chosen)} files could not be downloaded: {', '.join(failures)}"
-        )
+        count = f"{len(failures)} of {len(sources)}"
+        raise UserError(f"{count} files could not be downloaded: {', '.join(failures)}")
 
 
 def make_progress_bars(console: Console) -> Progress:
@@ -88,34 +97,58 @@ def make_progress_bars(console: Console) -> Progress:
 
 
 def print_list(names: list[str]) -> None:
-    """Print one line per file, with tabs between columns; without names for all declared files."""
-    sources = load_sources()
-    for source in select_sources(names, sources) if names else sources.values():
-        size_and_check = (
-            f"{source.bytes or 'unknown'} bytes",
-            "pinned" if source.sha256 else "unpinned",
-        )
-        terms = source.licence + ("" if source.redistributable else ", not to be redistributed")
-        urls = [url for packing in source.alternatives for url in packing.urls]
-        where = (
-            " or ".join([*urls, *([f"{PIP}{source.package}"] if source.package else [])])
-            or source.note
-        )
-        print(
-            source.name, *size_and_check, source.revision, terms, source.citation, where, sep="\t"
-        )
-    for name, repository in ({} if names else load_repositories()).items():
-        terms = repository.licence + (", gated" if repository.gated else "")
-        revision = repository.revision or "unpinned"
-        prefix = "" if repository.wheel else "hf:"
-        print(f"{prefix}{name}", repository.kind, revision, terms, repository.used_for, sep="\t")
+    """Print one line per file, with tabs between columns.
+
+    Without names for all declared files and repositories.
+    """
+    if names:
+        for source in select_sources(names, load_sources()):
+            print_source(source)
+        return
+    for source in load_sources().values():
+        print_source(source)
+    for name, repository in load_repositories().items():
+        print_repository(name, repository)
+
+
+def print_source(source: Source) -> None:
+    """Print name, size, check, revision, terms, citation and origin of a file."""
+    size = f"{source.bytes or 'unknown'} bytes"
+    check = "pinned" if source.sha256 else "unpinned"
+    terms = source.licence
+    if not source.redistributable:
+        terms += ", not to be redistributed"
+    origins: list[str] = []
+    for packing in source.alternatives:
+        origins += packing.urls
+    if source.package:
+        origins.append(f"{PIP}{source.package}")
+    origin = " or ".join(origins) or source.note
+    print(source.name, size, check, source.revision, terms, source.citation, origin, sep="\t")
+
+
+def print_repository(name: str, repository: Repository) -> None:
+    """Print name, kind, revision, terms and use of a repository of the hub or a package."""
+    if not repository.wheel:
+        name = f"hf:{name}"
+    terms = repository.licence
+    if repository.gated:
+        terms += ", gated"
+    revision = repository.revision or "unpinned"
+    print(name, repository.kind, revision, terms, repository.used_for, sep="\t")
 
 
 def find_mirror(argument: Path | None) -> Path | None:
-    """Return the mirror: the argument, else RECOMPOSE_MIRROR, else config.yaml. Raises UserError if it is no folder."""
+    """Return the mirror: the argument, else RECOMPOSE_MIRROR, else that of config.yaml.
+
+    Raises UserError if it is no folder.
+    """
     mirror = argument or os.environ.get("RECOMPOSE_MIRROR") or load_config().data.mirror
-    if mirror and not Path(mirror).is_dir():
+    if not mirror:
+        return None
+    if not Path(mirror).is_dir():
         raise UserError(
-            f"the mirror {mirror} is not a folder; correct --mirror, RECOMPOSE_MIRROR or data.mirror"
+            f"the mirror {mirror} is not a folder; "
+            "correct --mirror, RECOMPOSE_MIRROR or data.mirror"
         )
-    return Path(mirror) if mirror else None
+    return Path(mirror)

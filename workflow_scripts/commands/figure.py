@@ -3,7 +3,7 @@
 import argparse
 
 from workflow_scripts.commands.table import add_display_arguments, select_runs, write_display_record
-from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.figures.figure import draw_figure
@@ -25,6 +25,5 @@ def main(args: argparse.Namespace) -> None:
 
     with use_style():
         save_figure(drawn.figure, args.out, args.display, drawn.footer)
-    with write_atomically(args.out / f"{args.display}.csv") as temporary:
-        temporary.write_text(drawn.csv, encoding="utf-8")
+    write_text_file(args.out / f"{args.display}.csv", drawn.csv)
     write_display_record(catalogue, display, runs, args)

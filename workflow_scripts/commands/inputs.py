@@ -13,11 +13,11 @@ from workflow_scripts.tasks.run_spec import HubModel, Origin
 
 def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool = True) -> None:
     """Add the arguments that name the spec of a job on a run. `run` is the form of a run's name."""
-    what = parser.add_mutually_exclusive_group(required=required)
-    what.add_argument(
+    names = parser.add_mutually_exclusive_group(required=required)
+    names.add_argument(
         "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
     )
-    what.add_argument(
+    names.add_argument(
         "--run", metavar="ID", help=f"{run}, whose spec is resolved from the catalogue"
     )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
@@ -26,11 +26,11 @@ def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool
 
 def add_task_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name the spec of a job on the data of a task."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
+    names = parser.add_mutually_exclusive_group(required=True)
+    names.add_argument(
         "--spec", type=Path, metavar="FILE", help="what ./reproduce writes to results/<scale>/specs"
     )
-    what.add_argument(
+    names.add_argument(
         "--task", help="name in catalogue/tasks, whose spec is resolved from the catalogue"
     )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --task")
@@ -38,39 +38,49 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def get_planned_run(args: argparse.Namespace) -> PlannedRun:
-    """Return the run of the file `--spec`, or the one that `--run` was resolved to before the command was called."""
+    """Return the run of the file `--spec`, or the one that `--run` names.
+
+    A name was resolved before the command was called.
+    """
     return args.planned or read_planned_run(args.spec)
 
 
 def check_data(data: Path, planned: PlannedRun) -> None:
-    """Raise UserError unless the folder has the data of the run's task, of a planned run those of its spec."""
-    found, task = read_mapping(data / "dataset.json"), planned.spec.task
-    if found.get("task") != task:
+    """Raise UserError unless the folder has the data of the run's task.
+
+    Of a planned run they must be those of its spec.
+    """
+    dataset = read_mapping(data / "dataset.json")
+    task = planned.spec.task
+    if dataset.get("task") != task:
         raise UserError(
-            f"{data} contains the task {found.get('task')}, but the run needs {task}; correct --data"
+            f"{data} contains the task {dataset.get('task')}, but the run needs {task}; "
+            "correct --data"
         )
-    if not planned.scale or "spec" not in found or not planned.spec.data:
+    if not planned.scale or not planned.spec.data:
+        return  # a person wrote the spec
+    if "spec" not in dataset:
         return
-    if found["spec"] != planned.spec.data.to_json():
+    if dataset["spec"] != planned.spec.data.to_json():
         raise UserError(
-            f"{data} is not the data of {task} at scale {planned.scale}; correct --data, or prepare it"
+            f"{data} is not the data of {task} at scale {planned.scale}; "
+            "correct --data, or prepare it"
         )
 
 
-def check_init(where: object, origin: Origin, folder: Path | None, option: str) -> None:
-    """Raise UserError, beginning with `where`, unless the folder has the weights of `origin`."""
-    if bool(folder) != bool(origin):
-        what = (
-            f"the run starts from {origin.model_dump()}"
-            if origin
-            else "the run starts from random weights"
-        )
+def check_init(place: object, origin: Origin, folder: Path | None, option: str) -> None:
+    """Raise UserError, beginning with `place`, unless the folder has the weights of `origin`."""
+    if origin and not folder:
         raise UserError(
-            f"{where}: {what}; {'pass its folder with' if origin else 'remove'} {option}"
+            f"{place}: the run starts from {origin.model_dump()}; pass its folder with {option}"
         )
-    if folder and isinstance(origin, HubModel):
+    if folder and not origin:
+        raise UserError(f"{place}: the run starts from random weights; remove {option}")
+    if not folder:
+        return
+    if isinstance(origin, HubModel):
         check_hub_model(folder, origin)
-    elif folder and (folder.parent / "run.json").exists():
+    elif (folder.parent / "run.json").exists():
         check_checkpoint(folder.parent, read_run(folder.parent))
 
 
@@ -78,26 +88,34 @@ def check_hub_model(folder: Path, origin: HubModel) -> None:
     """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
     from workflow_scripts.data.sources.fetch_model import find_changed_files
 
-    found = read_mapping(folder / "model.json")
-    if (found.get("name"), found.get("revision")) != (origin.hub, origin.revision):
+    manifest = read_mapping(folder / "model.json")
+    name = manifest.get("name")
+    revision = manifest.get("revision")
+    if name != origin.hub or revision != origin.revision:
         raise UserError(
-            f"{folder} contains {found.get('name')} at {found.get('revision')}, but the run starts from "
+            f"{folder} contains {name} at {revision}, but the run starts from "
             f"{origin.hub} at {origin.revision}; download it with fetch-model"
         )
-    if broken := find_changed_files(folder, found):
+    changed_files = find_changed_files(folder, manifest)
+    if changed_files:
         raise UserError(
-            f"{folder / broken[0]} differs from its sha256 in model.json; download it with fetch-model"
+            f"{folder / changed_files[0]} differs from its sha256 in model.json; "
+            "download it with fetch-model"
         )
 
 
 def hash_weights(folder: Path) -> str:
-    """Return the sha256 of model.safetensors; of a model in several files, over their names and contents."""
+    """Return the sha256 of model.safetensors.
+
+    Of a model in several files it is over their names and contents.
+    """
     whole = folder / "model.safetensors"
-    files = [whole] if whole.exists() else sorted(folder.glob("*.safetensors"))
+    if whole.exists():
+        return hash_file(whole)
+    files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise UserError(f"{folder} has no *.safetensors; pass the folder of a trained model")
-    digests = [hash_file(file) for file in files]
     if len(files) == 1:
-        return digests[0]
-    lines = "".join(f"{found}  {file.name}\n" for file, found in zip(files, digests, strict=True))
+        return hash_file(files[0])
+    lines = "".join(f"{hash_file(file)}  {file.name}\n" for file in files)
     return hashlib.sha256(lines.encode()).hexdigest()

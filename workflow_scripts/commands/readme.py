@@ -1,12 +1,15 @@
-"""Print the claim tables of README: primary claims with n, interval and verdict, and counts of the others."""
+"""Print the claim tables of README: primary claims with n, interval and verdict, and counts of the
+others.
+"""
 
 import argparse
 import re
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, write_atomically
+from workflow_scripts.common.files import MissingFileError, write_text_file
 from workflow_scripts.config.analysis_plan import ANY_WRONG, FIRST_PLAN
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.claims.claim_rows import (
@@ -17,9 +20,26 @@ from workflow_scripts.reporting.claims.claim_rows import (
 )
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
 
-BEGIN = "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv --write README.md -->"
+BEGIN = (
+    "<!-- begin claims: python -m workflow_scripts readme results/reference/small/claims.csv"
+    " --write README.md -->"
+)
 END = "<!-- end claims -->"
 WRONG_PER_PLAN = round(100 * ANY_WRONG / 2)  # percent
+PRIMARY_HEADINGS = (
+    "paper",
+    "primary claim",
+    "published effect",
+    "effect at {scale} (interval)",
+    "seeds",
+    "verdict",
+)
+PAPER_HEADINGS = (
+    "paper",
+    "plans: chance of any wrong primary verdict",
+    "exploratory claims of the paper",
+    *VERDICTS,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print the tables, or write them into a file. Raises UserError for a claims.csv without the columns."""
+    """Print the tables, or write them into a file.
+
+    Raises UserError for a claims.csv without the columns.
+    """
     papers = load_catalogue().papers
     rows = read_claim_rows(args.claims)
-    if unknown := {row.paper for row in rows} - set(papers):
+    unknown = {row.paper for row in rows} - set(papers)
+    if unknown:
         raise UserError(
             f"{args.claims}: no folder papers/{min(unknown)}; make the file again with ./reproduce"
         )
@@ -47,46 +71,46 @@ def main(args: argparse.Namespace) -> None:
     if not args.write.is_file():
         raise MissingFileError(args.write)
     changed = replace_tables(args.write.read_text(encoding="utf-8"), text, str(args.write))
-    with write_atomically(args.write) as temporary:
-        temporary.write_text(changed, encoding="utf-8")
+    write_text_file(args.write, changed)
 
 
 def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
-    """Format two Markdown tables: the primary claims, and the number of exploratory claims per paper and verdict.
+    """Format two Markdown tables.
 
-    Claims that are controls of ours are counted in neither. `papers` gives the order.
+    The first has the primary claims, the second the number of exploratory claims per paper and
+    verdict. Claims that are controls of ours are counted in neither. `papers` gives the order.
     """
     rows = sorted(rows, key=lambda row: papers.index(row.paper))
     primary = [row for row in rows if row.is_primary]
     exploratory = [row for row in rows if not row.is_primary and not row.is_control]
     lines = [
-        f"| paper | primary claim | published effect | effect at {scale} (interval) | seeds | verdict |",
+        _format_row(PRIMARY_HEADINGS).format(scale=scale),
         "|---|---|---|---|---|---|",
     ]
     for row in primary:
-        lines.append(f"| {' | '.join(_primary_cells(row, scale))} |")
-    headings = (
-        "paper",
-        "plans: chance of any wrong primary verdict",
-        "exploratory claims of the paper",
-        *VERDICTS,
-    )
-    lines += ["", f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+        lines.append(_format_row(_primary_cells(row, scale)))
+    lines.append("")
+    lines.append(_format_row(PAPER_HEADINGS))
+    lines.append("|---" * len(PAPER_HEADINGS) + "|")
     for paper in papers:
         verdicts = Counter(row.verdict for row in exploratory if row.paper == paper)
         if not verdicts:
             continue
         plans = {row.plan for row in primary if row.paper == paper}
-        risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%" if plans else ""
-        counts = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
-        lines.append(
-            f"| [{paper}](papers/{paper}/NOTES.md) | {risk} | {verdicts.total()} | {counts} |"
-        )
+        risk = ""
+        if plans:
+            risk = f"{len(plans)}: at most {WRONG_PER_PLAN * len(plans)}%"
+        link = f"[{paper}](papers/{paper}/NOTES.md)"
+        counts = [str(verdicts[verdict]) for verdict in VERDICTS]
+        lines.append(_format_row([link, risk, str(verdicts.total()), *counts]))
     return "\n".join(lines)
 
 
 def replace_tables(document: str, tables: str, name: str) -> str:
-    """Replace the tables between two markers of a document. Raises UserError unless it has both exactly once."""
+    """Replace the tables between two markers of a document.
+
+    Raises UserError unless it has both exactly once.
+    """
     if document.count(BEGIN) != 1 or document.count(END) != 1:
         raise UserError(
             f"{name}: must have {BEGIN} and {END} once each; add them where the tables belong"
@@ -98,7 +122,9 @@ def replace_tables(document: str, tables: str, name: str) -> str:
 def _primary_cells(row: ClaimRow, scale: str) -> list[str]:
     measured = row.n_seeds or 0
     planned = row.n_planned or 0
-    seeds = f"{measured} seeds" if measured == planned else f"{measured} of {planned} seeds"
+    seeds = f"{measured} seeds"
+    if measured != planned:
+        seeds = f"{measured} of {planned} seeds"
     statement = row.statement
     if row.is_control:
         statement += " (a control of ours)"
@@ -109,11 +135,9 @@ def _primary_cells(row: ClaimRow, scale: str) -> list[str]:
     verdict = f"**{row.verdict}** at {scale}"
     if row.reason not in ("", seeds):
         verdict += f": {row.reason}"
-    return [
-        _cell(text)
-        for text in (row.paper, statement, format_published_effect(row), effect, seeds, verdict)
-    ]
+    texts = (row.paper, statement, format_published_effect(row), effect, seeds, verdict)
+    return [text.replace("|", "\\|").replace("\n", " ") for text in texts]
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _format_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.workflow.gpu_sharing import prepare_gpu, run_mps
@@ -45,12 +45,19 @@ def main(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, received: list[int]) -> int:
     """Run Snakemake as the arguments say, and return the exit code."""
     started = time.time() if args.started is None else args.started
-    words = args.arguments[args.arguments[:1] == ["--"] :]
-    limit = parse_duration(args.finish_within) if args.finish_within is not None else None
-    call, environment, uses_mps = parse_call(words), dict(os.environ), False
+    words = args.arguments
+    if words[:1] == ["--"]:
+        words = words[1:]
+    limit = None
+    if args.finish_within is not None:
+        limit = parse_duration(args.finish_within)
+    call = parse_call(words)
+    environment = dict(os.environ)
+    uses_mps = False
     if args.share_gpu:
         setup = prepare_gpu(call)
-        call, environment = parse_call(setup.arguments), setup.environment
+        call = parse_call(setup.arguments)
+        environment = setup.environment
         uses_mps = setup.has_gpu and not call.is_dry_run
     limited = None
     if limit is not None:
@@ -59,9 +66,12 @@ def run(args: argparse.Namespace, received: list[int]) -> int:
         if call.is_dry_run:
             limited.print_plan()
             return 0
-    with run_mps(environment) if uses_mps else nullcontext(environment) as environment:
+    context: AbstractContextManager[dict[str, str]] = nullcontext(environment)
+    if uses_mps:
+        context = run_mps(environment)
+    with context as environment_of_jobs:
         if received:
             return 1
         if limited:
-            return limited.run(environment)
-        return run_snakemake(call.arguments, received, environment)
+            return limited.run(environment_of_jobs)
+        return run_snakemake(call.arguments, received, environment_of_jobs)

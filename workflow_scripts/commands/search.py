@@ -1,11 +1,14 @@
-"""Choose the learning rate and batch size of a variant: train each pair of its `search` with one seed.
+"""Choose the learning rate and batch size of a variant: train each pair of its `search` with one
+seed.
 
-The best pair on the validation set is written to chosen.json, which the trainings of the variant read. search.csv lists
-all pairs. An interrupted search keeps its finished pairs and resumes the training of the current one.
+The best pair on the validation set is written to chosen.json, which the trainings of the variant
+read. search.csv lists all pairs. An interrupted search keeps its finished pairs and resumes the
+training of the current one.
 """
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.commands.inputs import get_planned_run
@@ -42,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Train every pair and write `--out`. After signal n it saves the state and exits with 128 + n."""
+    """Train every pair and write `--out`.
+
+    After signal n it saves the state and exits with 128 + n.
+    """
     planned = get_planned_run(args)
     spec = check_training_spec(planned, args)
     search = spec.search
@@ -55,39 +61,51 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.machine import choose_device
     from workflow_scripts.training.search import COLUMNS, list_candidates
 
-    fingerprint, device = fingerprint_search(spec), choose_device(args.device)
-    origin = hash_inputs(spec, args.data, args.init)
-    made_from, file = origin | {"code_digest": fingerprint.code}, args.state / "done.json"
-    done = read_json(file) if file.exists() else {**made_from, "pairs": []}
-    for name, value in made_from.items():
-        if done[name] != value:
-            what = name.removesuffix("_digest")
-            raise UserError(
-                f"{file} was made with another {what}; delete {args.state} to start again"
-            )
+    fingerprint = fingerprint_search(spec)
+    device = choose_device(args.device)
+    input_digests = hash_inputs(spec, args.data, args.init)
+    made_from = input_digests | {"code_digest": fingerprint.code}
+    state_file = args.state / "done.json"
+    rows = read_finished_pairs(state_file, made_from)
     candidates = list_candidates(spec.training, search, args.data)
-    for candidate in candidates[len(done["pairs"]) :]:
-        done["pairs"].append(resume_candidate(args, spec, candidate, made_from, device))
-        write_json(file, done)
+    for candidate in candidates[len(rows) :]:
+        rows.append(resume_candidate(args, spec, candidate, made_from, device))
+        write_json(state_file, {**made_from, "pairs": rows})
     # the first of equal ones
-    best = max(range(len(candidates)), key=lambda row: done["pairs"][row]["value"])
+    best = max(range(len(candidates)), key=lambda index: rows[index]["value"])
     with write_atomically(args.out) as out:
         out.mkdir()
-        write_csv(out / "search.csv", COLUMNS, done["pairs"])
+        write_csv(out / "search.csv", COLUMNS, rows)
         content = {
             "scale": planned.scale,
             "spec": spec.to_json(),
-            **origin,
-            "best": done["pairs"][best],
+            **input_digests,
+            "best": rows[best],
             "files": hash_files(out),
+            "chosen": candidates[best].model_dump(),
         }
-        content["chosen"] = candidates[best].model_dump()
         write_json(out / "chosen.json", content)
-        write_json(
-            out / "record.json",
-            make_training_record(fingerprint, spec, origin["data_digest"], device),
-        )
-    file.unlink()
+        record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
+        write_json(out / "record.json", record)
+    state_file.unlink()
+
+
+def read_finished_pairs(state_file: Path, made_from: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the rows of search.csv that an interrupted search has finished.
+
+    Raises UserError if it was a search with other inputs or other code than `made_from`.
+    """
+    if not state_file.exists():
+        return []
+    state = read_json(state_file)
+    for name, value in made_from.items():
+        if state[name] != value:
+            input_name = name.removesuffix("_digest")
+            raise UserError(
+                f"{state_file} was made with another {input_name}; "
+                f"delete {state_file.parent} to start again"
+            )
+    return state["pairs"]
 
 
 def resume_candidate(
@@ -118,8 +136,13 @@ def resume_candidate(
             stop_training(stop, reporter)
         folder.remove()
     assert settings.selection, "a search without validation is refused when it is planned"
-    tried = {
-        key: getattr(candidate, key) for key in ("learning_rate", "batch_sentences", "max_steps")
+    best = state.best[CHOSEN]
+    return {
+        "learning_rate": candidate.learning_rate,
+        "batch_sentences": candidate.batch_sentences,
+        "max_steps": candidate.max_steps,
+        "best_step": best["step"],
+        "value": best["value"],
+        "metric": settings.selection.metric,
+        "seconds": round(state.seconds, 1),
     }
-    best = {"best_step": state.best[CHOSEN]["step"], "value": state.best[CHOSEN]["value"]}
-    return tried | best | {"metric": settings.selection.metric, "seconds": round(state.seconds, 1)}

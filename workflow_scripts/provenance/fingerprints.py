@@ -1,14 +1,18 @@
-"""Fingerprint tables, figures and claims by the catalogue and the papers; see `spec_fingerprints`."""
+"""Fingerprint tables, figures and claims by the catalogue and the papers.
 
-from collections.abc import Iterable
+Other jobs are fingerprinted in `spec_fingerprints`.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import FigureDisplay
+from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
@@ -31,14 +35,19 @@ def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerpr
         return Fingerprint(spec, modules)
     spec["published"] = select_published_rows(catalogue, paper, {name})
     spec["paper"] = catalogue.papers[paper].experiments.title
-    tasks = {part.task for part in (*display.rows, *display.columns) if part.task is not None}
-    known_tasks = tasks & catalogue.tasks.keys()  # an audit's may be `all`
-    spec["titles"] = {task: catalogue.tasks[task].title for task in known_tasks}
+    titles = {}
+    for part in (*display.rows, *display.columns):
+        if part.task in catalogue.tasks:  # an audit's may be `all`
+            titles[part.task] = catalogue.tasks[part.task].title
+    spec["titles"] = titles
     return Fingerprint(spec, (f"{PACKAGE}.reporting.tables.table",))
 
 
 def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
-    """Return the caption of a display in the report; its title if papers/<paper>/captions has none."""
+    """Return the caption of a display in the report.
+
+    It is the title of the display if papers/<paper>/captions has no file for it.
+    """
     file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
     if file.exists():
         return file.read_text().strip()
@@ -49,27 +58,32 @@ def fingerprint_claims(
     catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]
 ) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
-    claims, displays, published, plans, titles = {}, {}, {}, {}, {}
-    for key in papers:
-        paper = catalogue.papers[key]
-        claimed = paper.select_claimed_displays()
-        claims[key] = {name: claim.make_json() for name, claim in paper.claims_by_name.items()}
-        displays[key] = {name: display.make_json() for name, display in claimed.items()}
-        published[key] = select_published_rows(catalogue, key, claimed)
-        plans[key] = {file: plan.model_dump(mode="json") for file, plan in paper.plans.items()}
-        titles[key] = paper.experiments.title
-    spec = {
-        "claims": claims,
-        "displays": displays,
-        "published": published,
-        "plans": plans,
+    spec: dict[str, Any] = {
+        "claims": {},
+        "displays": {},
+        "published": {},
+        "plans": {},
         "runs": sorted(set(runs)),
         "scale": catalogue.scales[scale].model_dump(),
-        "titles": titles,
+        "titles": {},
     }
-    return Fingerprint(
-        spec, (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview")
-    )
+    for key in papers:
+        paper = catalogue.papers[key]
+        displays = paper.select_claimed_displays()
+        spec["claims"][key] = _describe_entries(paper.claims_by_name)
+        spec["displays"][key] = _describe_entries(displays)
+        spec["published"][key] = select_published_rows(catalogue, key, displays)
+        spec["plans"][key] = {
+            file: plan.model_dump(mode="json") for file, plan in paper.plans.items()
+        }
+        spec["titles"][key] = paper.experiments.title
+    modules = (f"{PACKAGE}.reporting.claims.judging", f"{PACKAGE}.reporting.pages.overview")
+    return Fingerprint(spec, modules)
+
+
+def _describe_entries(entries: Mapping[str, FileEntry]) -> dict[str, Any]:
+    """Return the JSON content of each entry by its name."""
+    return {name: entry.make_json() for name, entry in entries.items()}
 
 
 def fingerprint_report_job(
@@ -78,9 +92,9 @@ def fingerprint_report_job(
     """Fingerprint the job of a table, a figure or the claims; None for other rules."""
     if rule == "claims":
         scale = wildcards["scale"]
-        runs = [
-            str(run) for paper in config.papers for run in list_paper_runs(config, paper, scale)
-        ]
+        runs: list[str] = []
+        for paper in config.papers:
+            runs += map(str, list_paper_runs(config, paper, scale))
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
@@ -94,16 +108,21 @@ def select_published_rows(
 
     Only the displays that show a number depend on it, so that a corrected number reruns only these.
     """
-    rows = _published(catalogue.root / "papers" / paper / "published.csv")
-    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in set(displays)}
+    rows = _read_published(catalogue.root / "papers" / paper / "published.csv")
+    names = set(displays)
+    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in names}
 
 
 @lru_cache
-def _published(file: Path) -> dict[str, dict[str, str]]:
+def _read_published(file: Path) -> dict[str, dict[str, str]]:
+    """Read the lines of published.csv. A cell is named by their first four columns."""
     if not file.exists():
         raise UserError(f"{file} does not exist; copy the header line of another paper's")
-    rows = (list(row.items()) for row in read_csv(file))
-    return {"/".join(text for _, text in row[:4]): dict(row[4:]) for row in rows}
+    rows = {}
+    for row in read_csv(file):
+        cell = "/".join(list(row.values())[:4])
+        rows[cell] = {column: row[column] for column in list(row)[4:]}
+    return rows
 
 
 def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
@@ -111,10 +130,11 @@ def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[st
 
     Its displays therefore depend neither on other papers nor on the order of the requests.
     """
-    return _asked(config.model_copy(update={"papers": [paper], "scale": scale}).model_dump_json())
+    config_of_paper = config.model_copy(update={"papers": [paper], "scale": scale})
+    return _list_sorted_runs(config_of_paper.model_dump_json())
 
 
 @lru_cache
-def _asked(config: str) -> dict[Run, list[str]]:
-    runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config))
+def _list_sorted_runs(config_json: str) -> dict[Run, list[str]]:
+    runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config_json))
     return {run: runs[run] for run in sorted(runs, key=astuple)}

@@ -13,7 +13,8 @@ PUBLISHED_KEY = ("display", "row", "column", "metric")
 class AnalysedRun(StrictModel):
     """A run that an analysis reads.
 
-    model: the package of models/. series, readout: its name in the analysis, and what the analysis reads of it.
+    model: the package of models/. series, readout: its name in the analysis, and what the analysis
+    reads of it.
     """
 
     task: Word
@@ -43,8 +44,8 @@ class AnalysedRun(StrictModel):
 class PlannedAnalysis(StrictModel):
     """An analysis with all that its job needs to know.
 
-    entry: of `analyses` in the paper's displays.yaml. sources: <dataset>/<file> of sources.yaml. published: the rows of
-    the published.csv that it reads instead of runs.
+    entry: of `analyses` in the paper's displays.yaml. sources: <dataset>/<file> of sources.yaml.
+    published: the rows of the published.csv that it reads instead of runs.
     """
 
     paper: Word
@@ -62,8 +63,10 @@ class PlannedAnalysis(StrictModel):
             return None
         numbers = {}
         for row in self.published:
-            columns = {column: text for column, text in row.items() if column not in PUBLISHED_KEY}
-            numbers["/".join(row[column] for column in PUBLISHED_KEY)] = columns
+            cell = "/".join(row[column] for column in PUBLISHED_KEY)
+            numbers[cell] = {
+                column: text for column, text in row.items() if column not in PUBLISHED_KEY
+            }
         return numbers
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""What the jobs of a run are given: results/<scale>/specs/<run>.json, written when the workflow is planned."""
+"""What the jobs of a run are given: results/<scale>/specs/<run>.json.
+
+The file is written when the workflow is planned.
+"""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +22,10 @@ from workflow_scripts.tasks.settings import Evaluation
 
 
 class JobResources(StrictModel):
-    """What each job on a run asks a cluster for at its first attempt; see `jobs` in catalogue/scales.yaml."""
+    """What each job on a run asks a cluster for at its first attempt.
+
+    `jobs` in catalogue/scales.yaml gives them.
+    """
 
     memory: int
     hours: int
@@ -30,9 +36,9 @@ class JobResources(StrictModel):
 class PlannedRun:
     """A run with all that its jobs need to know.
 
-    scale, resources: None for a spec that a person wrote. evaluation, intervention: None if the run is not scored so.
-    shared_spec: of given weights, the spec that all seeds share. analysis_plans: file in papers/ -> sha256 of each
-    analysis plan with a primary claim that the run decides.
+    scale, resources: None for a spec that a person wrote. evaluation, intervention: None if the run
+    is not scored so. shared_spec: of given weights, the spec that all seeds share. analysis_plans:
+    file in papers/ -> sha256 of each analysis plan with a primary claim that the run decides.
     """
 
     spec: RunSpec | GivenWeightsSpec
@@ -73,7 +79,10 @@ class PlannedRun:
 
 
 def read_planned_run(file: Path) -> PlannedRun:
-    """Read the spec file of a run, or a file with the spec of a training alone. Raises UserError if it is wrong."""
+    """Read the spec file of a run, or a file with the spec of a training alone.
+
+    Raises UserError if it is wrong.
+    """
     content = read_mapping(file)
     if "spec" not in content:
         return PlannedRun(read_run_spec(content, file))
@@ -92,10 +101,8 @@ def read_planned_run(file: Path) -> PlannedRun:
         resources = parse_as(JobResources, content["resources"], file, "resources")
         planned = replace(planned, resources=resources)
     if "shared_spec" in content:
-        planned = replace(
-            planned,
-            shared_spec=read_given_weights_spec(content["shared_spec"], file, "shared_spec"),
-        )
+        shared_spec = read_given_weights_spec(content["shared_spec"], file, "shared_spec")
+        planned = replace(planned, shared_spec=shared_spec)
     return planned
 
 
@@ -105,7 +112,7 @@ def _read_spec(content: dict[str, Any], file: Path) -> RunSpec | GivenWeightsSpe
         raise UserError(f"{file}: key 'spec' must be a mapping; plan the run again")
     if "weights" not in spec:
         return read_run_spec(spec, file, "spec")
-    given = read_given_weights_spec(spec, file, "spec")
+    weights_spec = read_given_weights_spec(spec, file, "spec")
     if "start" not in content:
-        return given
-    return replace(given, start=read_run_spec(content["start"], file, "start"))
+        return weights_spec
+    return replace(weights_spec, start=read_run_spec(content["start"], file, "start"))

@@ -27,12 +27,16 @@ def make_record(
     precision: str | None = None,
     computed_on: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return inputs, machine, precision, time and memory of a result that this process has just made.
+    """Return the record of a result that this process has just made.
+
+    It has inputs, machine, precision, time and memory.
 
     data_digest: digest of the data of the result's task, or the digest of each input by its name.
-    computed_on: the return value of `training.machine.describe_device`; None if the process did not load torch.
+    computed_on: the return value of `training.machine.describe_device`; None if the process did not
+    load torch.
     """
-    where, seconds = computed_on or describe_cpu(), time.monotonic() - CLOCK
+    device = computed_on or describe_cpu()
+    seconds = time.monotonic() - CLOCK
     return {
         "fingerprint": str(fingerprint),
         "spec": fingerprint.spec,
@@ -44,10 +48,10 @@ def make_record(
         "finished": get_utc_time(),
         "seconds": seconds,
         "cpu_seconds": measure_cpu_seconds(),
-        "gpu_seconds": seconds if where["device"] == "cuda" else 0.0,
+        "gpu_seconds": seconds if device["device"] == "cuda" else 0.0,
         "resumed": 0,
         "peak_memory_bytes": measure_peak_memory(),
-        **where,
+        **device,
         **read_commit(),
         "host": platform.node(),
         "platform": platform.platform(),

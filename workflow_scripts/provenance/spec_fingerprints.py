@@ -1,8 +1,8 @@
 """Fingerprint jobs by their specs: everything except input files that can change a job's result.
 
-A fingerprint is the job's spec and the code that it can import. Its short form is a parameter of the Snakemake rule, so
-Snakemake reruns the job when it changes. The record of each result holds the short form and the spec, so that `why` and
-`check` can compare them with the current ones.
+A fingerprint is the job's spec and the code that it can import. Its short form is a parameter of
+the Snakemake rule, so Snakemake reruns the job when it changes. The record of each result holds the
+short form and the spec, so that `why` and `check` can compare them with the current ones.
 """
 
 import re
@@ -27,7 +27,10 @@ FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """`spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code."""
+    """A spec and code.
+
+    `spec` is JSON content, such as a resolved spec; `modules` are the entry points of the code.
+    """
 
     spec: Any
     modules: tuple[str, ...]
@@ -67,17 +70,15 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
     selection = spec.training.selection
     if selection and selection.decoding:
-        modules += [
-            f"{PACKAGE}.evaluation.{name}" for name in selection.decoding.get("measures", {})
-        ]
+        for name in selection.decoding.get("measures", {}):
+            modules.append(f"{PACKAGE}.evaluation.{name}")
     return tuple(modules)
 
 
 def fingerprint_search(spec: RunSpec) -> Fingerprint:
     """Fingerprint a hyperparameter search; `spec` is that of the run of its seed."""
-    return Fingerprint(
-        spec.to_json(), (f"{PACKAGE}.training.search", *_list_training_modules(spec))
-    )
+    modules = (f"{PACKAGE}.training.search", *_list_training_modules(spec))
+    return Fingerprint(spec.to_json(), modules)
 
 
 def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint:
@@ -92,7 +93,10 @@ def fingerprint_evaluation(settings: Evaluation, spec: ModelSpec) -> Fingerprint
 
 
 def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> dict[str, Any]:
-    """Return the settings of scoring, with what no run.json holds: the spec of given weights, that of all seeds."""
+    """Return the settings of scoring, of given weights with their spec.
+
+    It is the spec of all seeds, which no run.json holds.
+    """
     content = settings.model_dump(mode="json", exclude_defaults=True)
     if isinstance(spec, GivenWeightsSpec):
         scored = spec.to_json()
@@ -104,19 +108,24 @@ def _describe_scoring(settings: Evaluation | Intervention, spec: ModelSpec) -> d
 def fingerprint_candidates(spec: CandidateSpec) -> Fingerprint:
     """Fingerprint the search for replacement words.
 
-    The spec does not hold whether the spaCy model is installed, which changes the result where it is used.
+    The spec does not hold whether the spaCy model is installed, which changes the result where it
+    is used.
     """
     content = spec.to_json()
     if spec.options.vectors == "auto" and is_installed(spec.options.spacy_model):
         content["vectors"] = "spacy"
-    return Fingerprint(
-        content,
-        (f"{PACKAGE}.interventions.candidates", f"{PACKAGE}.interventions.synonym_resources"),
+    modules = (
+        f"{PACKAGE}.interventions.candidates",
+        f"{PACKAGE}.interventions.synonym_resources",
     )
+    return Fingerprint(content, modules)
 
 
 def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerprint:
-    """Fingerprint the interventions on the run of `spec`. The run and the candidates are input files."""
+    """Fingerprint the interventions on the run of `spec`.
+
+    The run and the candidates are input files.
+    """
     modules = (f"{PACKAGE}.interventions.intervene", name_model_module(spec))
     return Fingerprint(_describe_scoring(settings, spec), modules)
 
@@ -124,24 +133,32 @@ def fingerprint_intervention(settings: Intervention, spec: ModelSpec) -> Fingerp
 def fingerprint_analysis(
     analysis: Analysis, models: Iterable[str], numbers: dict[str, dict[str, str]] | None = None
 ) -> Fingerprint:
-    """Fingerprint an analysis of runs of these models. `numbers` are the published numbers that it reads instead."""
+    """Fingerprint an analysis of runs of these models.
+
+    `numbers` are the published numbers that it reads instead.
+    """
     modules = [f"{PACKAGE}.evaluation.scores", f"{PACKAGE}.analyses.{analysis.module}"]
     modules += [f"{PACKAGE}.models.{name}.model" for name in sorted(set(models))]
+    entry = analysis.make_json()
     if numbers is None:
-        return Fingerprint(analysis.make_json(), tuple(modules))
+        return Fingerprint(entry, tuple(modules))
     modules.append(f"{PACKAGE}.evaluation.published")
-    return Fingerprint({"entry": analysis.make_json(), "published": numbers}, tuple(modules))
+    return Fingerprint({"entry": entry, "published": numbers}, tuple(modules))
 
 
-def store_modules(found: Iterable[Fingerprint], store: Path = STORE) -> None:
+def store_modules(fingerprints: Iterable[Fingerprint], store: Path = STORE) -> None:
     """Store the digests of the modules of jobs, so that a later `why` can name changed modules."""
-    for fingerprint in found:
-        if not (path := store / f"{fingerprint.code}.json").exists():
+    for fingerprint in fingerprints:
+        path = store / f"{fingerprint.code}.json"
+        if not path.exists():
             write_json(path, find_closure(fingerprint.modules))
 
 
 def load_modules(code: str, store: Path = STORE) -> dict[str, str] | None:
-    """Return module -> digest as `store_modules` stored it for a code digest; None if it did not."""
+    """Return module -> digest as `store_modules` stored it for a code digest.
+
+    None if it did not.
+    """
     try:
         return read_json(store / f"{code}.json")
     except UserError:

@@ -1,6 +1,7 @@
-"""Wait for jobs that a killed Snakemake left running on the cluster, and cancel those that have not started.
+"""Wait for jobs that a killed Snakemake left running on the cluster.
 
-./reproduce runs this file before Snakemake, which would submit these jobs again.
+Those that have not started are cancelled. ./reproduce runs this file before Snakemake, which would
+submit these jobs again.
 """
 
 import hashlib
@@ -38,8 +39,12 @@ class Job(NamedTuple):
 
 
 def job_name_prefix() -> str:
-    """Return the start of the names of all jobs of this working directory, the same on any login node."""
-    return f"recompose-{hashlib.sha256(os.path.realpath('.').encode()).hexdigest()[:12]}"
+    """Return the start of the names of all jobs of this working directory.
+
+    It is the same on any login node.
+    """
+    folder = os.path.realpath(".")
+    return f"recompose-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
 def run_slurm_command(*command: str) -> str | None:
@@ -55,65 +60,84 @@ def run_slurm_command(*command: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return process.stdout if process.returncode == 0 else None
+    if process.returncode != 0:
+        return None
+    return process.stdout
 
 
-def list_queue(*which: str) -> list[Job] | None:
-    """Return the jobs, in any state, that `which` selects; None if SLURM does not answer."""
-    answer = run_slurm_command("squeue", "--noheader", "--states=all", f"--format={FORMAT}", *which)
-    return None if answer is None else parse_queue(answer)
+def list_queue(*options: str) -> list[Job] | None:
+    """Return the jobs, in any state, that options of squeue select.
+
+    None if SLURM does not answer.
+    """
+    command = ("squeue", "--noheader", "--states=all", f"--format={FORMAT}", *options)
+    answer = run_slurm_command(*command)
+    if answer is None:
+        return None
+    return parse_queue(answer)
 
 
 def parse_queue(answer: str) -> list[Job]:
     """Parse the lines of squeue in FORMAT.
 
-    Other lines are passed over: the notice of a site, or the second line of the comment of somebody's job.
+    Other lines are passed over: the notice of a site, or the second line of the comment of
+    somebody's job.
     """
     jobs = []
     for line in answer.splitlines():
         fields = line.split("|", 4)
-        if len(fields) == 5 and JOB_NUMBER.fullmatch(fields[0]) and STATE.fullmatch(fields[1]):
-            jobs.append(Job(*fields))
+        if len(fields) != 5:
+            continue
+        job = Job(*fields)
+        if JOB_NUMBER.fullmatch(job.number) and STATE.fullmatch(job.state):
+            jobs.append(job)
     return jobs
 
 
 def parse_end(answer: str) -> str | None:
-    """Return the state in the answer of `sacct -Xn --parsable2 --format=State`, such as CANCELLED of "CANCELLED by 0".
+    """Return the state in the answer of `sacct -Xn --parsable2 --format=State`.
 
-    Lines that are no state are passed over. None if there is none.
+    It is CANCELLED of "CANCELLED by 0". Lines that are no state are passed over. None if there is
+    none.
     """
     for line in answer.splitlines():
-        words = line.split()
-        if words and STATE.fullmatch(words[0]) and words[1:2] in ([], ["by"]):
-            return words[0]
+        state, *details = line.split() or [""]
+        if STATE.fullmatch(state) and details[:1] in ([], ["by"]):
+            return state
     return None
 
 
 def find_leftovers() -> list[Job] | None:
-    """Return the jobs of this working directory that have not ended; None if SLURM does not answer."""
+    """Return the jobs of this working directory that have not ended.
+
+    None if SLURM does not answer.
+    """
     queue = list_queue("--me")
     if queue is None:
         return None
-    return [
-        job for job in queue if job.name.startswith(f"{job_name_prefix()}_") and job.state in ALIVE
-    ]
+    prefix = f"{job_name_prefix()}_"
+    return [job for job in queue if job.name.startswith(prefix) and job.state in ALIVE]
 
 
 def main() -> None:
-    """Return when there are no such jobs, or when SLURM does not answer, which the executor then reports."""
-    told = False
-    while left := find_leftovers():
-        if waiting := [job.number for job in left if job.state == "PENDING"]:
+    """Return when there are no such jobs, or when SLURM does not answer.
+
+    The executor then reports that SLURM does not.
+    """
+    has_told = False
+    while leftovers := find_leftovers():
+        waiting = [job.number for job in leftovers if job.state == "PENDING"]
+        if waiting:
             run_slurm_command("scancel", *waiting)
-        running = " ".join(job.number for job in left if job.state != "PENDING")
-        if running and not told:
+        running = " ".join(job.number for job in leftovers if job.state != "PENDING")
+        if running and not has_told:
             print(
-                f"An earlier Snakemake left jobs {running} running; waiting for them. To stop them instead (trainings "
-                f"save their state): scancel {running}",
+                f"An earlier Snakemake left jobs {running} running; waiting for them. "
+                f"To stop them instead (trainings save their state): scancel {running}",
                 file=sys.stderr,
                 flush=True,
             )
-            told = True
+            has_told = True
         time.sleep(POLL_SECONDS)
 
 

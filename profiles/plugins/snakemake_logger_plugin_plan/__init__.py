@@ -1,4 +1,7 @@
-"""Print a dry run as data: a line of JSON for each job that Snakemake would run. `why` and the tests read it."""
+"""Print a dry run as data: a line of JSON for each job that Snakemake would run.
+
+`why` and the tests read it.
+"""
 
 import json
 import logging

@@ -1,11 +1,12 @@
 """Show a Snakemake run: a line per finished job and, below, the last log lines of the running jobs.
 
-Snakemake finds a logger by the name of its package on PYTHONPATH. ./reproduce puts profiles/plugins there and passes
-`--logger terminal`. The jobs write to their log files only, so that nothing else writes to the terminal.
+Snakemake finds a logger by the name of its package on PYTHONPATH. ./reproduce puts profiles/plugins
+there and passes `--logger terminal`. The jobs write to their log files only, so that nothing else
+writes to the terminal.
 
-Why not snakemake-logger-plugin-rich (0.5.1): it shows no line of a running job, so that a training of
-hours looks as if it had stopped; it prints a failed job's whole log; an error in a user's file comes
-with a traceback; and a dry run lists no jobs without --verbose.
+Why not snakemake-logger-plugin-rich (0.5.1): it shows no line of a running job, so that a training
+of hours looks as if it had stopped; it prints a failed job's whole log; an error in a user's file
+comes with a traceback; and a dry run lists no jobs without --verbose.
 """
 
 import logging
@@ -27,8 +28,10 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 # Time between two lists of the running jobs, if the output is not a terminal.
 HEARTBEAT_SECONDS = 60
-# Columns of a bar, and of a training's line: `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
-BAR_WIDTH, TEXT_WIDTH = 20, 66
+# Columns of a bar, and of a training's line, such as
+# `1,200/4,000 steps  6.2/s  7:31 left  loss 0.1234 exact_match 12.34%`.
+BAR_WIDTH = 20
+TEXT_WIDTH = 66
 # `step 1,200/4,000` in the last line of a log becomes a bar.
 STEPS = re.compile(r"([\d,]+)/([\d,]+)")
 # Error of Snakemake for a --config that is not KEY=VALUE.
@@ -48,33 +51,36 @@ SLURM_SUBMITTED = re.compile(r"^Job \d+ has been submitted with SLURM jobid")
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 # Messages without an event that do not help the user. Snakemake's own log file has all of them.
 NOISE = (
-    *(
-        "--keep-incomplete mode is set",
-        "Adding ",
-        "Assuming unrestricted shared filesystem",
-        "Building DAG of jobs",
-    ),
-    *("Cleaning up SLURM log files", "Complete log(s):", "Config file ", "Creating report"),
-    *("Conda environments: ignored", "Elapsed time:", "Error: Directory cannot be locked."),
-    *(
-        "Exiting because a job execution failed",
-        "Falling back to 'sacct'",
-        "Loading trusted IOCache",
-        "MinJobAge ",
-    ),
-    *("No SLURM account given", "No account was given", "Removing output files of failed job"),
-    *("Removing temporary output", "Report created", "Reasons:", "SLURM run ID:"),
-    *(
-        "Rules with provenance triggered jobs",
-        "Select jobs to execute",
-        "Shutting down, this might take some time",
-    ),
-    *(
-        "Singularity containers: ignored",
-        "Some jobs were triggered by provenance information",
-        "This was a dry-run",
-    ),
-    *("Unable to guess SLURM account", "Using shell:"),
+    "--keep-incomplete mode is set",
+    "Adding ",
+    "Assuming unrestricted shared filesystem",
+    "Building DAG of jobs",
+    "Cleaning up SLURM log files",
+    "Complete log(s):",
+    "Conda environments: ignored",
+    "Config file ",
+    "Creating report",
+    "Elapsed time:",
+    "Error: Directory cannot be locked.",
+    "Exiting because a job execution failed",
+    "Falling back to 'sacct'",
+    "Loading trusted IOCache",
+    "MinJobAge ",
+    "No SLURM account given",
+    "No account was given",
+    "Reasons:",
+    "Removing output files of failed job",
+    "Removing temporary output",
+    "Report created",
+    "Rules with provenance triggered jobs",
+    "SLURM run ID:",
+    "Select jobs to execute",
+    "Shutting down, this might take some time",
+    "Singularity containers: ignored",
+    "Some jobs were triggered by provenance information",
+    "This was a dry-run",
+    "Unable to guess SLURM account",
+    "Using shell:",
 )
 
 
@@ -97,7 +103,8 @@ class Job:
         """Read the last line that the job logged; empty if it has logged nothing yet."""
         for file in self.log:
             try:
-                # Skip the log of an earlier attempt. The clocks of a cluster may differ by some seconds.
+                # Skip the log of an earlier attempt. The clocks of a cluster may differ by some
+                # seconds.
                 if Path(file).stat().st_mtime < self.announced - 5:
                     continue
                 with open(file, "rb") as stream:
@@ -120,6 +127,26 @@ def format_duration(seconds: float) -> str:
 def count_jobs(count: int) -> str:
     """Format a number of jobs."""
     return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def parse_steps(line: str) -> tuple[int, int]:
+    """Parse the steps that are done, and all steps, of a training's line; 0 and 0 of another."""
+    steps = STEPS.search(line)
+    if not steps:
+        return 0, 0
+    return int(steps[1].replace(",", "")), int(steps[2].replace(",", ""))
+
+
+def format_error(text: str) -> str:
+    """Format an error: without the traceback if it is one that the user can fix."""
+    error = USER_ERROR.search(text) or CONFIG_ERROR.search(text) or SLURM_ERROR.search(text)
+    if error:
+        return "\n".join(f"error: {line}" for line in error[1].splitlines())
+    missing_rule = NO_RULE.search(text)
+    if missing_rule:
+        what_to_do = "catalogue/ and papers/ list what exists; settings go after --config"
+        return f"error: no rule makes {missing_rule[1]}; {what_to_do}"
+    return text
 
 
 def make_progress_line(name: Text, width: int, done: int, total: int, message: str) -> Table:
@@ -147,7 +174,9 @@ class LogHandler(LogHandlerBase):
         self.setLevel(logging.DEBUG if settings.verbose else logging.INFO)
         options = {"highlight": False, "no_color": settings.nocolor, "soft_wrap": True}
         self.console = Console(stderr=not settings.stdout, **options)
-        self.errors = Console(stderr=True, **options) if settings.stdout else self.console
+        self.errors = self.console
+        if settings.stdout:
+            self.errors = Console(stderr=True, **options)
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         # of a dry run, printed as one text, because thousands of prints are slow
@@ -175,8 +204,9 @@ class LogHandler(LogHandlerBase):
             LogEvent.SHELLCMD: self.show_command,
             None: self.show_message,
         }
+        view = views.get(getattr(record, "event", None))
         try:
-            if view := views.get(getattr(record, "event", None)):
+            if view:
                 view(record)
         except Exception:
             # As in every logging handler: a record that cannot be shown must not end the thread.
@@ -200,7 +230,7 @@ class LogHandler(LogHandlerBase):
 
     def summarise(self) -> str:
         """Format the number of jobs of each rule."""
-        rules = ", ".join(f"{n} {rule}" for rule, n in self.counts.items())
+        rules = ", ".join(f"{count} {rule}" for rule, count in self.counts.items())
         return f"[bold]{count_jobs(self.counts.total())}[/]: {rules}"
 
     def add_job(self, record: logging.LogRecord) -> None:
@@ -233,7 +263,8 @@ class LogHandler(LogHandlerBase):
     def show_failed_job(self, record: logging.LogRecord) -> None:
         """Show a failed job, the last line of its log, the log's path, and the command."""
         job = self.running.pop(record.jobid)
-        # On a cluster the last one is SLURM's log of the job, with errors before the command started.
+        # On a cluster the last one is SLURM's log of the job, with errors before the command
+        # started.
         job.log = record.log
         if self.cancelled:
             self.console.print(
@@ -245,11 +276,13 @@ class LogHandler(LogHandlerBase):
             f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}"
         )
         message = record.rule_msg or ""
-        if refusal := SLURM_REFUSAL.search(message):
+        refusal = SLURM_REFUSAL.search(message)
+        if refusal:
             self.console.print(f"    SLURM refused it: {escape(' '.join(refusal[1].split()))}")
         else:
             self.console.print(f"    {escape(job.read_last_line() or 'it logged nothing')}")
-        if end := SLURM_END.search(message):
+        end = SLURM_END.search(message)
+        if end:
             self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
@@ -258,71 +291,64 @@ class LogHandler(LogHandlerBase):
     def show_error(self, record: logging.LogRecord) -> None:
         """Show an exception; of a UserError only its message, without the traceback."""
         text = record.getMessage()
-        if "CalledProcessError in" in text or (
-            (self.failed or self.cancelled) and text.startswith("WorkflowError:\nAt least one job")
-        ):
+        if "CalledProcessError in" in text:
             return  # show_failed_job has shown it
-        if (
-            found := USER_ERROR.search(text)
-            or CONFIG_ERROR.search(text)
-            or SLURM_ERROR.search(text)
-        ):
-            text = "\n".join(f"error: {line}" for line in found[1].splitlines())
-        elif found := NO_RULE.search(text):
-            where = "catalogue/ and papers/ list what exists; settings go after --config"
-            text = f"error: no rule makes {found[1]}; {where}"
-        self.errors.print(text, style="red", markup=False)
+        has_shown_why = self.failed or self.cancelled
+        if has_shown_why and text.startswith("WorkflowError:\nAt least one job"):
+            return
+        self.errors.print(format_error(text), style="red", markup=False)
 
     def show_message(self, record: logging.LogRecord) -> None:
         """Show a message without an event, unless it is noise."""
         text = record.getMessage()
-        if found := SLURM_ACCOUNT.search(text):  # with a traceback
-            text = f"error: SLURM has no account {found[1]} for you, but {found[2]}; docs/cluster.md: how to name one"
+        account = SLURM_ACCOUNT.search(text)
+        if account:  # with a traceback
+            text = (
+                f"error: SLURM has no account {account[1]} for you, but {account[2]}; "
+                "docs/cluster.md: how to name one"
+            )
         if text.startswith("Terminating processes on user request"):
             self.cancelled = True
             text = "Stopping; a running training saves its state first"
-        if not text or (
-            record.levelno > logging.DEBUG
-            and (text.startswith(NOISE) or SLURM_SUBMITTED.match(text))
-        ):
+        is_noise = text.startswith(NOISE) or SLURM_SUBMITTED.match(text)
+        if is_noise and record.levelno > logging.DEBUG:
             return
-        style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
-        self.console.print(text, style=style, markup=False)
+        if text:
+            style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
+            self.console.print(text, style=style, markup=False)
 
     def make_view(self) -> Group:
-        """Return the running jobs, with a line each or, on a narrow terminal, two, and the progress of the whole."""
+        """Return the running jobs and the progress of the whole.
+
+        A job has one line, or two on a narrow terminal.
+        """
         jobs = list(self.running.values())
-        rows = [(f"  {job.rule:10} {job.about}", job, job.read_last_line()) for job in jobs]
-        width = max((len(name) for name, _, _ in rows), default=0)
-        apart = width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
+        labels = [f"  {job.rule:10} {job.about}" for job in jobs]
+        label_width = max(map(len, labels), default=0)
+        is_narrow = label_width + 1 + BAR_WIDTH + 1 + TEXT_WIDTH > self.console.width
         parts: list[Text | Table] = []
-        for name, job, line in rows:
-            steps = STEPS.search(line)
-            done, total = (
-                (int(number.replace(",", "")) for number in steps.groups()) if steps else (0, 0)
-            )
-            if apart:
-                parts.append(Text(name, no_wrap=True, overflow="ellipsis"))
-            label = Text("" if apart else name)
-            parts.append(
-                make_progress_line(
-                    label, 3 if apart else width, done, total, line or job.format_duration()
-                )
-            )
-        name, total = (
-            Text(f"{self.done} of {count_jobs(self.counts.total())}", "bold"),
-            self.counts.total(),
-        )
+        for job, label in zip(jobs, labels, strict=True):
+            line = job.read_last_line()
+            done, total = parse_steps(line)
+            message = line or job.format_duration()
+            if is_narrow:
+                parts.append(Text(label, no_wrap=True, overflow="ellipsis"))
+                parts.append(make_progress_line(Text(""), 3, done, total, message))
+            else:
+                parts.append(make_progress_line(Text(label), label_width, done, total, message))
+        total = self.counts.total()
+        label_of_whole = Text(f"{self.done} of {count_jobs(total)}", "bold")
+        width = max(label_width, len(label_of_whole))
         elapsed = format_duration(time.monotonic() - self.started)
-        return Group(
-            *parts, make_progress_line(name, max(width, len(name)), self.done, total, elapsed)
-        )
+        parts.append(make_progress_line(label_of_whole, width, self.done, total, elapsed))
+        return Group(*parts)
 
     def list_running_jobs(self) -> None:
         """List the running jobs from time to time."""
         while not self.closed.wait(HEARTBEAT_SECONDS):
             for job in list(self.running.values()):
-                name, line = f"{job.rule} {escape(job.about)}", escape(job.read_last_line())
+                name = f"{job.rule} {escape(job.about)}"
+                line = escape(job.read_last_line())
                 self.console.print(f"  {self.done}/{self.counts.total()} done; {name}: {line}")
 
     def close(self) -> None:
@@ -330,18 +356,27 @@ class LogHandler(LogHandlerBase):
         if not self.closed.is_set():
             self.closed.set()
             self.live.stop()
-            took = f"in {format_duration(time.monotonic() - self.started)}"
             if self.common_settings.dryrun:
-                if self.planned:
-                    self.console.print("\n".join(self.planned))
-                if self.counts:
-                    self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
-            elif self.failed or self.running or self.cancelled:
-                what = f"{len(self.failed)} failed" if self.failed else "stopped"
-                done = f"{self.done} of {count_jobs(self.counts.total())} done {took}"
-                self.console.print(
-                    f"[bold red]{what}[/], {done}; run the same command again to continue"
-                )
-            elif self.done:
-                self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")
+                self.show_planned_jobs()
+            else:
+                self.show_end()
         super().close()
+
+    def show_planned_jobs(self) -> None:
+        """Show the jobs of a dry run, and their number by rule."""
+        if self.planned:
+            self.console.print("\n".join(self.planned))
+        if self.counts:
+            self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
+
+    def show_end(self) -> None:
+        """Show how many jobs are done, and whether others are not; nothing if there were none."""
+        took = f"in {format_duration(time.monotonic() - self.started)}"
+        if self.failed or self.running or self.cancelled:
+            end = f"{len(self.failed)} failed" if self.failed else "stopped"
+            done = f"{self.done} of {count_jobs(self.counts.total())} done {took}"
+            self.console.print(
+                f"[bold red]{end}[/], {done}; run the same command again to continue"
+            )
+        elif self.done:
+            self.console.print(f"[bold green]{count_jobs(self.done)} done[/] {took}")
