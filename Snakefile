@@ -1,5 +1,7 @@
-# Data flow: fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
-# Results are in results/<scale>/, downloads in results/downloads/. catalogue/ and papers/ define what can be run.
+# Data flow:
+# fetch -> prepare -> train -> evaluate, intervene, analyse -> tables, figures -> claims -> report.
+# Results are in results/<scale>/, downloads in results/downloads/. catalogue/ and papers/ define
+# what can be run.
 
 
 configfile: "config.yaml"
@@ -19,8 +21,9 @@ if not IN_JOB:
 
 
 # Everything that the chosen papers request at the chosen scale. ./reproduce then makes the report.
-# Every file is named, so that Snakemake makes a deleted file again, and a file that a rule newly declares.
-# The functions keep the start of jobs on a cluster fast: these read this file, but do not need the lists.
+# Every file is named, so that Snakemake makes a deleted file again, and a file that a rule newly
+# declares. The functions keep the start of jobs on a cluster fast: these read this file, but do not
+# need the lists.
 rule all:
     default_target: True
     input:

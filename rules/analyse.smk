@@ -1,7 +1,8 @@
 rule analyse:
     input:
         WORKFLOW.list_analysis_inputs,
-        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
+        # changed file still reruns this.
         sources=ancient(WORKFLOW.list_analysis_sources),
         checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
     output:

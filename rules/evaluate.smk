@@ -2,7 +2,8 @@ rule evaluate:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         run=WORKFLOW.find_scored_manifest,
-        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
+        # still reruns this.
         checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
@@ -18,7 +19,8 @@ rule evaluate:
         nodes=1,
         mem_mb=WORKFLOW.get_run_resource("mem_mb"),
         runtime=WORKFLOW.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
+        # machine.
         gpu=WORKFLOW.get_run_resource("gpu"),
         gres=WORKFLOW.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.

@@ -1,7 +1,8 @@
 rule candidates:
     input:
         WORKFLOW.list_candidate_manifests,
-        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a changed file still reruns this.
+        # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
+        # changed file still reruns this.
         sources=ancient(WORKFLOW.list_candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
@@ -29,7 +30,8 @@ rule intervene:
         data="results/{scale}/data/{task}/dataset.json",
         candidates="results/{scale}/candidates/{task}/candidates.json",
         run=WORKFLOW.find_scored_manifest,
-        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
+        # still reruns this.
         checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
@@ -45,7 +47,8 @@ rule intervene:
         nodes=1,
         mem_mb=WORKFLOW.get_run_resource("mem_mb"),
         runtime=WORKFLOW.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
+        # machine.
         gpu=WORKFLOW.get_run_resource("gpu"),
         gres=WORKFLOW.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.

@@ -1,4 +1,5 @@
-# Jobs that read the catalogue and the papers: they are not submitted, so Snakemake in a job does not read this file.
+# Jobs that read the catalogue and the papers: they are not submitted, so Snakemake in a job does
+# not read this file.
 
 from workflow_scripts.workflow.report_jobs import ReportJobs
 
@@ -97,8 +98,8 @@ rule claims:
         " > {log:q} 2>&1"
 
 
-# The configuration of results/<scale>/ with --config, without paths and devices, which change no result. ./reproduce
-# makes the report with it.
+# The configuration of results/<scale>/ with --config, without paths and devices, which change no
+# result. ./reproduce makes the report with it.
 rule record_config:
     input:
         TARGETS.list_displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
@@ -116,7 +117,8 @@ rule record_config:
         "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
 
 
-# The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is installed: docs/start.md.
+# The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is
+# installed: docs/start.md.
 rule site:
     input:
         f"results/{CONFIG.scale}/config.json",

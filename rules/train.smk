@@ -1,9 +1,11 @@
-# Chooses learning rate and batch size by validation on one seed, for variants whose settings have a `search`.
+# Chooses learning rate and batch size by validation on one seed, for variants whose settings have a
+# `search`.
 rule search:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,
-        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
+        # reruns this.
         checkpoint=ancient(WORKFLOW.find_init_checkpoint),
     output:
         "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
@@ -42,7 +44,8 @@ rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         init=WORKFLOW.find_init_manifest,
-        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still reruns this.
+        # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
+        # reruns this.
         checkpoint=ancient(WORKFLOW.find_init_checkpoint),
         search=WORKFLOW.find_search_result,
     output:
@@ -61,7 +64,8 @@ rule train:
         nodes=1,
         mem_mb=WORKFLOW.get_run_resource("mem_mb"),
         runtime=WORKFLOW.get_run_resource("runtime"),
-        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this machine.
+        # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
+        # machine.
         gpu=WORKFLOW.get_run_resource("gpu"),
         gres=WORKFLOW.get_run_resource("gres"),
         slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),

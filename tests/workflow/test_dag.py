@@ -7,6 +7,7 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
+from workflow_scripts.workflow import dag, job_fingerprints
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
@@ -96,6 +97,23 @@ def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflo
     trained = {workflow.fingerprint("train")(seed) for seed in seeds}
     assert (len(scored), len(trained)) == (1, 2)
     assert scored | trained <= workflow.fingerprints.keys()
+
+
+@pytest.mark.parametrize(("rule", "calls"), [("evaluate", 1), ("train", 2)])
+def test_a_fingerprint_that_seeds_share_is_computed_once(rule, calls, monkeypatch):
+    fingerprinted = []
+
+    def fingerprint_job(*arguments):
+        fingerprinted.append(arguments)
+        return job_fingerprints.fingerprint_job(*arguments)
+
+    monkeypatch.setattr(dag, "fingerprint_job", fingerprint_job)
+    workflow = make_workflow()
+    fingerprint = workflow.fingerprint(rule)
+    for seed in (1, 2, 1):
+        fingerprint(job(f"cogs/transformer/default/seed-{seed}"))
+    assert len(fingerprinted) == calls
+    assert [dict(wildcards)["seed"] for _, wildcards in workflow.jobs] == ["seed-1", "seed-2"]
 
 
 def test_devices_and_gpus_are_those_of_where_the_job_will_run():

@@ -1,7 +1,7 @@
-"""Analysis plans of a paper: primary claims, the seeds that judge them, and the limits of a verdict.
+"""Analysis plans of a paper: primary claims, the seeds that judge them, and limits of a verdict.
 
-A plan is committed before its seeds are run, and never changed after that. The first of a paper is analysis_plan.yaml,
-later ones are plans/<date>-<name>.yaml. A claim belongs to at most one of them.
+A plan is committed before its seeds are run, and never changed after that. The first of a paper is
+analysis_plan.yaml, later ones are plans/<date>-<name>.yaml. A claim belongs to at most one of them.
 """
 
 import datetime
@@ -15,20 +15,19 @@ from workflow_scripts.common.validation import Seeds, StrictModel
 from workflow_scripts.config.display_schema import Measure, list_cells
 from workflow_scripts.tasks.settings import Precision
 
-FIRST_PLAN, LATER_PLANS = "analysis_plan.yaml", "plans"  # file and folder in the folder of a paper
-ANY_WRONG = 0.10  # two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict
+FIRST_PLAN = "analysis_plan.yaml"  # in the folder of a paper
+LATER_PLANS = "plans"  # a folder in the folder of a paper
+# Two-sided level that the primary claims of a paper share: at most 5% of any wrong verdict.
+ANY_WRONG = 0.10
 FEWEST_SEEDS = 4
-# of the published effect: what the smallest effect of interest may be above the margin
-SHARES = (
-    0.25,
-    0.5,
-    1.0,
-)
-NO_SUPERIORITY = (
-    0.5  # the chance that a seed is above one of the other side, if both sides are alike
-)
-UPPER_LIMIT = 0.8  # one-sided level of the limit of a spread by which later plans count their seeds
-# Plans written until this day may have their quantile: they are registered with it and are not changed.
+# Of the published effect: what the smallest effect of interest may be above the margin.
+SHARES = (0.25, 0.5, 1.0)
+# The chance that a seed is above one of the other side, if both sides are alike.
+NO_SUPERIORITY = 0.5
+# One-sided level of the limit of a spread by which later plans count their seeds.
+UPPER_LIMIT = 0.8
+# Plans written until this day may have their quantile: they are registered with it and are not
+# changed.
 LAST_DAY_OF_WRITTEN_QUANTILES = datetime.date(2026, 11, 23)
 
 
@@ -53,12 +52,13 @@ class Control(StrictModel):
 
     floor: float | str | None = Field(
         default=None,
-        description="Chance, the constant answer or 0, as a number or a cell: the lower limit of the better side must "
-        "exceed it by smallest - margin.",
+        description="Chance, the constant answer or 0, as a number or a cell: the lower limit of "
+        "the better side must exceed it by smallest - margin.",
     )
     perfect: float | None = Field(
         default=None,
-        description="The best possible score: the worse side must be at least half of the published effect away.",
+        description="The best possible score: the worse side must be at least half of the "
+        "published effect away.",
     )
     requires: list[Requirement] = []
     same_sign: str | None = Field(
@@ -72,24 +72,28 @@ class Control(StrictModel):
 
 
 class Pilots(StrictModel):
-    """Earlier seeds. `plan --power` uses their spread; they are never pooled with the planned seeds."""
+    """Earlier seeds. `plan --power` uses their spread; they are never pooled with planned seeds."""
 
     seeds: Seeds
     source: str = Field(description="File of the repository that has their scores.")
 
 
 class Spread(StrictModel):
-    """Standard deviation over seeds, in the claim's unit: of the effect (paired), or of one side."""
+    """Standard deviation over seeds, in the claim's unit: of the effect (paired) or of a side."""
 
     sd: float = Field(gt=0)
     freedom: int = Field(gt=0, description="Degrees of freedom that it was pooled from.")
     paired: bool
 
     def compute_upper_limit(self) -> float:
-        """Return the one-sided upper 80% limit of the standard deviation, by the chi-squared distribution."""
+        """Return the one-sided upper 80% limit of the standard deviation.
+
+        It follows from the chi-squared distribution.
+        """
         from scipy.special import gammaincinv
 
-        lower_quantile = 2 * float(gammaincinv(self.freedom / 2, 1 - UPPER_LIMIT))  # of chi-squared
+        # The quantile of chi-squared.
+        lower_quantile = 2 * float(gammaincinv(self.freedom / 2, 1 - UPPER_LIMIT))
         return self.sd * math.sqrt(self.freedom / lower_quantile)
 
 
@@ -99,29 +103,33 @@ class PrimaryClaim(StrictModel):
     claim: str
     measure: Measure | None = Field(
         None,
-        description="How the sides are compared. Plans of plans/ name it; for an analysis_plan.yaml claims.yaml does.",
+        description="How the sides are compared. Plans of plans/ name it; for an "
+        "analysis_plan.yaml claims.yaml does.",
     )
     seeds: PlannedSeeds | None = Field(None, description="Where they differ from the plan's.")
     base_rate: float | None = Field(
         None,
         gt=0,
         lt=100,
-        description="Percent that the pilots of the right side have; margin and smallest are for it.",
+        description="Percent that the pilots of the right side have; margin and smallest are for "
+        "it.",
     )
     published: float | None = Field(
         None, gt=0, description="The paper's effect; none for a claim of no loss."
     )
     margin: float = Field(
         0.0,
-        description="What the effect must exceed; not above 0 for `no_gain`. In claims.yaml it is not repeated.",
+        description="What the effect must exceed; not above 0 for `no_gain`. In claims.yaml it is "
+        "not repeated.",
     )
     smallest: float = Field(
         description="Smallest effect of interest; equal to the margin for a claim of no loss."
     )
     threshold: float | None = Field(
         None,
-        description="A seed above it has succeeded. Of measure success_rate, whose margin and smallest are shares; the "
-        "reason of a verdict by measure superiority says how many seeds are above it.",
+        description="A seed above it has succeeded. Of measure success_rate, whose margin and "
+        "smallest are shares; the reason of a verdict by measure superiority says how many seeds "
+        "are above it.",
     )
     control: Control = Control()
     spread: Spread | None = Field(
@@ -131,7 +139,9 @@ class PrimaryClaim(StrictModel):
     @property
     def null(self) -> float:
         """The effect if both sides are alike."""
-        return NO_SUPERIORITY if self.measure == "superiority" else 0.0
+        if self.measure == "superiority":
+            return NO_SUPERIORITY
+        return 0.0
 
     @property
     def counts_successes(self) -> bool:
@@ -142,24 +152,22 @@ class PrimaryClaim(StrictModel):
     def _smallest_is_a_share_of_the_published_effect(self) -> Self:
         if self.counts_successes:
             if not 0 < self.smallest <= 1:
-                raise ValueError(
-                    f"smallest is {self.smallest}; with a threshold it is a share, above 0 and at most 1"
-                )
+                rule = "with a threshold it is a share, above 0 and at most 1"
+                raise ValueError(f"smallest is {self.smallest}; {rule}")
             return self
         if self.measure == "superiority" and not NO_SUPERIORITY <= self.margin < self.smallest <= 1:
-            told = "of measure superiority both are chances, and 0.5 <= margin < smallest <= 1"
-            raise ValueError(f"margin is {self.margin} and smallest {self.smallest}; {told}")
+            rule = "of measure superiority both are chances, and 0.5 <= margin < smallest <= 1"
+            raise ValueError(f"margin is {self.margin} and smallest {self.smallest}; {rule}")
         if self.published is None:
             if self.smallest != self.margin:
-                told = f"without a published effect it is the margin, {self.margin}"
-                raise ValueError(f"smallest is {self.smallest}; {told}")
+                rule = f"without a published effect it is the margin, {self.margin}"
+                raise ValueError(f"smallest is {self.smallest}; {rule}")
         else:
             share = (self.smallest - self.margin) / (self.published - self.null)
             if min(abs(share - allowed) for allowed in SHARES) >= 0.01:
                 shares = ", ".join(map(str, SHARES))
-                raise ValueError(
-                    f"smallest is {self.smallest}; it must be margin + q x published, q one of {shares}"
-                )
+                rule = f"it must be margin + q x published, q one of {shares}"
+                raise ValueError(f"smallest is {self.smallest}; {rule}")
         if self.spread is None and self.measure != "superiority":
             raise ValueError("spread is missing; without it the power is not known")
         return self
@@ -186,9 +194,11 @@ class AnalysisPlan(StrictModel):
 
     @model_validator(mode="after")
     def _claims_and_seeds_are_told_apart(self) -> Self:
-        names = [entry.claim for entry in self.primary] + self.secondary
-        if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-            raise ValueError(f"claim {twice[0]} is named twice")
+        names: set[str] = set()
+        for name in (*(entry.claim for entry in self.primary), *self.secondary):
+            if name in names:
+                raise ValueError(f"claim {name} is named twice")
+            names.add(name)
         planned_seeds: set[int] = set()
         for entry in self.primary:
             planned_seeds |= set(self.select_seeds(entry))
@@ -201,27 +211,32 @@ class AnalysisPlan(StrictModel):
     def _both_verdicts_are_possible(self) -> Self:
         """Check that claims on success rates can get either verdict.
 
-        With no success among n seeds, a success rate of 1 - (1 - quantile)^(1/n) is still possible. All of n seeds
-        against none of n happens by chance in 1 of (2n choose n) cases.
+        With no success among n seeds, a success rate of 1 - (1 - quantile)^(1/n) is still possible.
+        All of n seeds against none of n happens by chance in 1 of (2n choose n) cases.
         """
+        luck = 1 - self.limit_quantile
         for entry in self.primary:
-            n, luck = len(self.select_seeds(entry)), 1 - self.limit_quantile
             if not entry.counts_successes:
                 continue
-            if (limit := 1 - luck ** (1 / n)) >= entry.smallest:
+            seeds = len(self.select_seeds(entry))
+            possible_share = 1 - luck ** (1 / seeds)
+            if possible_share >= entry.smallest:
+                problem = f"where none of {seeds} seeds succeeds the share can still be"
                 raise ValueError(
-                    f"smallest of {entry.claim} is {entry.smallest}; where none of {n} seeds succeeds the share can "
-                    f"still be {limit:.2f}, so it could never be not reproduced: raise it, or name more seeds"
+                    f"smallest of {entry.claim} is {entry.smallest}; {problem} {possible_share:.2f}"
+                    ", so it could never be not reproduced: raise it, or name more seeds"
                 )
-            if 1 / math.comb(2 * n, n) > luck:
-                raise ValueError(
-                    f"{entry.claim} has {n} seeds; with so few it could never be reproduced: name more"
-                )
+            if 1 / math.comb(2 * seeds, seeds) > luck:
+                problem = "with so few it could never be reproduced"
+                raise ValueError(f"{entry.claim} has {seeds} seeds; {problem}: name more")
         return self
 
     @property
     def limit_quantile(self) -> float:
-        """1 - 0.05 / K for K primary claims: the quantile of Student's t for both limits of an interval."""
+        """1 - 0.05 / K for K primary claims.
+
+        It is the quantile of Student's t for both limits of an interval.
+        """
         return 1 - ANY_WRONG / 2 / len(self.primary)
 
     def select_seeds(self, entry: PrimaryClaim) -> list[int]:
@@ -234,8 +249,8 @@ class FirstPlan(AnalysisPlan):
 
     quantile: float | None = Field(
         None,
-        description=f"In plans written until {LAST_DAY_OF_WRITTEN_QUANTILES} alone: 1 - 0.05 / K for K primary claims, "
-        "which may be rounded. Later plans leave it out: it follows.",
+        description=f"In plans written until {LAST_DAY_OF_WRITTEN_QUANTILES} alone: 1 - 0.05 / K "
+        "for K primary claims, which may be rounded. Later plans leave it out: it follows.",
     )
 
     @property
@@ -263,7 +278,8 @@ class LaterPlan(AnalysisPlan):
     """A file of plans/. Its intervals have the level 1 - 0.10 / K."""
 
     unit: str = Field(
-        description="What differs between two seeds: the first weights, the order of the data, or both."
+        description="What differs between two seeds: the first weights, the order of the data, or "
+        "both."
     )
     device: Literal["cpu", "cuda"] = Field(
         description="Of its trainings; on another one there is no verdict."
@@ -276,15 +292,17 @@ class LaterPlan(AnalysisPlan):
             if entry.measure is None:
                 raise ValueError(f"{entry.claim} has no measure; a plan of plans/ names it")
             if entry.measure in ("difference", "log_odds") and entry.base_rate is None:
-                raise ValueError(
-                    f"{entry.claim} has no base_rate; a plan of plans/ names what the right side has"
-                )
+                rule = "a plan of plans/ names what the right side has"
+                raise ValueError(f"{entry.claim} has no base_rate; {rule}")
         return self
 
 
 @dataclass(frozen=True)
 class PlannedClaim:
-    """A primary claim and the plan that names it. `file`: of the plan, in the folder of the paper."""
+    """A primary claim and the plan that names it.
+
+    file: of the plan, in the folder of the paper.
+    """
 
     file: str
     plan: AnalysisPlan

@@ -95,11 +95,11 @@ def fill_text(text: str, names: dict[str, Any], place: str) -> str:
         return text.format(**names).strip(" ,")
     except KeyError as error:
         names_in_words = ", ".join(map(str, names))
-        said = f"{error} is no axis or key; known: {names_in_words}"
-        raise UserError(f"{place}: '{text}': {said}") from None
+        problem = f"{error} is no axis or key; known: {names_in_words}"
+        raise UserError(f"{place}: '{text}': {problem}") from None
     except (IndexError, ValueError) as error:
-        said = f"is no valid text ({error}); write {{name}}, with both braces"
-        raise UserError(f"{place}: '{text}' {said}") from None
+        problem = f"is no valid text ({error}); write {{name}}, with both braces"
+        raise UserError(f"{place}: '{text}' {problem}") from None
 
 
 # Displays and analyses
@@ -320,8 +320,8 @@ def _applies_to(rule: Entry, labels: dict[str, str], place: str) -> bool:
         if axis not in rule:
             continue
         if not isinstance(rule[axis], str | list):
-            said = f"a rule of `when` has {axis} {rule[axis]!r}"
-            raise UserError(f"{place}: {said}; give one of its labels, or a list")
+            problem = f"a rule of `when` has {axis} {rule[axis]!r}"
+            raise UserError(f"{place}: {problem}; give one of its labels, or a list")
         applies = applies and label in list_names(rule[axis])
     return applies
 

@@ -252,20 +252,20 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
     task, method, variant, seed = parts
     tasks, methods = catalogue.tasks, catalogue.methods
     if task not in tasks:
-        said = f"no task '{task}' in catalogue/; {suggest_name(task, tasks)}"
-        raise UserError(f"run '{run_id}': {said}")
+        problem = f"no task '{task}' in catalogue/; {suggest_name(task, tasks)}"
+        raise UserError(f"run '{run_id}': {problem}")
     if method not in methods:
-        said = f"no method '{method}' in catalogue/; {suggest_name(method, methods)}"
-        raise UserError(f"run '{run_id}': {said}")
+        problem = f"no method '{method}' in catalogue/; {suggest_name(method, methods)}"
+        raise UserError(f"run '{run_id}': {problem}")
     trained, at, weights = variant.partition("@")
     variants = methods[method].variants
     if trained not in variants:
-        said = f"{method} has no variant '{trained}'; {suggest_name(trained, variants)}"
-        raise UserError(f"run '{run_id}': {said}")
+        problem = f"{method} has no variant '{trained}'; {suggest_name(trained, variants)}"
+        raise UserError(f"run '{run_id}': {problem}")
     sources_of_weights = (START, *tasks)
     if at and weights not in sources_of_weights:
-        said = f"no weights '{weights}'; {suggest_name(weights, sources_of_weights)}"
-        raise UserError(f"run '{run_id}': {said}")
+        problem = f"no weights '{weights}'; {suggest_name(weights, sources_of_weights)}"
+        raise UserError(f"run '{run_id}': {problem}")
     return Run(task, method, variant, int(seed.removeprefix("seed-")))
 
 

@@ -1,4 +1,7 @@
-"""The models of displays.yaml and claims.yaml, with their axes written out, and the cells and runs that they name."""
+"""The models of displays.yaml and claims.yaml, with their axes written out.
+
+They tell which cells and runs an entry names.
+"""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -36,7 +39,9 @@ SELECTORS = (
 
 def write_number(number: float) -> int | float:
     """Return a number as the files have it: 5, not 5.0."""
-    return int(number) if number.is_integer() else number
+    if number.is_integer():
+        return int(number)
+    return number
 
 
 Number = Annotated[float, PlainSerializer(write_number)]
@@ -46,12 +51,12 @@ class FileEntry(StrictModel):
     """An entry of displays.yaml or claims.yaml."""
 
     def make_json(self) -> dict[str, Any]:
-        """Return what the file says of the entry, with its axes written out and without defaults."""
+        """Return what the file says of the entry, with axes written out and without defaults."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 class Selection(StrictModel):
-    """A row or a column of a table. Both together select the score of a cell; the row overrides the column."""
+    """A row or column of a table. Both together select a score; the row overrides the column."""
 
     group: str | None = Field(None, description="Heading above neighbouring rows.")
     task: str | None = None
@@ -70,8 +75,8 @@ class Selection(StrictModel):
     )
     over: str | None = Field(
         None,
-        description="Show the gain over this variant of the same method and task, by seed; `<variant>@<weights>` has "
-        "given weights.",
+        description="Show the gain over this variant of the same method and task, by seed; "
+        "`<variant>@<weights>` has given weights.",
     )
     relative: bool = Field(
         False, description="With `over`: the gain in percent of that variant's score."
@@ -81,7 +86,8 @@ class Selection(StrictModel):
     intervention: str | None = None
     layer: int | str | None = Field(
         None,
-        description="Index of the block, or '25%': the measured one nearest to that part of the deepest measured.",
+        description="Index of the block, or '25%': the measured one nearest to that part of the "
+        "deepest measured.",
     )
     pooling: str | None = None
     rate: Number | None = None
@@ -92,8 +98,12 @@ class Selection(StrictModel):
     @property
     def selectors(self) -> dict[str, Any]:
         """The columns of scores.csv that are fixed, besides task, method, variant and metric."""
-        values = {name: getattr(self, name) for name in SELECTORS}
-        return {name: value for name, value in values.items() if value is not None}
+        selectors = {}
+        for name in SELECTORS:
+            value = getattr(self, name)
+            if value is not None:
+                selectors[name] = value
+        return selectors
 
 
 class Row(Selection):
@@ -120,18 +130,23 @@ class TableCell(Selection):
         variant = self.variant
         if isinstance(variant, dict):
             variant = variant.get(self.task or "")
-        return name_weights(variant, self.weights) if variant else None
+        if not variant:
+            return None
+        return name_weights(variant, self.weights)
 
     def list_variants(self) -> list[VariantKey]:
-        """Return the variants whose runs the cell reads: its own, and the one of which it shows the gain.
+        """Return the variants whose runs the cell reads.
 
-        The list is empty for a cell that an analysis computes as a whole.
+        These are its own, and the variant over which it shows the gain. The list is empty for a
+        cell that an analysis computes as a whole.
         """
         variant = self.variant_name
         if self.task is None or self.method is None or variant is None:
             return []
-        names = [variant, self.over] if self.over else [variant]
-        return [(self.task, self.method, name) for name in names]
+        variants = [(self.task, self.method, variant)]
+        if self.over:
+            variants.append((self.task, self.method, self.over))
+        return variants
 
     def make_key(self, display: str) -> str:
         """Return the key of the cell in a display: `<display>/<row>/<column>/<metric>`."""
@@ -140,7 +155,9 @@ class TableCell(Selection):
 
 def name_weights(variant: str, weights: str | None) -> str:
     """Return the name of a variant, with `@<weights>` if it has given weights."""
-    return f"{variant}@{weights}" if weights else variant
+    if not weights:
+        return variant
+    return f"{variant}@{weights}"
 
 
 class TableDisplay(FileEntry):
@@ -167,7 +184,10 @@ class TableDisplay(FileEntry):
     @cached_property
     def cells(self) -> list[TableCell]:
         """The cells, row by row."""
-        return [_make_cell(row, column) for row in self.rows for column in self.columns]
+        cells = []
+        for row in self.rows:
+            cells += [_make_cell(row, column) for column in self.columns]
+        return cells
 
     @cached_property
     def variants(self) -> frozenset[VariantKey]:
@@ -186,8 +206,11 @@ class TableDisplay(FileEntry):
 
     def list_run_cells(self) -> list[tuple[VariantKey, TableCell]]:
         """Return (variant, cell) for each cell that shows runs, not an analysis."""
-        run_cells = [cell for cell in self.cells if cell.analysis is None]
-        return [(variant, cell) for cell in run_cells for variant in cell.list_variants()]
+        run_cells = []
+        for cell in self.cells:
+            if cell.analysis is None:
+                run_cells += [(variant, cell) for variant in cell.list_variants()]
+        return run_cells
 
     def list_analyses(self) -> list[str]:
         """Return the names of the analyses that the table reads."""
@@ -246,12 +269,17 @@ class AnalysedRuns(ShownRuns):
 
     def list_variants(self) -> list[VariantKey]:
         """Return the variant on each of the tasks."""
-        tasks = [self.task] if isinstance(self.task, str) else self.task
+        tasks = self.task
+        if isinstance(tasks, str):
+            tasks = [tasks]
         return [(task, self.method, self.variant) for task in tasks]
 
 
 def _list_variants(runs: Iterable[Runs | AnalysedRuns]) -> frozenset[VariantKey]:
-    return frozenset(variant for entry in runs for variant in entry.list_variants())
+    variants: set[VariantKey] = set()
+    for entry in runs:
+        variants.update(entry.list_variants())
+    return frozenset(variants)
 
 
 class FigureDisplay(FileEntry):
@@ -292,7 +320,7 @@ Display = TableDisplay | FigureDisplay
 
 
 class Analysis(FileEntry):
-    """An analysis that `module` computes from the checkpoints of `runs`, or from published numbers of a paper."""
+    """An analysis that `module` computes from checkpoints of `runs`, or from published numbers."""
 
     module: str = Field(description="Module of workflow_scripts/analyses.")
     runs: list[AnalysedRuns] = []
@@ -336,7 +364,8 @@ class ClaimOptions(FileEntry):
     at_least: Number = Field(0.0, ge=0)
     given: str | None = Field(
         None,
-        description="Claim of the paper that must be reproduced, too: a gain, before its absence says anything.",
+        description="Claim of the paper that must be reproduced, too: a gain, before its absence "
+        "says anything.",
     )
     floor: Number | str | None = Field(
         None,
@@ -344,22 +373,25 @@ class ClaimOptions(FileEntry):
     )
     published: str | None = Field(
         None,
-        description="The cell whose printed number is the effect, where the paper does not print both sides.",
+        description="The cell whose printed number is the effect, where the paper does not print "
+        "both sides.",
     )
 
 
 class Claim(ClaimOptions):
-    """A claim as a comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
+    """A comparison of cells `<display>/<row>/<column>/<metric>` with each other or with a number.
 
-    The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right - left; `falls_with`:
-    -(Kendall's tau) of left and right along the cells that `*` matches. The margin that it must exceed is
-    `at_least`, of `no_gain` -at_least: a gain of left over right of up to so much counts as none.
+    The effect is in the claimed direction: `greater`: left - right; `less` and `no_gain`: right -
+    left; `falls_with`: -(Kendall's tau) of left and right along the cells that `*` matches. The
+    margin that it must exceed is `at_least`, of `no_gain` -at_least: a gain of left over right of
+    up to so much counts as none.
 
-    Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is the mean over the
-    pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater` has left - right; `log_odds`, the
-    logarithm of the odds of left over those of right, of percentages; `superiority`, the chance that a seed of left is
-    above one of right, 0.5 if both are alike; `success_rate`, the share of left's seeds above the threshold of the
-    analysis plan, less that of right's.
+    Lists of cells on both sides, of one length, are compared pair by pair; the effect of a seed is
+    the mean over the pairs. `measure`: `difference`; `log_ratio`, ln(left / right) where `greater`
+    has left - right; `log_odds`, the logarithm of the odds of left over those of right, of
+    percentages; `superiority`, the chance that a seed of left is above one of right, 0.5 if both
+    are alike; `success_rate`, the share of left's seeds above the threshold of the analysis plan,
+    less that of right's.
     """
 
     claim: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
@@ -372,29 +404,32 @@ class Claim(ClaimOptions):
 
     @model_validator(mode="after")
     def _trend_is_of_cells(self) -> Self:
-        if self.relation == "falls_with" and not (
-            isinstance(self.left, str) and isinstance(self.right, str)
-        ):
+        sides = (self.left, self.right)
+        if self.relation == "falls_with" and not all(isinstance(side, str) for side in sides):
             raise ValueError("`falls_with` is about two rows of cells, not about lists or a number")
-        lists = [side for side in (self.left, self.right) if isinstance(side, list)]
+        lists = [side for side in sides if isinstance(side, list)]
         if len(lists) == 1 or len(set(map(len, lists))) > 1:
             raise ValueError("`left` and `right` are lists of one length, or neither is a list")
         if self.measure != "difference" and self.relation not in ("greater", "less"):
             raise ValueError(f"measure {self.measure} goes with the relations greater and less")
         if self.measure in ("success_rate", "superiority") and not list_cells(self.right):
-            raise ValueError(
-                f"measure {self.measure} compares the seeds of two cells, not those of one with a number"
-            )
+            rule = "compares the seeds of two cells, not those of one with a number"
+            raise ValueError(f"measure {self.measure} {rule}")
         return self
 
     @property
     def margin(self) -> float:
         """What the effect in the claimed direction must exceed."""
-        return -self.at_least if self.relation == "no_gain" else self.at_least
+        if self.relation == "no_gain":
+            return -self.at_least
+        return self.at_least
 
     def list_side_cells(self) -> list[tuple[str, str]]:
         """Return (key of the claim, cell) for each cell that the claim names."""
-        return [(side, cell) for side in SIDES for cell in list_cells(getattr(self, side))]
+        side_cells = []
+        for side in SIDES:
+            side_cells += [(side, cell) for cell in list_cells(getattr(self, side))]
+        return side_cells
 
     def list_cells(self) -> list[str]:
         """Return the cells that the claim names."""
@@ -405,15 +440,24 @@ def list_cells(side: str | float | list[str] | None) -> list[str]:
     """Return the cells that a side of a claim names; none if it is a number."""
     if isinstance(side, list):
         return side
-    return [side] if isinstance(side, str) else []
+    if isinstance(side, str):
+        return [side]
+    return []
 
 
 def match_stars(pattern: str, cell: str) -> list[str] | None:
-    """Match the key of a cell with a side of a claim: the text for each `*`, or None if they do not match."""
-    parts, names = pattern.split("/"), cell.split("/")
+    """Match the key of a cell with a side of a claim.
+
+    Return the text for each `*`, or None if they do not match.
+    """
+    parts = pattern.split("/")
+    names = cell.split("/")
     if len(parts) != len(names):
         return None
-    pairs = list(zip(parts, names, strict=True))
-    if any(part not in ("*", name) for part, name in pairs):
-        return None
-    return [name for part, name in pairs if part == "*"]
+    matched = []
+    for part, name in zip(parts, names, strict=True):
+        if part == "*":
+            matched.append(name)
+        elif part != name:
+            return None
+    return matched

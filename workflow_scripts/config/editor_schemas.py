@@ -1,4 +1,7 @@
-"""Make the JSON schemas of config.yaml, catalogue/ and papers/, by which editors check and complete these files."""
+"""Make the JSON schemas of config.yaml, catalogue/ and papers/.
+
+Editors check and complete these files by them.
+"""
 
 import importlib
 import json
@@ -50,47 +53,68 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
         "scales.json": TypeAdapter(dict[str, Scale]).json_schema(),
         "tasks.json": TypeAdapter(dict[str, TaskEntry]).json_schema(),
     }
-    scales, methods = [*catalogue.scales], [*catalogue.methods]
-    variants = sorted({name for method in catalogue.methods.values() for name in method.variants})
-    names = {
+    names = list_catalogue_names(catalogue)
+    units = read_yaml(catalogue.root / "catalogue/metrics.yaml")
+    metrics: list[str] = []
+    for unit in units:
+        metrics += unit["metrics"]
+    sections = make_sections()
+    for file, schema in schemas.items():
+        definitions = schema.get("$defs", {})
+        for title, definition in definitions.items():
+            if file in LAYERS:
+                _refer_to_sections(definition, sections)
+            if file == "displays.json" and title != "RunsEntry":
+                # Cells of analyses may have names that the catalogue does not have.
+                add_names(definition, {"metric": metrics})
+            else:
+                add_names(definition, names)
+        add_names(schema.get("properties", {}), names)
+        if file in LAYERS:
+            definitions = definitions | sections
+        schema["$defs"] = definitions
+    add_names(sections["init"], names)
+    entries = schemas["displays.json"]["$defs"]
+    add_names(entries["FigureEntry"], {"module": _list_modules("reporting/figures")})
+    add_names(entries["AnalysisEntry"], {"module": _list_modules("analyses")})
+    _add_experiment_names(schemas["experiments.json"], names)
+    memory_of_methods = schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]
+    memory_of_methods["propertyNames"] = {"enum": names["method"]}
+    return schemas
+
+
+def list_catalogue_names(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the names that a key may have, by key."""
+    variants: set[str] = set()
+    for method in catalogue.methods.values():
+        variants |= method.variants.keys()
+    return {
         "task": [*catalogue.tasks],
-        "method": methods,
-        "variant": variants,
-        "scale": scales,
-        "at": scales,
+        "method": [*catalogue.methods],
+        "variant": sorted(variants),
+        "scale": [*catalogue.scales],
+        "at": [*catalogue.scales],
         "papers": [*catalogue.papers],
         "sources": [*load_sources()],
         "prepare": _list_modules("data/datasets"),
         "hub": [*load_repositories()],
     }
-    units = read_yaml(catalogue.root / "catalogue/metrics.yaml")
-    # Cells of analyses may have names that the catalogue does not have.
-    shown = {"metric": [name for unit in units for name in unit["metrics"]]}
-    sections = make_sections()
-    for name, schema in schemas.items():
-        for title, definition in schema.get("$defs", {}).items():
-            for section in (
-                sections.keys() & definition.get("properties", {}).keys() if name in LAYERS else ()
-            ):
-                definition["properties"][section] = {"$ref": f"#/$defs/{section}"}
-            add_names(
-                definition, names if name != "displays.json" or title == "RunsEntry" else shown
-            )
-        add_names(schema.get("properties", {}), names)
-        schema["$defs"] = schema.get("$defs", {}) | (sections if name in LAYERS else {})
-    add_names(sections["init"], names)
-    for title, folder in (("FigureEntry", "reporting/figures"), ("AnalysisEntry", "analyses")):
-        add_names(schemas["displays.json"]["$defs"][title], {"module": _list_modules(folder)})
-    experiments = schemas["experiments.json"]
-    experiment = experiments["$defs"]["Experiment"]["properties"]
-    experiment["methods"] |= {"propertyNames": {"enum": methods}}
-    experiment["methods"]["additionalProperties"]["items"] = {"enum": variants}
-    for content in (experiments["properties"]["seeds"], experiment["seeds"]):
-        content["propertyNames"] = {"enum": scales}
-    schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]["propertyNames"] = {
-        "enum": methods
-    }
-    return schemas
+
+
+def _refer_to_sections(definition: Schema, sections: dict[str, Schema]) -> None:
+    """Replace the sections of settings in an entry's schema by references to their schemas."""
+    properties = definition.get("properties", {})
+    for section in sections.keys() & properties.keys():
+        properties[section] = {"$ref": f"#/$defs/{section}"}
+
+
+def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
+    """Add the names of methods, variants and scales that are keys of experiments.yaml."""
+    experiment = schema["$defs"]["Experiment"]["properties"]
+    experiment["methods"]["propertyNames"] = {"enum": names["method"]}
+    experiment["methods"]["additionalProperties"]["items"] = {"enum": names["variant"]}
+    schema["properties"]["seeds"]["propertyNames"] = {"enum": names["scale"]}
+    experiment["seeds"]["propertyNames"] = {"enum": names["scale"]}
 
 
 def _list_modules(folder: str) -> list[str]:
@@ -98,22 +122,28 @@ def _list_modules(folder: str) -> list[str]:
 
 
 def make_sections() -> dict[str, Schema]:
-    """Return section -> JSON schema with the keys of all packages or kinds of tasks that it may belong to."""
+    """Return section -> JSON schema.
+
+    It has the keys of all packages or kinds of tasks that the section may belong to.
+    """
     kinds = [load_kind_settings(kind) for kind in list_packages("tasks")]
-    sections: dict[str, list[Any]] = {
+    models: dict[str, list[Any]] = {
         "training": [kind.training for kind in kinds],
         "evaluation": [kind.evaluation for kind in kinds],
     }
     for section, model in FIXED.items():
-        sections[section] = [model]
+        models[section] = [model]
     for section, group in NAMED.items():
-        sections[section] = [find_settings_class(group, name) for name in list_packages(group)]
-    sections["problem"] = [kind.problem for kind in kinds]
-    data = [
-        importlib.import_module(f"{DATASETS}.{name}") for name in _list_modules("data/datasets")
-    ]
-    sections["options"] = [module.Options for module in data if hasattr(module, "Options")]
-    schemas = {section: merge_properties(models) for section, models in sections.items()}
+        models[section] = [find_settings_class(group, name) for name in list_packages(group)]
+    models["problem"] = [kind.problem for kind in kinds]
+    models["options"] = []
+    for name in _list_modules("data/datasets"):
+        module = importlib.import_module(f"{DATASETS}.{name}")
+        if hasattr(module, "Options"):
+            models["options"].append(module.Options)
+    schemas = {}
+    for section, models_of_section in models.items():
+        schemas[section] = merge_properties(models_of_section)
     for section, group in NAMED.items():
         schemas[section]["properties"]["name"] = {"enum": [*list_packages(group)]}
     return schemas
@@ -121,35 +151,48 @@ def make_sections() -> dict[str, Schema]:
 
 def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
     """Return the JSON schema of a mapping that may have some keys of any of the models."""
-    found: dict[str, list[Schema]] = {}
+    alternatives: dict[str, list[Schema]] = {}  # by key, without repeats
     for model in models:
-        schema = model.model_json_schema()
-        inline = json.loads(json.dumps(schema["properties"]))
-        for name, definition in schema.get("$defs", {}).items():
-            text = json.dumps(inline).replace(
-                json.dumps({"$ref": f"#/$defs/{name}"}), json.dumps(definition)
-            )
-            inline = json.loads(text)
-        for key, content in inline.items():
+        for key, content in _list_properties(model).items():
             content.pop("default", None)  # they differ from package to package
-            known = found.setdefault(key, [])
-            known += [content] if content not in known else []
-    properties = {
-        key: one[0] if len(one) == 1 else {"anyOf": one} for key, one in sorted(found.items())
-    }
+            contents = alternatives.setdefault(key, [])
+            if content not in contents:
+                contents.append(content)
+    properties = {}
+    for key, contents in sorted(alternatives.items()):
+        if len(contents) == 1:
+            properties[key] = contents[0]
+        else:
+            properties[key] = {"anyOf": contents}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
+def _list_properties(model: type[BaseModel]) -> dict[str, Schema]:
+    """Return the JSON schemas of the keys of a model, with the definitions that they refer to."""
+    schema = model.model_json_schema()
+    text = json.dumps(schema["properties"])
+    for name, definition in schema.get("$defs", {}).items():
+        reference = json.dumps({"$ref": f"#/$defs/{name}"})
+        text = text.replace(reference, json.dumps(definition))
+    return json.loads(text)
+
+
 def add_names(schema: Any, names: dict[str, list[str]]) -> None:
-    """Replace text by the known names under the keys of `names`, everywhere in a schema; `cogs*` is a name, too."""
+    """Replace text by the known names under the keys of `names`, everywhere in a schema.
+
+    `cogs*` is a name, too.
+    """
     if isinstance(schema, list):
-        schema = dict(enumerate(schema))
-    for key, content in schema.items() if isinstance(schema, dict) else ():
+        for content in schema:
+            add_names(content, names)
+    if not isinstance(schema, dict):
+        return
+    for key, content in schema.items():
         add_names(content, names)
         if key in names and isinstance(content, dict):
-            for one in (content, content.get("items", {}), *content.get("anyOf", ())):
-                _add_enum(one, names[key])
-                _add_enum(one.get("items", {}), names[key])
+            for alternative in (content, content.get("items", {}), *content.get("anyOf", ())):
+                _add_enum(alternative, names[key])
+                _add_enum(alternative.get("items", {}), names[key])
 
 
 def _add_enum(content: Any, names: list[str]) -> None:
@@ -160,13 +203,11 @@ def _add_enum(content: Any, names: list[str]) -> None:
 def write_schemas(catalogue: Catalogue) -> list[str]:
     """Write the schemas that have changed, and return their names."""
     FOLDER.mkdir(exist_ok=True)
-    texts = {
-        FOLDER / name: json.dumps(schema, indent=1) + "\n"
-        for name, schema in make_schemas(catalogue).items()
-    }
-    changed = [
-        file for file, text in texts.items() if not file.exists() or file.read_text() != text
-    ]
-    for file in changed:
-        file.write_text(texts[file])
-    return [str(file) for file in changed]
+    changed = []
+    for name, schema in make_schemas(catalogue).items():
+        file = FOLDER / name
+        text = json.dumps(schema, indent=1) + "\n"
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+            changed.append(str(file))
+    return changed

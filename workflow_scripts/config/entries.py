@@ -1,4 +1,7 @@
-"""Tasks and methods of catalogue/: what `extends` copies, and which settings apply to which runs."""
+"""Tasks and methods of catalogue/.
+
+They say what `extends` copies, and which settings apply to which runs.
+"""
 
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -39,13 +42,18 @@ class Block:
 
     def applies(self, task: str, kind: str, scale: str) -> bool:
         """Whether the settings apply to a run."""
-        if not isinstance(rule := self.content, Condition):
+        rule = self.content
+        if not isinstance(rule, Condition):
             return True
-        pairs = ((rule.task, task), (rule.kind, kind), (rule.scale, scale))
-        return all(
-            any(fnmatchcase(name, one) for one in list_names(wanted or "*"))
-            for wanted, name in pairs
-        )
+        for name, patterns in ((task, rule.task), (kind, rule.kind), (scale, rule.scale)):
+            if patterns and not _matches_any(name, list_names(patterns)):
+                return False
+        return True
+
+
+def _matches_any(name: str, patterns: list[str]) -> bool:
+    """Whether a name matches one of the patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True)
@@ -79,108 +87,153 @@ class Method:
     variants: dict[str, Variant]
 
 
+@dataclass(frozen=True)
+class _Entry:
+    """An entry, or a variant of one, and where it is. `content`: None if it is not right."""
+
+    place: Place
+    content: Any
+
+
+@dataclass(frozen=True)
+class _ExtendedEntry:
+    """An entry with those that it extends.
+
+    lineage: the entry after those that it extends. values: by key, of the last that has the key.
+    """
+
+    name: str
+    lineage: list[_Entry]
+    values: dict[str, Any]
+
+
 def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
     """Read the entries of catalogue/tasks that are right."""
+    names_of_fields = {field.name for field in fields(Task)}
+    required = ("title", "kind", "prepare")
     tasks = {}
-    for name, lineage, given in _read_entries(
-        root, "tasks", TaskEntry, ("title", "kind", "prepare"), problems
-    ):
-        known = {field.name: given[field.name] for field in fields(Task) if field.name in given}
-        tasks[name] = Task(blocks=_blocks(lineage), **known)
+    for entry in _read_entries(root, "tasks", TaskEntry, required, problems):
+        values = {key: value for key, value in entry.values.items() if key in names_of_fields}
+        tasks[entry.name] = Task(blocks=_list_blocks(entry.lineage), **values)
     return tasks
 
 
 def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
     """Read the entries of catalogue/methods that are right."""
+    required = ("title", "kinds", "variants")
     methods = {}
-    for name, lineage, given in _read_entries(
-        root, "methods", MethodEntry, ("title", "kinds", "variants"), problems
-    ):
+    for entry in _read_entries(root, "methods", MethodEntry, required, problems):
         with problems.collect():
-            methods[name] = Method(
-                given["title"], given["kinds"], _blocks(lineage), _variants(lineage)
+            methods[entry.name] = Method(
+                title=entry.values["title"],
+                kinds=entry.values["kinds"],
+                blocks=_list_blocks(entry.lineage),
+                variants=_list_variants(entry.lineage),
             )
     return methods
 
 
 def _read_entries(
     root: Path, folder: str, model: type[BaseModel], required: tuple[str, ...], problems: Problems
-) -> list[tuple[str, list[tuple[Place, Any]], dict[str, Any]]]:
-    """Return the entries of a folder that are right: name, the entry after those that it extends, and their values."""
-    entries: dict[str, tuple[Place, Any]] = {}  # None for an entry that is not right
+) -> list[_ExtendedEntry]:
+    """Return the entries of a folder that are right."""
+    entries: dict[str, _Entry] = {}
     for path in sorted((root / "catalogue" / folder).glob("*.yaml")):
         content = {}
         with problems.collect():
             content = read_yaml_mapping(path)
-        for name, entry in content.items():
+        for name, values in content.items():
             place = Place(root, f"catalogue/{folder}/{path.name}", (name,))
             if name in entries:
-                problems.add(
-                    f"{place}: '{name}' is in {entries[name][0].file}, too; give one of them another name"
-                )
-            entries[name] = (place, None)
+                other_file = entries[name].place.file
+                advice = "give one of them another name"
+                problems.add(f"{place}: '{name}' is in {other_file}, too; {advice}")
+            entries[name] = _Entry(place, None)
             with problems.collect():
-                entries[name] = (place, parse_as(model, entry, path, (name,)))
-    found = []
-    for name, (place, _) in entries.items():
+                entries[name] = _Entry(place, parse_as(model, values, path, (name,)))
+    extended_entries = []
+    for name in entries:
         with problems.collect():
-            if lineage := _lineage(entries, name):
-                given: dict[str, Any] = {}
-                for _, entry in lineage:
-                    given |= {
-                        key: value
-                        for key in model.model_fields
-                        if (value := getattr(entry, key)) is not None
-                    }
-                if lacking := [key for key in required if key not in given]:
-                    raise UserError(f"{place}: key '{name}.{lacking[0]}' is missing")
-                found.append((name, lineage, given))
-    return found
+            lineage = _find_lineage(entries, name)
+            if lineage:
+                values = _merge_values(lineage, model, required)
+                extended_entries.append(_ExtendedEntry(name, lineage, values))
+    return extended_entries
 
 
-def _variants(lineage: list[tuple[Place, Any]]) -> dict[str, Variant]:
+def _merge_values(
+    lineage: list[_Entry], model: type[BaseModel], required: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the values of an entry and of those that it extends, by key.
+
+    Raises UserError if a required key is missing.
+    """
+    values: dict[str, Any] = {}
+    for entry in lineage:
+        for key in model.model_fields:
+            value = getattr(entry.content, key)
+            if value is not None:
+                values[key] = value
+    for key in required:
+        if key not in values:
+            place = lineage[-1].place
+            name = place.entry[0]
+            raise UserError(f"{place}: key '{name}.{key}' is missing")
+    return values
+
+
+def _list_variants(lineage: list[_Entry]) -> dict[str, Variant]:
     """Return the variants of a method: its own, and those of the entries that it extends."""
-    variants: dict[str, tuple[Place, Any]] = {}
-    for place, entry in lineage:
-        if isinstance(entry.variants, list):
-            for one in entry.variants:
-                if one not in variants:
-                    raise UserError(
-                        f"{place / 'variants'}: no variant '{one}'; {suggest_name(one, variants)}"
-                    )
-            variants = {one: variants[one] for one in entry.variants}
-        elif entry.variants:
-            at = (*place.entry, "variants")
-            variants = {
-                one: (replace(place, entry=(*at, one)), variant)
-                for one, variant in entry.variants.items()
-            }
-    return {
-        one: Variant(entry.title, tuple(Block(*each) for each in _lineage(variants, one)))
-        for one, (_, entry) in variants.items()
-    }
+    entries: dict[str, _Entry] = {}
+    for method in lineage:
+        variants = method.content.variants
+        if isinstance(variants, list):
+            for name in variants:
+                if name not in entries:
+                    suggestion = suggest_name(name, entries)
+                    place = method.place / "variants"
+                    raise UserError(f"{place}: no variant '{name}'; {suggestion}")
+            entries = {name: entries[name] for name in variants}
+        elif variants:
+            entries = {}
+            for name, variant in variants.items():
+                place = replace(method.place, entry=(*method.place.entry, "variants", name))
+                entries[name] = _Entry(place, variant)
+    variants_with_blocks = {}
+    for name, entry in entries.items():
+        blocks = [Block(each.place, each.content) for each in _find_lineage(entries, name)]
+        variants_with_blocks[name] = Variant(entry.content.title, tuple(blocks))
+    return variants_with_blocks
 
 
-def _lineage(entries: dict[str, tuple[Place, Any]], name: str) -> list[tuple[Place, Any]]:
-    """Return an entry after those that it extends; nothing for an abstract entry, or if one of them is not right."""
-    chain = [entries[name]]
-    while chain[0][1] and (base := chain[0][1].extends):
-        place = chain[0][0]
+def _find_lineage(entries: dict[str, _Entry], name: str) -> list[_Entry]:
+    """Return an entry after those that it extends.
+
+    Return nothing for an abstract entry, or if one of them is not right.
+    """
+    entry = entries[name]
+    lineage = [entry]
+    while lineage[0].content is not None and lineage[0].content.extends:
+        base = lineage[0].content.extends
+        place = lineage[0].place / "extends"
         if base not in entries:
-            raise UserError(
-                f"{place / 'extends'}: no entry '{base}'; {suggest_name(base, entries)}"
-            )
-        if entries[base] in chain:
-            raise UserError(f"{place / 'extends'}: extends '{base}', which extends this entry")
-        chain.insert(0, entries[base])
-    return chain if chain[0][1] and not getattr(chain[-1][1], "abstract", False) else []
+            raise UserError(f"{place}: no entry '{base}'; {suggest_name(base, entries)}")
+        if entries[base] in lineage:
+            raise UserError(f"{place}: extends '{base}', which extends this entry")
+        lineage.insert(0, entries[base])
+    if lineage[0].content is None or getattr(entry.content, "abstract", False):
+        return []
+    return lineage
 
 
-def _blocks(lineage: list[tuple[Place, Any]]) -> tuple[Block, ...]:
-    """Return the settings of an entry: its own and inherited ones, then the rules, from base to entry."""
-    rules = [
-        Block(replace(place, entry=(*place.entry, "when", number)), rule)
-        for place, entry in lineage
-        for number, rule in enumerate(entry.when)
-    ]
-    return (*(Block(*each) for each in lineage), *rules)
+def _list_blocks(lineage: list[_Entry]) -> tuple[Block, ...]:
+    """Return the settings of an entry: its own and inherited ones, then the rules.
+
+    Each of both in the order from base to entry.
+    """
+    blocks = [Block(entry.place, entry.content) for entry in lineage]
+    for entry in lineage:
+        for number, rule in enumerate(entry.content.when):
+            place = replace(entry.place, entry=(*entry.place.entry, "when", number))
+            blocks.append(Block(place, rule))
+    return tuple(blocks)

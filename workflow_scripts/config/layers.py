@@ -1,13 +1,13 @@
 """Merge the settings of a run from four layers, and remember where each value is set.
 
-A later layer overwrites an earlier one key by key: defaults of the code, task, method, variant. In a task or a method
-its own settings come first, then the rules of its `when`, from top to bottom.
+A later layer overwrites an earlier one key by key: defaults of the code, task, method, variant. In
+a task or a method its own settings come first, then the rules of its `when`, from top to bottom.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.validation import StrictModel, suggest_name
@@ -23,76 +23,105 @@ from workflow_scripts.tasks.packages import (
 )
 from workflow_scripts.tasks.settings import Search
 
-Entries = dict[str, tuple[Any, Place | str]]  # key of a section -> value, place where it is set
 SECTIONS = tuple(Layer.model_fields)
 FIXED: dict[str, type[StrictModel]] = {"intervention": Intervention, "init": Init, "search": Search}
 OF_KIND = ("problem", "training", "evaluation")  # sections whose keys depend on the kind of task
 
 
+class Setting(NamedTuple):
+    """A value, and where it is set."""
+
+    value: Any
+    place: Place | str
+
+
+Entries = dict[str, Setting]  # of a section, by key
+
+
 def list_task_blocks(catalogue: Catalogue, task: str, scale: str) -> list[Block]:
-    """Return the settings of a task that apply at a scale, in their order. Raises UserError for an unknown name."""
+    """Return the settings of a task that apply at a scale, in their order.
+
+    Raises UserError for an unknown name.
+    """
     find_scale(catalogue, scale)
     if task not in catalogue.tasks:
-        raise UserError(
-            f"no task '{task}' in catalogue/tasks; {suggest_name(task, catalogue.tasks)}"
-        )
+        suggestion = suggest_name(task, catalogue.tasks)
+        raise UserError(f"no task '{task}' in catalogue/tasks; {suggestion}")
     entry = catalogue.tasks[task]
     return [block for block in entry.blocks if block.applies(task, entry.kind, scale)]
 
 
 def merge_section(blocks: Iterable[Block], section: str) -> Entries:
     """Return the values of a section, of each key that of the last block."""
-    last = {key: block for block in blocks for key in getattr(block.content, section)}
-    return {
-        key: (getattr(block.content, section)[key], block.place / section / key)
-        for key, block in last.items()
-    }
+    last_blocks: dict[str, Block] = {}
+    for block in blocks:
+        last_blocks |= dict.fromkeys(getattr(block.content, section), block)
+    entries: Entries = {}
+    for key, block in last_blocks.items():
+        value = getattr(block.content, section)[key]
+        entries[key] = Setting(value, block.place / section / key)
+    return entries
 
 
 def drop_places(entries: Entries) -> dict[str, Any]:
     """Return the values of a section by key."""
-    return {key: value for key, (value, _) in entries.items()}
+    return {key: setting.value for key, setting in entries.items()}
 
 
 @store_with_catalogue
 def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entries]:
     """Return what the catalogue sets of each section of a run.
 
-    Keys of `model` and `objective` must exist in the settings of the package that they name, keys of `problem`,
-    `training` and `evaluation` in those of the kind of task.
+    Keys of `model` and `objective` must exist in the settings of the package that they name, keys
+    of `problem`, `training` and `evaluation` in those of the kind of task.
     """
-    method, kind = catalogue.methods[run.method], catalogue.tasks[run.task].kind
-    later = (*method.blocks, *method.variants[run.training.variant].blocks)
+    kind = catalogue.tasks[run.task].kind
+    method = catalogue.methods[run.method]
     blocks = list_task_blocks(catalogue, run.task, scale)
-    blocks += [block for block in later if block.applies(run.task, kind, scale)]
-    result, problems = {}, Problems()
+    for block in (*method.blocks, *method.variants[run.training.variant].blocks):
+        if block.applies(run.task, kind, scale):
+            blocks.append(block)
+    sections: dict[str, Entries] = {}
+    problems = Problems()
     for section in SECTIONS:
-        result[section] = merge_section(blocks, section)
-        name = result[section]["name"][0] if "name" in result[section] else None
-        settings_class = find_section_class(section, kind, name)
-        if settings_class is None and name is not None:
-            continue  # a name that no package has is an error of its own, after the merge
-        known = set(settings_class.model_fields) if settings_class else set()
-        if section in NAMED:
-            known.add("name")
-        for key, (_, place) in result[section].items():
-            if key in known:
-                continue
-            if list_kinds_that_read(section, key):
-                what = f"{run.task} is of the kind {kind}, which does not read '{section}.{key}'"
-                problems.add(
-                    f"{place}: {what}; remove it, or name the kinds that do in a rule's `kind`"
-                )
-            else:
-                problems.add(f"{place}: unknown key '{section}.{key}'; {suggest_name(key, known)}")
+        entries = merge_section(blocks, section)
+        sections[section] = entries
+        for key, problem in _find_unknown_keys(section, entries, run.task, kind):
+            problems.add(f"{entries[key].place}: {problem}")
     problems.check_empty()
-    return result
+    return sections
+
+
+def _find_unknown_keys(
+    section: str, entries: Entries, task: str, kind: str
+) -> Iterator[tuple[str, str]]:
+    """Yield (key, problem) for each key of a section that is not read for a task of this kind."""
+    name = None
+    if "name" in entries:
+        name = entries["name"].value
+    settings_class = find_section_class(section, kind, name)
+    if settings_class is None and name is not None:
+        return  # a name that no package has is an error of its own, after the merge
+    known_keys: set[str] = set()
+    if settings_class is not None:
+        known_keys.update(settings_class.model_fields)
+    if section in NAMED:
+        known_keys.add("name")
+    for key in entries:
+        if key in known_keys:
+            continue
+        if list_kinds_that_read(section, key):
+            reason = f"{task} is of the kind {kind}, which does not read '{section}.{key}'"
+            yield key, f"{reason}; remove it, or name the kinds that do in a rule's `kind`"
+        else:
+            yield key, f"unknown key '{section}.{key}'; {suggest_name(key, known_keys)}"
 
 
 def find_section_class(section: str, kind: str, name: str | None) -> type[StrictModel] | None:
     """Return the class of a section of the settings, for tasks of a kind.
 
-    name: that of the package which a section `model` or `objective` names; None is returned if there is no such one.
+    name: that of the package which a section `model` or `objective` names; None is returned if
+    there is no such package.
     """
     if section in FIXED:
         return FIXED[section]
@@ -105,36 +134,43 @@ def list_kinds_that_read(section: str, key: str) -> list[str]:
     """List the kinds of tasks that read a key of a section, if its keys depend on the kind."""
     if section not in OF_KIND:
         return []
-    kinds = list_packages("tasks")
-    return [
-        kind for kind in kinds if key in getattr(load_kind_settings(kind), section).model_fields
-    ]
+    kinds = []
+    for kind in list_packages("tasks"):
+        settings_class = getattr(load_kind_settings(kind), section)
+        if key in settings_class.model_fields:
+            kinds.append(kind)
+    return kinds
 
 
 @contextmanager
 def locate_errors(entries: Mapping[str, Entries]) -> Iterator[None]:
-    """Put file, line and entry, where the key is set that the message names, before each problem of a UserError.
+    """Put file, line and entry of the key that it names before each problem of a UserError.
 
-    A key of `entries` counts as named if it and its section are words of the message before the advice. Where one
-    message names several keys, all their places follow it.
+    A key of `entries` counts as named if it and its section are words of the message before the
+    advice. Where one message names several keys, all their places follow it.
     """
     try:
         yield
     except UserError as error:
-        raise UserError(
-            "\n".join(_locate(line, entries) for line in str(error).splitlines())
-        ) from error
+        lines = [_locate(line, entries) for line in str(error).splitlines()]
+        raise UserError("\n".join(lines)) from error
 
 
 def _locate(line: str, entries: Mapping[str, Entries]) -> str:
-    words = set(re.findall(r"\w+", re.sub(r"^settings of \S+:", "", line).split(";")[0]))
-    named = {
-        f"{section}.{key}": str(place)
-        for section, found in entries.items()
-        for key, (_, place) in found.items()
-        if section in words and key in words
-    }
+    """Put the place of the key that a problem names before it."""
+    problem, _, _ = re.sub(r"^settings of \S+:", "", line).partition(";")
+    words = set(re.findall(r"\w+", problem))
+    named: dict[str, str] = {}  # key with its section -> its place
+    for section, settings in entries.items():
+        if section not in words:
+            continue
+        for key, setting in settings.items():
+            if key in words:
+                named[f"{section}.{key}"] = str(setting.place)
+    if not named:
+        return line
     places = list(dict.fromkeys(named.values()))
     if len(places) > 1:
-        line += f" ({'; '.join(f'{key}: {where}' for key, where in named.items())})"
-    return f"{places[0]}: {line}" if places else line
+        keys_with_places = "; ".join(f"{key}: {place}" for key, place in named.items())
+        line = f"{line} ({keys_with_places})"
+    return f"{places[0]}: {line}"

@@ -1,4 +1,7 @@
-"""Paths of results, relative to results/<scale>/. The rules write these paths out; all other code uses this module."""
+"""Paths of results, relative to results/<scale>/.
+
+The rules write these paths out; all other code uses this module.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -65,11 +68,9 @@ def run_folder(run: "Run | str") -> str:
 def manifest_file(run: "Run | str") -> str:
     """Return the manifest of a training, or of an evaluation of given weights."""
     has_given_weights = "@" in str(run)
-    return (
-        f"{evaluation_folder(run)}/evaluation.json"
-        if has_given_weights
-        else f"{run_folder(run)}/run.json"
-    )
+    if has_given_weights:
+        return f"{evaluation_folder(run)}/evaluation.json"
+    return f"{run_folder(run)}/run.json"
 
 
 def evaluation_folder(run: "Run | str") -> str:

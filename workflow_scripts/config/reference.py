@@ -1,4 +1,7 @@
-"""List the keys of all files with type, default and description: the second half of docs/configuration.md."""
+"""List the keys of all files with type, default and description.
+
+They are the second half of docs/configuration.md.
+"""
 
 import inspect
 import json
@@ -43,29 +46,61 @@ GROUPS = {  # heading -> classes, each after those that it extends
 }
 
 
+Titles = dict[type[BaseModel], str]  # of the classes whose keys are listed already
+
+NAMES_OF_TYPES = {
+    "integer": "whole number",
+    "string": "text",
+    "boolean": "true or false",
+    "object": "keys",
+    "array": "list",
+}
+SIGNS_OF_LIMITS = {
+    "minimum": "≥",
+    "exclusiveMinimum": ">",
+    "maximum": "≤",
+    "exclusiveMaximum": "<",
+}
+LIMIT_OF_SEEDS = 2**31  # is not listed
+# A field of a class: the comment lines above it, its name, the comment at the end of its line.
+FIELD = re.compile(r"((?:^ +#.*\n)*)^    (\w+): .*?(?:  # (.*))?$", re.MULTILINE)
+
+
 def make_reference() -> str:
     """Return the lists of keys as Markdown, by file and by section of the settings."""
     lines: list[str] = []
-    shown: dict[type[BaseModel], str] = {}
+    titles: Titles = {}
     for heading, (module, names) in GROUPS.items():
         lines.append(f"### {heading}")
         for name in names.split():
-            lines += list_keys(getattr(module, name), name, shown)
+            lines += list_keys(getattr(module, name), name, titles)
     for section, base in (("training", settings.Training), ("evaluation", settings.Evaluation)):
         lines.append(f"### Section {section}")
-        lines += list_keys(base, base.__name__, shown)
-        lines += list_keys_by_kind(section, shown)
+        lines += list_keys(base, base.__name__, titles)
+        lines += list_keys_by_kind(section, titles)
     for section, group in NAMED.items():
         lines.append(f"### Section {section}")
-        classes = {name: find_settings_class(group, name) for name in list_packages(group)}
-        for name, model in sorted(
-            classes.items(), key=lambda pair: len(inspect.getmro(pair[1] or object))
-        ):
-            if model:
-                lines += list_keys(model, format_link(group, name), shown)
+        for name, model in _find_package_models(group).items():
+            lines += list_keys(model, format_link(group, name), titles)
     lines.append("### Section problem")
-    lines += list_keys_by_kind("problem", shown)
+    lines += list_keys_by_kind("problem", titles)
     return "\n\n".join(lines) + "\n"
+
+
+def _find_package_models(group: str) -> dict[str, type[BaseModel]]:
+    """Return the settings class of each package, each after those that it extends."""
+    models = {}
+    for name in list_packages(group):
+        model = find_settings_class(group, name)
+        if model is not None:
+            models[name] = model
+    names = sorted(models, key=lambda name: _count_bases(models[name]))
+    return {name: models[name] for name in names}
+
+
+def _count_bases(model: type[BaseModel]) -> int:
+    """Return the number of classes that a class extends, which is less for each of these."""
+    return len(inspect.getmro(model))
 
 
 def format_link(group: str, name: str) -> str:
@@ -73,87 +108,120 @@ def format_link(group: str, name: str) -> str:
     return f"[{name}](../workflow_scripts/{group}/{name}/settings.py)"
 
 
-def list_keys_by_kind(section: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
-    """Yield the keys of each class of a section that is not shown yet, with the kinds of tasks that have it."""
+def list_keys_by_kind(section: str, titles: Titles) -> Iterator[str]:
+    """Yield the keys of each class of a section that has no title yet.
+
+    The title is the kinds of tasks that have the class.
+    """
     kinds_of_class: dict[type[BaseModel], list[str]] = defaultdict(list)
     for kind in list_packages("tasks"):
         kinds_of_class[getattr(load_kind_settings(kind), section)].append(kind)
-    for model in sorted(kinds_of_class, key=lambda model: len(inspect.getmro(model))):
-        if model not in shown:
+    for model in sorted(kinds_of_class, key=_count_bases):
+        if model not in titles:
             links = [format_link("tasks", kind) for kind in kinds_of_class[model]]
-            yield from list_keys(model, ", ".join(links), shown)
+            yield from list_keys(model, ", ".join(links), titles)
 
 
-def list_keys(
-    model: type[BaseModel], title: str, shown: dict[type[BaseModel], str]
-) -> Iterator[str]:
-    """Yield a heading and a table of the keys of a class, without those that it has from a class in `shown`."""
-    content, comments = model.model_json_schema(), read_comments(model)
+def list_keys(model: type[BaseModel], title: str, titles: Titles) -> Iterator[str]:
+    """Yield a heading and a table of the keys of a class, and add the class to `titles`.
+
+    The keys that it has from a class in `titles` are left out.
+    """
+    schema = model.model_json_schema()
+    comments = read_comments(model)
     inherited: dict[str, Any] = {}
-    for base in (base for base in shown if issubclass(model, base)):
-        inherited |= base.model_json_schema()["properties"]
-    rows = []
-    for key, one in content["properties"].items():
-        if inherited.get(key) != one and "const" not in one:
-            default = (
-                "required"
-                if key in content.get("required", ())
-                else f"`{json.dumps(one.get('default'))}`"
-            )
-            said = (one.get("description") or comments.get(key, "")).replace("|", "\\|")
-            said = re.sub("`[^`]*`|<", lambda found: "&lt;" if found[0] == "<" else found[0], said)
-            cells = (f"`{key}`", format_type(one), "" if default == "`null`" else default, said)
-            rows.append(f"| {' | '.join(cells)} |")
-    bases = [name for base, name in shown.items() if base in model.__bases__]
-    shown[model] = title
-    text = " ".join(inspect.cleandoc(model.__doc__ or "").split("\n\n")[0].split())
-    yield f"**{title}**: {text}" + f" Besides the keys of {' and '.join(bases)}:" * bool(bases)
-    yield "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
+    for base in titles:
+        if issubclass(model, base):
+            inherited |= base.model_json_schema()["properties"]
+    rows = ["| key | type | default | |", "|---|---|---|---|"]
+    for key, content in schema["properties"].items():
+        if inherited.get(key) == content or "const" in content:
+            continue
+        is_required = key in schema.get("required", ())
+        description = content.get("description") or comments.get(key, "")
+        cells = (
+            f"`{key}`",
+            format_type(content),
+            _format_default(content, is_required),
+            _escape_cell(description),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    bases = [name for base, name in titles.items() if base in model.__bases__]
+    titles[model] = title
+    summary, _, _ = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
+    heading = f"**{title}**: {' '.join(summary.split())}"
+    if bases:
+        heading += f" Besides the keys of {' and '.join(bases)}:"
+    yield heading
+    yield "\n".join(rows)
+
+
+def _format_default(content: dict[str, Any], is_required: bool) -> str:
+    """Return the default of a key; empty if it is null."""
+    if is_required:
+        return "required"
+    default = json.dumps(content.get("default"))
+    if default == "null":
+        return ""
+    return f"`{default}`"
+
+
+def _escape_cell(text: str) -> str:
+    """Escape a text for a cell of a table of Markdown."""
+
+    def escape(match: re.Match[str]) -> str:
+        if match[0] == "<":
+            return "&lt;"
+        return match[0]  # code, in which `<` is itself
+
+    return re.sub("`[^`]*`|<", escape, text.replace("|", "\\|"))
 
 
 def format_type(content: dict[str, Any]) -> str:
-    """Return the type of a value in words: `list of text`, a class, or the values that are allowed."""
+    """Return the type of a value in words: `list of text`, a class, or the allowed values."""
     if "$ref" in content:
         return content["$ref"].rsplit("/", 1)[1]
     if "anyOf" in content:
-        return " or ".join(format_type(one) for one in content["anyOf"] if one != {"type": "null"})
-    if "enum" in content or "const" in content:
-        return ", ".join(f"`{value}`" for value in content.get("enum", [content.get("const")]))
-    inner = content.get("items") or content.get("additionalProperties")
-    inner = next(iter(content.get("patternProperties", {}).values()), inner)
-    words = {
-        "integer": "whole number",
-        "string": "text",
-        "boolean": "true or false",
-        "object": "keys",
-        "array": "list",
-    }
-    limits = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    bounds = [
-        f"{sign} {content[key]}" for key, sign in limits.items() if content.get(key, 2**31) != 2**31
-    ]
-    kind = str(words.get(content.get("type", ""), content.get("type", "any")))
-    return " ".join(
-        [
-            kind,
-            *([f"of {format_type(inner)}"] if isinstance(inner, dict) and inner else []),
-            *bounds,
-        ]
-    )
+        alternatives = [each for each in content["anyOf"] if each != {"type": "null"}]
+        return " or ".join(format_type(each) for each in alternatives)
+    if "enum" in content:
+        return ", ".join(f"`{value}`" for value in content["enum"])
+    if "const" in content:
+        return f"`{content['const']}`"
+    json_type: str = content.get("type", "any")
+    words = [NAMES_OF_TYPES.get(json_type, json_type)]
+    content_of_values = _find_content_of_values(content)
+    if content_of_values:
+        words.append(f"of {format_type(content_of_values)}")
+    for key, sign in SIGNS_OF_LIMITS.items():
+        if key in content and content[key] != LIMIT_OF_SEEDS:
+            words.append(f"{sign} {content[key]}")
+    return " ".join(words)
+
+
+def _find_content_of_values(content: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the schema of the values of a list or a mapping; None if they have none."""
+    schema = content.get("items") or content.get("additionalProperties")
+    if content.get("patternProperties"):
+        schema = next(iter(content["patternProperties"].values()))
+    if isinstance(schema, dict):
+        return schema
+    return None
 
 
 def read_comments(model: type[BaseModel]) -> dict[str, str]:
-    """Return the comment of each field of a class: at the end of its line, else in the lines before it."""
-    found = {}
-    for base in (
-        one for one in reversed(model.__mro__) if one.__module__.startswith("workflow_scripts")
-    ):
-        fields = re.findall(
-            r"((?:^ +#.*\n)*)^    (\w+): .*?(?:  # (.*))?$", inspect.getsource(base), re.MULTILINE
-        )
-        for above, name, beside in fields:
-            found[name] = beside or " ".join(line.strip("# ") for line in above.splitlines())
-    return found
+    """Return the comment of each field of a class.
+
+    It is at the end of the field's line, else in the lines before it.
+    """
+    comments = {}
+    for base in reversed(model.__mro__):
+        if not base.__module__.startswith("workflow_scripts"):
+            continue
+        for lines_above, name, beside in FIELD.findall(inspect.getsource(base)):
+            above = " ".join(line.strip("# ") for line in lines_above.splitlines())
+            comments[name] = beside or above
+    return comments
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ class DataSources(StrictModel):
 
     mirror: str | None = Field(
         default=None,
-        description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR does the same.",
+        description="Folder <dataset>/<file> that is looked in before any URL. RECOMPOSE_MIRROR "
+        "does the same.",
     )
 
 
@@ -74,15 +75,17 @@ class Config(StrictModel):
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:
-    """Check the form of a configuration; whether the catalogue has the names is checked by `load_config`."""
+    """Check the form of a configuration.
+
+    `load_config` checks whether the catalogue has its names.
+    """
     # `pathvars` are Snakemake's own.
-    return parse_as(
-        Config, {key: value for key, value in content.items() if key != "pathvars"}, file
-    )
+    own_content = {key: value for key, value in content.items() if key != "pathvars"}
+    return parse_as(Config, own_content, file)
 
 
 class Init(StrictModel):
-    """Where a run's first weights come from: another run with the same seed or another, or a model of the hub."""
+    """Where first weights come from: a run with the same seed or another, or a model of the hub."""
 
     task: str | None = None
     method: str | None = Field(None, description="The run's own where none is named.")
@@ -127,11 +130,13 @@ Names = str | list[str]
 
 def list_names(names: Names) -> list[str]:
     """Return the names as a list."""
-    return [names] if isinstance(names, str) else names
+    if isinstance(names, str):
+        return [names]
+    return names
 
 
 class Condition(StrictModel):
-    """For which runs a rule applies. A list means "or"; `*` at the end of a name matches any ending."""
+    """Runs to which a rule applies. A list means "or"; a `*` at a name's end matches any ending."""
 
     task: Names | None = None
     kind: Names | None = Field(None, description="Kind of task.")
@@ -140,9 +145,8 @@ class Condition(StrictModel):
     @model_validator(mode="after")
     def _has_a_condition(self) -> Self:
         if self.task is None and self.kind is None and self.scale is None:
-            raise ValueError(
-                "a rule needs task, kind or scale; without a condition its settings belong to the entry"
-            )
+            reason = "without a condition its settings belong to the entry"
+            raise ValueError(f"a rule needs task, kind or scale; {reason}")
         return self
 
 
@@ -163,8 +167,9 @@ class TaskEntry(DataLayer):
     kind: Kind | None = None
     phrases: Pattern | None = Field(
         None,
-        description="Regular expression of the source phrases that an objective over words takes for words; of a "
-        "seq2seq task, whose words are single tokens. A match ends with whole tokens.",
+        description="Regular expression of the source phrases that an objective over words takes "
+        "for words; of a seq2seq task, whose words are single tokens. A match ends with whole "
+        "tokens.",
     )
     subsets: list[str] | None = Field(
         None, description="Subsets of a split that have scores of their own, for displays."
@@ -172,7 +177,8 @@ class TaskEntry(DataLayer):
     disk: int | None = Field(
         None,
         gt=0,
-        description="GB of a large data set with all that is written on the way, estimated, for `plan`.",
+        description="GB of a large data set with all that is written on the way, estimated, for "
+        "`plan`.",
     )
     when: list[DataRule] = Field(
         [], description="Rules, applied from top to bottom after the entry's own settings."
@@ -209,7 +215,7 @@ class MethodEntry(Layer):
 
 
 class Jobs(StrictModel):
-    """What a job on a run asks a cluster for at its first attempt; each further one asks for twice the memory."""
+    """What a job on a run asks a cluster for. Each further attempt asks for twice the memory."""
 
     hours: int = Field(
         gt=0, description="Time; a training that needs more continues in its next attempt."
@@ -221,7 +227,8 @@ class Jobs(StrictModel):
     save_seconds: int = Field(
         0,
         ge=0,
-        description="How long before its time limit SLURM tells a training to save its state; 0: at the limit.",
+        description="How long before its time limit SLURM tells a training to save its state; 0: "
+        "at the limit.",
     )
 
 
@@ -245,8 +252,8 @@ class Experiment(StrictModel):
     methods: dict[str, list[str]] = Field(min_length=1, description="Variants by method.")
     weights: str | None = Field(
         None,
-        description="Nothing is trained: score on `task` the weights that each variant has after its training on this "
-        "task, or `start`, those that it would begin with.",
+        description="Nothing is trained: score on `task` the weights that each variant has after "
+        "its training on this task, or `start`, those that it would begin with.",
     )
     at: Names | None = Field(
         None, description="Scales; none: all but the demo, which has a list of its own."
@@ -260,7 +267,9 @@ class Experiment(StrictModel):
 
     def list_variants(self) -> list[tuple[str, str, str]]:
         """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
-        suffix = f"@{self.weights}" if self.weights else ""
+        suffix = ""
+        if self.weights:
+            suffix = f"@{self.weights}"
         variants = []
         for task in list_names(self.task):
             for method, names in self.methods.items():
@@ -289,7 +298,10 @@ class Experiments(StrictModel):
         return self
 
     def _require_seeds(self, scale: str, keys: str, experiment: Experiment) -> None:
-        """Raise ValueError if an experiment has no seeds at a scale. `keys`: those of the experiment in the file."""
+        """Raise ValueError if an experiment has no seeds at a scale.
+
+        `keys`: those of the experiment in the file.
+        """
         seeds = self.seeds | experiment.seeds
         if not seeds.get(scale):
             raise ValueError(f"{keys} has no seeds at {scale}; name them in `seeds`")
@@ -299,7 +311,10 @@ class Experiments(StrictModel):
         return list(self.map_at(scale).values())
 
     def map_at(self, scale: str) -> dict[tuple[str, int], Experiment]:
-        """Return the experiments of a scale, each with its seeds there, by their keys in the file."""
+        """Return the experiments of a scale by their keys in the file.
+
+        Each has its seeds at the scale.
+        """
         part = "demo" if scale == "demo" else "experiments"
         seeds = {scale: self.seeds.get(scale, [])}
         experiments: dict[tuple[str, int], Experiment] = {}
@@ -314,9 +329,9 @@ class Experiments(StrictModel):
         """List the scales at which some seeds are `planned`."""
         scales: dict[str, None] = {}
         for entry in (self, *self.demo, *self.experiments):
-            scales |= dict.fromkeys(
-                scale for scale, seeds in entry.seeds.items() if seeds == PLANNED
-            )
+            for scale, seeds in entry.seeds.items():
+                if seeds == PLANNED:
+                    scales[scale] = None
         return list(scales)
 
 

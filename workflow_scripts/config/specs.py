@@ -8,6 +8,7 @@ from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Run, parse_run, store_with_catalogue
 from workflow_scripts.config.layers import (
     Entries,
+    Setting,
     drop_places,
     list_task_blocks,
     locate_errors,
@@ -49,20 +50,24 @@ def merge_data(catalogue: Catalogue, task: str, scale: str) -> tuple[Entries, En
 
     The keys are all but `task` and `options`.
     """
-    entries: Entries = {"sources": ([], "default"), "protocol": ("paper", "default")}
+    entries: Entries = {
+        "sources": Setting([], "default"),
+        "protocol": Setting("paper", "default"),
+    }
     options: Entries = {}
     for block in list_task_blocks(catalogue, task, scale):
         content = block.content
         if not isinstance(content, DataLayer):
             continue
         if content.prepare is not None:
-            entries["prepare"] = (f"{DATASETS}.{content.prepare}", block.place / "prepare")
+            module = f"{DATASETS}.{content.prepare}"
+            entries["prepare"] = Setting(module, block.place / "prepare")
         if content.sources is not None:
-            entries["sources"] = (content.sources, block.place / "sources")
+            entries["sources"] = Setting(content.sources, block.place / "sources")
         if content.protocol:
-            protocol = entries["protocol"][0]
+            protocol = entries["protocol"].value
             if find_worst_protocol(protocol, content.protocol) != protocol:
-                entries["protocol"] = (content.protocol, block.place / "protocol")
+                entries["protocol"] = Setting(content.protocol, block.place / "protocol")
         options |= merge_section([block], "options")
     return entries, options
 
@@ -185,7 +190,10 @@ def find_parent_run(
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
-    """Return the evaluation settings of a run, such as its splits, which are those of its kind of task."""
+    """Return the evaluation settings of a run, such as its splits.
+
+    They are of the class of its kind of task.
+    """
     return _resolve_evaluation(catalogue, replace(run, seed=0), scale)
 
 
@@ -261,7 +269,8 @@ def _make_spec(
     `values`: section -> key -> value.
     """
     name = _name_settings(run)
-    kind, kinds = catalogue.tasks[run.task].kind, catalogue.methods[run.method].kinds
+    kind = catalogue.tasks[run.task].kind
+    kinds = catalogue.methods[run.method].kinds
     if kind not in kinds:
         problem = f"{run.task} is of the kind {kind}, and {run.method} is for {', '.join(kinds)}"
         raise UserError(f"{name}: {problem}")
@@ -308,7 +317,8 @@ def _find_phrases(
 ) -> str | None:
     """Return the task's phrases if the objective reads them: no other run depends on them."""
     objective = sections.objective.settings if sections.objective else None
-    weight, mi = getattr(objective, "weight", 0), getattr(objective, "mi", 0)
+    weight = getattr(objective, "weight", 0)
+    mi = getattr(objective, "mi", 0)
     if kind != "seq2seq" or not weight or not mi:
         return None
     phrases = catalogue.tasks[run.task].phrases

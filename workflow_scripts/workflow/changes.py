@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts.common.files import digest, format_canonical_json, read_json
 from workflow_scripts.provenance.code import find_closure
@@ -17,6 +17,14 @@ MOST_CHANGES = 4  # of one kind in one sentence
 UNSET = object()  # in the place of the value of a key that only the other side has
 
 
+class Difference(NamedTuple):
+    """A value that differs. `key` looks like `training.learning_rate` or `rows.3.variant`."""
+
+    key: str
+    old: Any
+    new: Any
+
+
 def describe_changes(
     record: str | Path, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
 ) -> list[str]:
@@ -26,9 +34,13 @@ def describe_changes(
     """
     content = read_json(record)
     if not now.modules:  # a download, whose manifest has other keys too
-        spec = {key: value and content.get(key) for key, value in now.spec.items()}
+        spec = {}
+        for key, value in now.spec.items():
+            # A key that is not set now is not compared.
+            spec[key] = content.get(key) if value else value
         return list(compare_fingerprints(str(Fingerprint(spec, ())), spec, now, origin))
-    if not FINGERPRINT_PATTERN.match(str(content.get("fingerprint"))) or "spec" not in content:
+    has_fingerprint = FINGERPRINT_PATTERN.match(str(content.get("fingerprint")))
+    if not has_fingerprint or "spec" not in content:
         return [f"{record} has no fingerprint and spec"]
     return list(compare_fingerprints(content["fingerprint"], content["spec"], now, origin))
 
@@ -36,59 +48,72 @@ def describe_changes(
 def compare_fingerprints(
     before: str, spec: Any, now: Fingerprint, origin: Callable[[str], str] = lambda key: ""
 ) -> Iterator[str]:
-    """Describe keys and code that differ between the fingerprint `before`, in its short form, and `now`.
+    """Describe keys and code that differ between `before`, a fingerprint's short form, and `now`.
 
-    `spec` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence about a key.
+    `spec` is the content of the earlier fingerprint. `origin(key)` is appended to the sentence
+    about a key.
     """
     digests = FINGERPRINT_PATTERN.match(before)
     assert digests, before
     if digests["spec"] != digest(now.spec):
-        found = find_differences(spec, now.spec)
-        values = [(key, shorten_value(old), shorten_value(new)) for key, old, new in found]
-        sentences = [f"{key} was {old} and is {new}{origin(key)}" for key, old, new in values]
+        sentences = []
+        for key, old, new in find_differences(spec, now.spec):
+            values = f"was {shorten_value(old)} and is {shorten_value(new)}"
+            sentences.append(f"{key} {values}{origin(key)}")
         yield join_first(sentences, "; ") or "its spec has changed"
     if digests["code"] != now.code:
-        old = load_modules(digests["code"])
-        yield (
-            join_first(compare_code(old, find_closure(now.modules)), "; ")
-            if old
-            else "its code has changed"
-        )
+        old_modules = load_modules(digests["code"])
+        if old_modules:
+            yield join_first(compare_code(old_modules, find_closure(now.modules)), "; ")
+        else:
+            yield "its code has changed"
 
 
-def find_differences(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield (key, old, new) of each value that differs. Keys look like `training.learning_rate` or `rows.3.variant`."""
+def find_differences(old: Any, new: Any, key: str = "") -> Iterator[Difference]:
+    """Yield each value that differs. `key` is that of `old` and `new`."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old, new = ({str(i): value for i, value in enumerate(side)} for side in (old, new))
+        old = _number_values(old)
+        new = _number_values(new)
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
-            inner = f"{key}.{name}".lstrip(".")
+            key_of_value = f"{key}.{name}".lstrip(".")
             if name in old and name in new:
-                yield from find_differences(old[name], new[name], inner)
+                yield from find_differences(old[name], new[name], key_of_value)
             else:
-                yield inner, old.get(name, UNSET), new.get(name, UNSET)
+                yield Difference(key_of_value, old.get(name, UNSET), new.get(name, UNSET))
     elif old != new:
-        yield key, old, new
+        yield Difference(key, old, new)
+
+
+def _number_values(values: list[Any]) -> dict[str, Any]:
+    """Return the values of a list by their position, as text."""
+    return {str(position): value for position, value in enumerate(values)}
 
 
 def compare_code(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    """Return a sentence such as `workflow_scripts/training/loop.py changed` for each changed module, by digests."""
-    found = []
+    """Return a sentence for each changed module, such as `workflow_scripts/results.py changed`.
+
+    `old` and `new` are digests by module.
+    """
+    sentences = []
     for module in sorted(old.keys() | new.keys()):
         file = f"{module.replace('.', '/')}.py"
-        if module not in old or module not in new:
-            found.append(f"{file} is {'now imported' if module in new else 'no longer imported'}")
+        if module not in old:
+            sentences.append(f"{file} is now imported")
+        elif module not in new:
+            sentences.append(f"{file} is no longer imported")
         elif old[module] != new[module]:
-            found.append(f"{file} changed")
-    return found
+            sentences.append(f"{file} changed")
+    return sentences
 
 
 def join_first(texts: list[str], separator: str) -> str:
     """Join the first texts and say how many more there are."""
+    joined = separator.join(texts[:MOST_CHANGES])
     more = len(texts) - MOST_CHANGES
-    return separator.join(texts[:MOST_CHANGES]) + (
-        f"{separator}and {more} more" if more > 0 else ""
-    )
+    if more > 0:
+        return f"{joined}{separator}and {more} more"
+    return joined
 
 
 def shorten_value(value: Any) -> str:
@@ -96,4 +121,6 @@ def shorten_value(value: Any) -> str:
     if value is UNSET:
         return "unset"
     text = format_canonical_json(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    if len(text) > LONGEST_VALUE:
+        return f"{text[:LONGEST_VALUE]}…"
+    return text

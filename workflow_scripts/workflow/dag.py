@@ -39,13 +39,15 @@ from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import Wildcards
 
 Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
+# Their fingerprint is the same for all seeds of a variant.
+SCORING_RULES = ("evaluate", "intervene")
 
 
 class Workflow:
     """The jobs of one configuration, which are given `specs`.
 
-    `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows only after it has
-    read the rules.
+    `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows
+    only after it has read the rules.
     """
 
     def __init__(
@@ -75,23 +77,32 @@ class Workflow:
         self, rule: str, find_fingerprint: Callable[[dict[str, str]], Fingerprint | None]
     ) -> Callable[[Wildcards], str]:
         """Return a function that fingerprints a job of `rule`, and that records the job."""
-
-        @cache
-        def find_short_form(names: Names) -> str:
-            found = find_fingerprint(dict(names))
-            if found:
-                self.fingerprints[str(found)] = found
-            return str(found)
+        short_forms: dict[Names, str] = {}
 
         def fingerprint(wildcards: Wildcards) -> str:
             names = tuple(wildcards.items())
             self.jobs[rule, names] = None
-            return find_short_form(names)
+            key = names
+            if rule in SCORING_RULES:
+                key = tuple((name, value) for name, value in names if name != "seed")
+            if key not in short_forms:
+                short_forms[key] = self._record(find_fingerprint(dict(names)))
+            return short_forms[key]
 
         return store_signature(fingerprint)
 
+    def _record(self, fingerprint: Fingerprint | None) -> str:
+        """Record a fingerprint, and return its short form."""
+        short_form = str(fingerprint)
+        if fingerprint:
+            self.fingerprints[short_form] = fingerprint
+        return short_form
+
     def store_fingerprints(self) -> None:
-        """Store the modules of this invocation's code digests, so that a later `why` can name the changed ones."""
+        """Store the modules of this invocation's code digests.
+
+        A later `why` names the changed ones by them.
+        """
         store_modules(self.fingerprints.values())
 
     # fetch_model, prepare, candidates
@@ -99,7 +110,9 @@ class Workflow:
     def list_wheels(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded wheel that a model is read from; none for a model of the hub."""
         wheel = load_repositories()[wildcards.model].wheel
-        return locate_downloads([wheel] if wheel else [])
+        if wheel is None:
+            return []
+        return locate_downloads([wheel])
 
     def list_wheel_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest of `list_wheels`."""
@@ -160,10 +173,12 @@ class Workflow:
     def format_init_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` and `search` for initial weights."""
         folder = self._find_init_folder(wildcards)
-        return f"--init={folder}" if folder else ""
+        if folder is None:
+            return ""
+        return f"--init={folder}"
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
-        """Return the file with the learning rate and batch size of a run, if a search chooses them."""
+        """Return the file with a run's learning rate and batch size, if a search chooses them."""
         spec = self._planned(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
@@ -177,8 +192,8 @@ class Workflow:
     def locate_training_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed training resumes.
 
-        It depends on the spec, the data and their code, so that no run resumes from the state of another. It is no
-        output, because Snakemake deletes the outputs of a failed job.
+        It depends on the spec, the data and their code, so that no run resumes from the state of
+        another. It is no output, because Snakemake deletes the outputs of a failed job.
         """
         spec = self._planned(wildcards).training
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
@@ -212,7 +227,9 @@ class Workflow:
         if "@" not in wildcards.variant:
             return ["--run-dir", _run_folder(wildcards)]
         folder = self._find_init_folder(wildcards)
-        return ["--weights", folder] if folder else []
+        if folder is None:
+            return []
+        return ["--weights", folder]
 
     # analyse
 
@@ -234,7 +251,8 @@ class Workflow:
         for run in planned.runs:
             if run.unseeded in planned.entry.intervened_variants:
                 inputs.append(f"{root}/{intervention_folder(run.name)}/scores.csv")
-        inputs += sorted({f"{root}/{data_folder(run.task)}/dataset.json" for run in planned.runs})
+        tasks = {run.task for run in planned.runs}
+        inputs += sorted(f"{root}/{data_folder(task)}/dataset.json" for task in tasks)
         return inputs + locate_manifests(self.list_analysis_sources(wildcards))
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
@@ -250,10 +268,15 @@ class Workflow:
     # Resources
 
     def _find_device(self) -> str:
-        """Guess where a training will run. A machine that submits to a cluster needs no GPU itself."""
+        """Guess where a training will run.
+
+        A machine that submits to a cluster needs no GPU itself.
+        """
         if self.config.device != "auto":
             return self.config.device
-        return "cuda" if self.submits_jobs() or which("nvidia-smi") else "cpu"
+        if self.submits_jobs() or which("nvidia-smi"):
+            return "cuda"
+        return "cpu"
 
     def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
         """Return a function that gives a resource of a job on a run, or of its search."""
@@ -286,6 +309,5 @@ def _run_folder(wildcards: Wildcards) -> str:
 
 
 def _state_folder(wildcards: Wildcards) -> str:
-    return (
-        f"results/{wildcards.scale}/state/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
-    )
+    root = f"results/{wildcards.scale}/state"
+    return f"{root}/{wildcards.task}/{wildcards.method}/{wildcards.variant}"

@@ -29,15 +29,24 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
     environment = os.environ | {"PYTHONPATH": str(Path("profiles/plugins").resolve())}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
-        if found := NO_RULE.search(done.stderr):
-            where = "catalogue/ and papers/ list what exists; settings go after --config"
-            raise UserError(f"no rule makes {found[1]}; {where}")
-        if found := USER_ERROR.search(done.stderr):
-            raise UserError(found[1].rstrip())
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise UserError(f"snakemake --dry-run failed: {said[-1] if said else done.returncode}")
+        raise UserError(_describe_failure(done))
     jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [job for job in jobs if job["output"]]
+
+
+def _describe_failure(dry_run: subprocess.CompletedProcess[str]) -> str:
+    """Return what a dry run that failed says of the reason."""
+    missing_rule = NO_RULE.search(dry_run.stderr)
+    if missing_rule:
+        advice = "catalogue/ and papers/ list what exists; settings go after --config"
+        return f"no rule makes {missing_rule[1]}; {advice}"
+    user_error = USER_ERROR.search(dry_run.stderr)
+    if user_error:
+        return user_error[1].rstrip()
+    lines = [line for line in dry_run.stderr.splitlines() if line.strip()]
+    if not lines:
+        return f"snakemake --dry-run failed: {dry_run.returncode}"
+    return f"snakemake --dry-run failed: {lines[-1]}"
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +59,28 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def list_overrides(args: argparse.Namespace) -> list[str]:
-    """Return the words of `add_config_arguments` as Snakemake's `--config` has them: `scale=small`, `papers=[lrf]`."""
-    scale = [f"scale={args.scale}"] if args.scale is not None else []
-    return [*args.config, *scale, *([f"papers=[{','.join(args.papers)}]"] if args.papers else [])]
+    """Return the words of `add_config_arguments` as Snakemake's `--config` has them.
+
+    For example `scale=small` and `papers=[lrf]`.
+    """
+    words = list(args.config)
+    if args.scale is not None:
+        words.append(f"scale={args.scale}")
+    if args.papers:
+        words.append(f"papers=[{','.join(args.papers)}]")
+    return words
 
 
 def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
-    return load_config(
-        read_yaml_mapping(Path("config.yaml")) | read_overrides(list_overrides(args))
-    )
+    content = read_yaml_mapping(Path("config.yaml"))
+    return load_config(content | read_overrides(list_overrides(args)))
 
 
 def read_overrides(overrides: list[str]) -> dict[str, Any]:
     """Parse Snakemake's `--config`, `key=value` with values in YAML."""
-    pairs = (override.partition("=") for override in overrides)
-    return {key: parse_yaml(value.encode(), f"--config {key}") for key, _, value in pairs}
+    values = {}
+    for override in overrides:
+        key, _, text = override.partition("=")
+        values[key] = parse_yaml(text.encode(), f"--config {key}")
+    return values

@@ -58,11 +58,13 @@ GRAPH_KINDS = {"seq2seq"}
 CONTEXT_BYTES = 0.5e9
 # What a training needs of which no GPU memory was measured: the larger of these. Weights, gradients
 # and two moments of Adam are 4 checkpoints; activations may need as much.
-UNMEASURED_BYTES, UNMEASURED_CHECKPOINTS = 8e9, 8
+UNMEASURED_BYTES = 8e9
+UNMEASURED_CHECKPOINTS = 8
 # The share of the free memory that is used.
 MEMORY_SHARE = 0.9
 
-SMI, MPS_CONTROL = "nvidia-smi", "nvidia-cuda-mps-control"
+SMI = "nvidia-smi"
+MPS_CONTROL = "nvidia-cuda-mps-control"
 QUERY = ("--query-gpu=index,uuid,memory.free", "--format=csv,noheader,nounits")
 GPU_LINE = re.compile(r"\s*(\d+)\s*,\s*(GPU-[0-9a-fA-F-]+)\s*,\s*(?:(\d+)(?:\s*MiB)?|\[.*\])\s*")
 TAKE_TURNS = "jobs take turns on the GPU, which is slower than with MPS"
@@ -108,9 +110,14 @@ def parse_gpus(output: str) -> list[Gpu]:
     """Parse the answer of nvidia-smi to QUERY. Other lines, such as warnings, are left out."""
     gpus: dict[str, Gpu] = {}
     for line in output.splitlines():
-        if found := GPU_LINE.fullmatch(line):
-            index, uuid, free = found.groups()
-            gpus[uuid] = Gpu(int(index), uuid, int(free) * 2**20 if free else None)
+        match = GPU_LINE.fullmatch(line)
+        if match is None:
+            continue
+        index, uuid, free_mib = match.groups()
+        free_bytes = None
+        if free_mib:
+            free_bytes = int(free_mib) * 2**20
+        gpus[uuid] = Gpu(int(index), uuid, free_bytes)
     return list(gpus.values())
 
 
@@ -132,7 +139,9 @@ def choose_gpu(gpus: list[Gpu], visible: str | None) -> Gpu:
         return max(gpus, key=lambda gpu: gpu.free_bytes or 0)
     first = visible.split(",")[0].strip()
     for gpu in gpus:
-        if first == str(gpu.index) or (first.startswith("GPU-") and gpu.uuid.startswith(first)):
+        if first == str(gpu.index):
+            return gpu
+        if first.startswith("GPU-") and gpu.uuid.startswith(first):
             return gpu
     listed = f"none of the {len(gpus)} GPUs of {SMI}"
     raise MissingGpuError(f"CUDA_VISIBLE_DEVICES is '{visible}', which names {listed}")
@@ -164,8 +173,8 @@ def find_sharing(catalogue: Catalogue, config: Config, runs: list[Run]) -> Shari
     for run in runs:
         kind = resolve_run(catalogue, run, config.scale, config.precision).kind
         sharing = WITH_GRAPHS if kind in GRAPH_KINDS else WITHOUT_GRAPHS
-        known_hours, _ = estimate_hours(catalogue, [run], config.scale, config.precision, "cuda")
-        hours[sharing] += known_hours
+        estimate = estimate_hours(catalogue, [run], config.scale, config.precision, "cuda")
+        hours[sharing] += estimate.total
         counts[sharing] += 1
     weights = hours if any(hours.values()) else counts
     return max(weights, key=weights.__getitem__)
@@ -212,8 +221,10 @@ class MpsFolders:
 
     def add_to(self, environment: dict[str, str]) -> dict[str, str]:
         """Return the environment of a process that uses the daemon."""
-        pipe, log = str(self.root / "pipe"), str(self.root / "log")
-        return environment | {"CUDA_MPS_PIPE_DIRECTORY": pipe, "CUDA_MPS_LOG_DIRECTORY": log}
+        return environment | {
+            "CUDA_MPS_PIPE_DIRECTORY": str(self.root / "pipe"),
+            "CUDA_MPS_LOG_DIRECTORY": str(self.root / "log"),
+        }
 
 
 def send_to_mps(command: str, environment: dict[str, str]) -> bool:
@@ -315,17 +326,22 @@ def prepare_gpu(call: SnakemakeCall) -> GpuSetup:
 
     count, reason = choose_job_count(load_catalogue(), call.config, gpu)
     if call.sets_gpu_jobs:
-        count, reason = call.gpu_jobs or 1, "as --resources says"
+        count = call.gpu_jobs or 1
+        reason = "as --resources says"
     # By its UUID: a daemon numbers the GPUs of CUDA_VISIBLE_DEVICES again.
     environment["CUDA_VISIBLE_DEVICES"] = gpu.uuid
-    others = "" if len(gpus) == 1 else f", one of {len(gpus)}; CUDA_VISIBLE_DEVICES chooses another"
+    others = ""
+    if len(gpus) > 1:
+        others = f", one of {len(gpus)}; CUDA_VISIBLE_DEVICES chooses another"
     print_line(f"GPU {gpu.index}{others}: up to {count} jobs at once ({reason})")
     return GpuSetup(limit_gpu_jobs(call, count), environment, has_gpu=True)
 
 
 def limit_gpu_jobs(call: SnakemakeCall, count: int) -> list[str]:
     """Return the arguments of the call with this limit of jobs on the GPU, unless they have one."""
-    return call.arguments if call.sets_gpu_jobs else set_gpu_jobs(call.arguments, count)
+    if call.sets_gpu_jobs:
+        return call.arguments
+    return set_gpu_jobs(call.arguments, count)
 
 
 @contextmanager

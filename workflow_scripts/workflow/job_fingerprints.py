@@ -54,7 +54,9 @@ def _fingerprint_model(model_name: str) -> Fingerprint:
     content = {"revision": model.revision}
     content |= {name: file.sha256 for name, file in model.files.items()}
     is_converted = any(name.endswith(".gguf") for name in model.files)
-    return Fingerprint(content, (f"{PACKAGE}.models.causal_lm.gguf_model",) if is_converted else ())
+    if is_converted:
+        return Fingerprint(content, (f"{PACKAGE}.models.causal_lm.gguf_model",))
+    return Fingerprint(content, ())
 
 
 def _fingerprint_evaluation(planned: PlannedRun) -> Fingerprint:
@@ -67,6 +69,6 @@ def _fingerprint_evaluation(planned: PlannedRun) -> Fingerprint:
 def _fingerprint_intervention(planned: PlannedRun) -> Fingerprint:
     """Fingerprint the interventions on a run, the same for all seeds of a variant."""
     if planned.intervention is None:
-        what = "its settings give no interventions"
-        raise UserError(f"{planned.spec.run_name}: {what}; add them under `intervention`")
+        missing = "its settings give no interventions"
+        raise UserError(f"{planned.spec.run_name}: {missing}; add them under `intervention`")
     return fingerprint_intervention(planned.intervention, planned.shared_spec or planned.spec)

@@ -44,8 +44,11 @@ LOGGER = "--logger=terminal"
 PLACEHOLDERS = ("scale=[]", "papers=[]")
 # For saving, exporting and ending: a share of the time limit between these seconds, and the time to
 # write the states of the trainings, each of about four checkpoints.
-END_SHARE, MIN_END_SECONDS, MAX_END_SECONDS = 1 / 20, 5, 30
-STATE_CHECKPOINTS, WRITTEN_BYTES_PER_SECOND = 4, 100e6
+END_SHARE = 1 / 20
+MIN_END_SECONDS = 5
+MAX_END_SECONDS = 30
+STATE_CHECKPOINTS = 4
+WRITTEN_BYTES_PER_SECOND = 100e6
 # What is left of that for the last export, when Snakemake and its jobs are ended by force.
 EXPORT_SECONDS = 2
 
@@ -71,8 +74,11 @@ class LimitedRun:
 
     def __post_init__(self) -> None:
         if self.call.cores is None:
-            where = "the machine that it runs on; jobs on a cluster have time limits of their own"
-            raise UserError(f"--finish-within is for {where}: call ./reproduce without it")
+            limits = "jobs on a cluster have time limits of their own"
+            raise UserError(
+                f"--finish-within is for the machine that it runs on; {limits}: "
+                "call ./reproduce without it"
+            )
         if self.call.forces_jobs:
             advice = "call ./reproduce without it to force jobs"
             raise UserError(f"--finish-within runs what is not done; {advice}")
@@ -90,7 +96,9 @@ class LimitedRun:
         config = self.call.config
         device = config.device
         if device == "auto":
-            device = "cuda" if has_gpu() else "cpu"
+            device = "cpu"
+            if has_gpu():
+                device = "cuda"
         trained = list(dict.fromkeys(run.run.training for run in self.runs))
         threads = 1
         for run in trained:
@@ -107,7 +115,8 @@ class LimitedRun:
 
     def set_stop_time(self, runs: list[OpenRun]) -> None:
         """Set the time at which trainings are asked to save, so early that these runs can."""
-        times, sizes = read_csv(STEP_TIMES), [0]
+        times = read_csv(STEP_TIMES)
+        sizes = [0]
         for run in runs:
             size = estimate_checkpoint_bytes(times, run.run.training, self.call.config.scale)
             sizes.append(size or 0)
@@ -119,7 +128,9 @@ class LimitedRun:
     @property
     def seconds_left(self) -> float:
         """Time until trainings are asked to save; 0 after a signal."""
-        return 0.0 if self.received else max(self.stop_time - time.monotonic(), 0.0)
+        if self.received:
+            return 0.0
+        return max(self.stop_time - time.monotonic(), 0.0)
 
     def export_finished(self) -> None:
         """Export the runs that this call has finished."""
@@ -153,12 +164,16 @@ class LimitedRun:
         Runs of unknown time are started only when none of known time is waiting: they are stopped
         at the end of the time, and continue from their saved state in a later call.
         """
-        known = [run for run in waiting if self.estimate_run(run) is not None]
-        if not known:
+        seconds_of_runs: dict[OpenRun, float] = {}
+        for run in waiting:
+            seconds = self.estimate_run(run)
+            if seconds is not None:
+                seconds_of_runs[run] = seconds
+        if not seconds_of_runs:
             self.set_stop_time(waiting)
             return waiting, None
         left = self.deadline - time.monotonic()
-        short = [run for run in known if (self.estimate_run(run) or 0.0) <= left]
+        short = [run for run, seconds in seconds_of_runs.items() if seconds <= left]
         self.set_stop_time(short)
         return choose_runs(short, self.estimate, self.machine.slots, self.seconds_left)
 
@@ -178,14 +193,14 @@ class LimitedRun:
             self.export_earlier()
         waiting = list(self.runs)
         while waiting and self.seconds_left:
-            chosen, seconds = self.choose_next(waiting)
-            if not chosen:
+            started, seconds = self.choose_next(waiting)
+            if not started:
                 break
-            print_line(self.describe_choice(chosen, seconds))
-            self.run_snakemake(self.make_arguments(chosen), environment)
+            print_line(self.describe_choice(started, seconds))
+            self.run_snakemake(self.make_arguments(started), environment)
             self.export_finished()
             # Each run is started once: what failed is for a later call.
-            waiting = [run for run in waiting if run not in chosen]
+            waiting = [run for run in waiting if run not in started]
         unfinished = self.list_unfinished()
         is_complete = False
         self.set_stop_time([])
@@ -196,7 +211,9 @@ class LimitedRun:
         elif self.runs:
             report = "./reproduce makes the report"
             print_line(f"Everything is finished ({self.describe_folder()}); {report}")
-        return 0 if is_complete and not self.failed_exports else 1
+        if is_complete and not self.failed_exports:
+            return 0
+        return 1
 
     def run_snakemake(self, arguments: list[str], environment: dict[str, str]) -> int:
         """Run Snakemake until it ends or the time does, and export what is finished meanwhile."""
@@ -209,27 +226,30 @@ class LimitedRun:
             watch=self.export_finished,
         )
 
-    def make_arguments(self, chosen: list[OpenRun]) -> list[str]:
+    def make_arguments(self, runs: list[OpenRun]) -> list[str]:
         """Return the arguments with the outputs of these runs as targets, primary claims first."""
-        options = [word for word in self.call.arguments if word not in ("--", *self.call.targets)]
-        targets, first = [], []
-        for run in chosen:
-            for job in run.own_jobs:
-                targets.append(job.outputs[-1])
-                if run.is_primary:
-                    first.append(job.outputs[-1])
-        prioritized = ["--prioritize", *first] if first else []
-        return [*options, *prioritized, "--", *targets]
+        arguments = [word for word in self.call.arguments if word not in ("--", *self.call.targets)]
+        targets = []
+        first_targets = []
+        for run in runs:
+            outputs = [job.outputs[-1] for job in run.own_jobs]
+            targets += outputs
+            if run.is_primary:
+                first_targets += outputs
+        if first_targets:
+            arguments += ["--prioritize", *first_targets]
+        return [*arguments, "--", *targets]
 
-    def describe_choice(self, chosen: list[OpenRun], seconds: float | None) -> str:
+    def describe_choice(self, runs: list[OpenRun], seconds: float | None) -> str:
         """Say which runs are started."""
-        count = f"{len(chosen)} of {len(self.list_unfinished())} open runs"
-        primary = sum(run.is_primary for run in chosen)
-        first = f", {primary} of them for primary claims" if primary else ""
+        count = f"{len(runs)} of {len(self.list_unfinished())} open runs"
+        primary = sum(run.is_primary for run in runs)
+        if primary:
+            count += f", {primary} of them for primary claims"
         left = format_minutes(self.deadline - time.monotonic())
         if seconds is None:
-            return f"Starting {count}{first}, whose time is unknown, with {left} left"
-        return f"Starting {count}{first}: about {format_minutes(seconds)}, with {left} left"
+            return f"Starting {count}, whose time is unknown, with {left} left"
+        return f"Starting {count}: about {format_minutes(seconds)}, with {left} left"
 
     def describe_rest(self, unfinished: list[OpenRun]) -> str:
         """Say in one line what is not finished, and how to continue."""
@@ -238,15 +258,20 @@ class LimitedRun:
         if not unfinished:
             return f"error: tables, figures or claims are not finished; continue with: {command}"
         done = len(self.runs) - len(unfinished)
-        exported = f" ({self.describe_folder()})" if done else ""
-        known = [seconds for run in unfinished if (seconds := self.estimate_run(run)) is not None]
-        shortest = min(known, default=None)
-        needed = "of unknown time"
-        if shortest is not None:
-            needed = f"at least {format_minutes(shortest)} more"
+        finished = f"{done} of {len(self.runs)} open runs are finished"
+        if done:
+            finished += f" ({self.describe_folder()})"
+        needed = self.describe_shortest(unfinished)
         left = f"left: {len(unfinished)} ({needed}; first {unfinished[0].run})"
-        finished = f"{done} of {len(self.runs)} open runs are finished{exported}"
         return f"error: {finished}; {left}; continue with: {command}"
+
+    def describe_shortest(self, runs: list[OpenRun]) -> str:
+        """Say how long the shortest of these runs takes, of those whose time is known."""
+        estimates = [self.estimate_run(run) for run in runs]
+        known_seconds = [seconds for seconds in estimates if seconds is not None]
+        if not known_seconds:
+            return "of unknown time"
+        return f"at least {format_minutes(min(known_seconds))} more"
 
     def describe_folder(self) -> str:
         """Say where the exported runs are."""
@@ -254,15 +279,18 @@ class LimitedRun:
 
     def print_plan(self) -> None:
         """Print what would be started first."""
-        chosen, seconds = self.choose_next(self.runs) if self.runs else ([], None)
-        for run in chosen:
-            print(f"{run.run}{'  for a primary claim' if run.is_primary else ''}")
-        if chosen:
-            print_line(self.describe_choice(chosen, seconds).replace("Starting", "Would start"))
-        elif self.runs:
-            print_line(self.describe_rest(self.runs))
-        else:
+        if not self.runs:
             print_line("No run is open")
+            return
+        first_runs, seconds = self.choose_next(self.runs)
+        if not first_runs:
+            print_line(self.describe_rest(self.runs))
+            return
+        for run in first_runs:
+            claim = "  for a primary claim" if run.is_primary else ""
+            print(f"{run.run}{claim}")
+        choice = self.describe_choice(first_runs, seconds)
+        print_line(choice.replace("Starting", "Would start"))
 
 
 def has_gpu() -> bool:
@@ -277,4 +305,6 @@ def format_minutes(seconds: float) -> str:
     """Format a time as `1:02:03` or `2:03`."""
     minutes, second = divmod(round(seconds), 60)
     hour, minute = divmod(minutes, 60)
-    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
+    if not hour:
+        return f"{minute}:{second:02}"
+    return f"{hour}:{minute:02}:{second:02}"

@@ -1,4 +1,7 @@
-"""Regular expressions that match names of the catalogue only, so that a misspelled target is refused."""
+"""Regular expressions that match names of the catalogue only.
+
+A misspelled target is therefore refused.
+"""
 
 import re
 from collections.abc import Iterable
@@ -18,22 +21,24 @@ def match_catalogue(catalogue: Catalogue) -> NamePatterns:
 
 def match_names(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints that match names of the catalogue only."""
+    repositories = load_repositories()
+    models = [name for name, repository in repositories.items() if repository.kind == "model"]
+    displays: set[str] = set()
+    analyses: set[str] = set()
+    for paper in catalogue.papers.values():
+        displays |= paper.displays.keys()
+        analyses |= paper.analyses.keys()
+    weights = match_any([START, *catalogue.tasks])
     return {
         "scale": match_any(catalogue.scales),
         "source": match_any(load_sources()),
-        "model": match_any(
-            name for name, entry in load_repositories().items() if entry.kind == "model"
-        ),
+        "model": match_any(models),
         "task": match_any(catalogue.tasks),
         "method": match_any(catalogue.methods),
-        "variant": f"(?:{match_variants(catalogue)})(?:@(?:{match_any([START, *catalogue.tasks])}))?",
+        "variant": f"(?:{match_variants(catalogue)})(?:@(?:{weights}))?",
         "paper": match_any(catalogue.papers),
-        "display": match_any(
-            {name for paper in catalogue.papers.values() for name in paper.displays}
-        ),
-        "analysis": match_any(
-            {name for paper in catalogue.papers.values() for name in paper.analyses}
-        ),
+        "display": match_any(displays),
+        "analysis": match_any(analyses),
         # The whole name of the folder, so that task/method/variant/seed is the name of the run.
         "seed": r"seed-\d+",
     }
@@ -41,22 +46,20 @@ def match_names(catalogue: Catalogue) -> dict[str, str]:
 
 def match_variants(catalogue: Catalogue) -> str:
     """Return a regular expression that matches the variants that can be trained."""
-    return match_any(
-        {variant for method in catalogue.methods.values() for variant in method.variants}
-    )
+    variants: set[str] = set()
+    for method in catalogue.methods.values():
+        variants |= method.variants.keys()
+    return match_any(variants)
 
 
 def match_large_data(catalogue: Catalogue) -> dict[str, str]:
     """Return wildcard constraints for tasks that need much disk, at scales with real data."""
     tasks = [name for name, task in catalogue.tasks.items() if task.disk]
-    sources = {
-        scale: [resolve_data(catalogue, task, scale).sources for task in tasks]
-        for scale in catalogue.scales
-    }
-    return {
-        "task": match_any(tasks),
-        "scale": match_any(scale for scale, found in sources.items() if any(found)),
-    }
+    scales = []
+    for scale in catalogue.scales:
+        if any(resolve_data(catalogue, task, scale).sources for task in tasks):
+            scales.append(scale)
+    return {"task": match_any(tasks), "scale": match_any(scales)}
 
 
 def match_any(names: Iterable[str]) -> str:

@@ -1,15 +1,14 @@
-"""Resolve what the jobs of runs, data and candidates are given, and write it to results/<scale>/specs/.
+"""Resolve what the jobs of runs, data and candidates are given.
 
-YAML is resolved here alone: a job reads its spec file, and neither catalogue/ nor papers/.
+It is written to results/<scale>/specs/. YAML is resolved here alone: a job reads its spec file, and
+neither catalogue/ nor papers/.
 """
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
@@ -39,7 +38,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.data_spec import DataSpec
-from workflow_scripts.interventions.settings import CandidateSpec
+from workflow_scripts.interventions.settings import CandidateSpec, Intervention
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job, list_paper_runs
 from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
 from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
@@ -57,12 +56,12 @@ def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
     """Return what the jobs of a run are given. `precision` is that of config.yaml."""
     spec = resolve_run(catalogue, run, scale, precision)
     planned = PlannedRun(
-        spec,
-        scale,
-        resolve_evaluation(catalogue, run, scale),
-        _find_intervention(catalogue, run, spec.kind, scale),
-        analysis_plans=hash_plans(catalogue, run, scale),
+        spec=spec,
+        scale=scale,
+        evaluation=resolve_evaluation(catalogue, run, scale),
+        intervention=_find_intervention(catalogue, run, spec.kind, scale),
         resources=_find_resources(catalogue, run, scale),
+        analysis_plans=hash_plans(catalogue, run, scale),
     )
     if isinstance(spec, GivenWeightsSpec):
         shared = resolve_run(catalogue, replace(run, seed=0), scale, precision)
@@ -77,13 +76,19 @@ def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
     return JobResources(memory=memory, hours=jobs.hours, save_seconds=jobs.save_seconds)
 
 
-def _find_intervention(catalogue: Catalogue, run: Run, kind: str, scale: str) -> Any:
-    """Return the settings of the interventions on a run; None if it answers no prompts, or if they do not fit it."""
+def _find_intervention(
+    catalogue: Catalogue, run: Run, kind: str, scale: str
+) -> Intervention | None:
+    """Return the settings of the interventions on a run.
+
+    None if it answers no prompts, or if they do not fit it.
+    """
     if kind != "prompt":
         return None
-    with suppress(UserError):  # a run on which no display asks for interventions
+    try:
         return resolve_intervention(catalogue, run, scale)
-    return None
+    except UserError:  # a run on which no display asks for interventions
+        return None
 
 
 def plan_search(
@@ -101,7 +106,10 @@ def plan_search(
 def plan_analysis(
     catalogue: Catalogue, paper: str, analysis: str, scale: str, runs: Iterable[Run]
 ) -> PlannedAnalysis:
-    """Return what the job of an analysis is given. `runs` are those that the paper asks for, or some of them."""
+    """Return what the job of an analysis is given.
+
+    `runs` are those that the paper asks for, or some of them.
+    """
     entry = find_analysis(catalogue, paper, analysis)
     selected = select_display_runs(entry, runs)
     published = None
@@ -136,7 +144,9 @@ class CatalogueSpecs:
     """What jobs are given, resolved from the catalogue and the papers with a configuration."""
 
     def __init__(self, catalogue: Catalogue, config: Config) -> None:
-        self.catalogue, self.config = catalogue, config
+        self.catalogue = catalogue
+        self.config = config
+        self.get_run = cache(self._plan_run)
         self.get_analysis = cache(self._plan_analysis)
 
     def get_data(self, task: str, scale: str) -> DataSpec:
@@ -147,14 +157,14 @@ class CatalogueSpecs:
         """Resolve the spec of the synonym candidates of a task."""
         return resolve_candidates(self.catalogue, task, scale)
 
-    def get_run(self, run: str, scale: str) -> PlannedRun:
-        """Plan a run. Raises UserError if there is no such variant."""
-        parsed = parse_run(self.catalogue, run)
-        return plan_run(self.catalogue, parsed, scale, self.config.precision)
-
     def get_search(self, variant: str, scale: str) -> PlannedRun:
         """Plan the search before the trainings of a variant. Raises UserError if there is none."""
         return plan_search(self.catalogue, variant, scale, self.config.precision)
+
+    def _plan_run(self, run: str, scale: str) -> PlannedRun:
+        """Plan a run. Raises UserError if there is no such variant."""
+        parsed = parse_run(self.catalogue, run)
+        return plan_run(self.catalogue, parsed, scale, self.config.precision)
 
     def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
         runs = list_paper_runs(self.config, paper, scale)
@@ -165,38 +175,50 @@ def fingerprint_planned_job(
     catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
 ) -> Fingerprint | None:
     """Fingerprint any job of the workflow; None for rules without a fingerprint."""
-    of_report = fingerprint_report_job(catalogue, config, rule, wildcards)
-    return of_report or fingerprint_job(CatalogueSpecs(catalogue, config), rule, wildcards)
+    fingerprint = fingerprint_report_job(catalogue, config, rule, wildcards)
+    if fingerprint is not None:
+        return fingerprint
+    return fingerprint_job(CatalogueSpecs(catalogue, config), rule, wildcards)
 
 
 def write_spec_files(specs: Specs, jobs: Iterable[Job]) -> None:
     """Write the spec files of jobs under results/. A file is written only if its bytes change."""
     contents: dict[str, SpecFile] = {}
     for rule, wildcards in jobs:
-        names = dict(wildcards)
-        scale = names.get("scale", "")
-        if rule == "prepare":
-            task = names["task"]
-            contents[f"{scale}/{data_spec_file(task)}"] = specs.get_data(task, scale)
-        elif rule == "candidates":
-            task = names["task"]
-            contents[f"{scale}/{candidate_spec_file(task)}"] = specs.get_candidates(task, scale)
-        elif rule == "search":
-            _add_search(contents, specs, "{task}/{method}/{variant}".format(**names), scale)
-        elif rule in ("train", "evaluate", "intervene"):
-            _add_run(contents, specs, "{task}/{method}/{variant}/{seed}".format(**names), scale)
-        elif rule == "analyse":
-            paper, analysis = names["paper"], names["analysis"]
-            file = analysis_spec_file(paper, analysis)
-            contents[f"{scale}/{file}"] = specs.get_analysis(paper, analysis, scale)
+        _add_job(contents, specs, rule, dict(wildcards))
     for name, content in contents.items():
-        # Keys keep their order, because measures are written, and examples drawn, in the order of the catalogue.
+        # Keys keep their order: measures are written, and examples drawn, in the catalogue's.
         text = json.dumps(content.to_json(), indent=1, ensure_ascii=False) + "\n"
         _write_if_changed(RESULTS / name, text)
 
 
+def _add_job(
+    contents: dict[str, SpecFile], specs: Specs, rule: str, wildcards: dict[str, str]
+) -> None:
+    """Add the specs that a job is given, by their files below results/; none for a report."""
+    scale = wildcards.get("scale", "")
+    if rule == "prepare":
+        task = wildcards["task"]
+        contents[f"{scale}/{data_spec_file(task)}"] = specs.get_data(task, scale)
+    elif rule == "candidates":
+        task = wildcards["task"]
+        contents[f"{scale}/{candidate_spec_file(task)}"] = specs.get_candidates(task, scale)
+    elif rule == "search":
+        _add_search(contents, specs, "{task}/{method}/{variant}".format(**wildcards), scale)
+    elif rule in ("train", "evaluate", "intervene"):
+        _add_run(contents, specs, "{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+    elif rule == "analyse":
+        paper = wildcards["paper"]
+        analysis = wildcards["analysis"]
+        file = f"{scale}/{analysis_spec_file(paper, analysis)}"
+        contents[file] = specs.get_analysis(paper, analysis, scale)
+
+
 def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) -> None:
-    """Add a run with the runs and the search before it: Snakemake on a node of a cluster asks for them, too."""
+    """Add a run with the runs and the search before it.
+
+    Snakemake on a node of a cluster asks for them, too.
+    """
     file = f"{scale}/{run_spec_file(run)}"
     if file in contents:
         return

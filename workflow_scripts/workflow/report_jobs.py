@@ -49,58 +49,70 @@ class ReportJobs:
 
     def _runs(self, wildcards: Wildcards) -> list[Run]:
         """Return the requested runs that a table or a figure reads."""
-        return select_display_runs(
-            self._display(wildcards), self._asked(wildcards.paper, wildcards.scale)
-        )
+        requested = self._list_requested(wildcards.paper, wildcards.scale)
+        return select_display_runs(self._display(wildcards), requested)
 
     def list_runs(self, wildcards: Wildcards) -> list[str]:
-        """Return the names of the runs, because --config of this invocation may differ from config.yaml."""
-        return list(map(str, self._runs(wildcards)))
+        """Return the names of the runs, because --config of this invocation may change them."""
+        return [str(run) for run in self._runs(wildcards)]
 
-    def _asked(self, paper: str, scale: str) -> dict[Run, list[str]]:
+    def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
+        """Return the runs that a paper requests."""
         return list_paper_runs(self.workflow.config, paper, scale)
 
     def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
-        asked = self._asked(paper, scale)
-        runs = dict.fromkeys(
-            run for display in displays for run in select_display_runs(display, asked)
-        )
-        analyses = dict.fromkeys(name for display in displays for name in display.list_analyses())
+        requested = self._list_requested(paper, scale)
+        # Without repeats, in the order of the displays.
+        runs: dict[Run, None] = {}
+        analyses: dict[str, None] = {}
+        for display in displays:
+            runs |= dict.fromkeys(select_display_runs(display, requested))
+            analyses |= dict.fromkeys(display.list_analyses())
         variants = find_intervened_variants(displays)
-        scores = [f"results/{scale}/{file}" for run in runs for file in score_files(run, variants)]
-        return scores + [
-            f"results/{scale}/{analysis_folder(paper, name)}/analysis.json" for name in analyses
-        ]
+        files = []
+        for run in runs:
+            files += score_files(run, variants)
+        files += [f"{analysis_folder(paper, name)}/analysis.json" for name in analyses]
+        return [f"results/{scale}/{file}" for file in files]
 
     def _display_inputs(self, wildcards: Wildcards) -> list[str]:
         return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
 
     def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
-        runs = self._runs(wildcards) if self._display(wildcards).reads_curves else []
-        curves = [f"results/{wildcards.scale}/{run_folder(run)}/training.csv" for run in runs]
-        return self._display_inputs(wildcards) + curves
+        inputs = self._display_inputs(wildcards)
+        if self._display(wildcards).reads_curves:
+            for run in self._runs(wildcards):
+                inputs.append(f"results/{wildcards.scale}/{run_folder(run)}/training.csv")
+        return inputs
 
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
-        """Return the scores, and the data, because a note under the table compares them with the paper's data."""
+        """Return the scores, and the data.
+
+        A note under the table compares the data with the paper's.
+        """
         display = self._display(wildcards)
         analyses = self.catalogue.papers[wildcards.paper].analyses
-        entries = [display, *(analyses[name] for name in display.list_analyses())]
-        runs = self._asked(wildcards.paper, wildcards.scale)
-        tasks = dict.fromkeys(
-            run.task for entry in entries for run in select_display_runs(entry, runs)
-        )
-        data = [f"results/{wildcards.scale}/{data_folder(task)}/dataset.json" for task in tasks]
-        return self._display_inputs(wildcards) + data
+        requested = self._list_requested(wildcards.paper, wildcards.scale)
+        runs = list(select_display_runs(display, requested))
+        for name in display.list_analyses():
+            runs += select_display_runs(analyses[name], requested)
+        inputs = self._display_inputs(wildcards)
+        for task in dict.fromkeys(run.task for run in runs):
+            inputs.append(f"results/{wildcards.scale}/{data_folder(task)}/dataset.json")
+        return inputs
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
         return self._display(wildcards).group
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
-        """Return a single label: with two, Snakemake's report loses the displays of a group that has two of them."""
+        """Return a single label.
+
+        With two, Snakemake's report loses the displays of a group that has two of them.
+        """
         display = self._display(wildcards)
         return {"display": f"{display.source}: {display.title}"}
 
@@ -110,8 +122,10 @@ class ReportJobs:
 
     def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores that claims compare."""
-        scale, files = wildcards.scale, []
+        scale = wildcards.scale
+        files = []
         for name in self.workflow.config.papers:
-            displays = self.catalogue.papers[name].select_claimed_displays(self._asked(name, scale))
+            requested = self._list_requested(name, scale)
+            displays = self.catalogue.papers[name].select_claimed_displays(requested)
             files += self._score_inputs(name, displays.values(), scale)
         return list(dict.fromkeys(files))

@@ -14,16 +14,26 @@ def estimate_run_resources(
 ) -> dict[str, Any]:
     """Return the resources of a search, training, evaluation or intervention, in MB and minutes.
 
-    The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of config.yaml.
+    The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of
+    config.yaml.
     """
     resources = planned.resources
     assert resources, "planned from the catalogue"
-    on_gpu = device == "cuda"
+    gpu = 0
+    gres = ""
+    if device == "cuda":
+        if gpu_option == "gres":
+            gres = "gpu:1"
+        else:
+            gpu = 1
+    slurm_extra = ""
+    if resources.save_seconds:
+        slurm_extra = f"--signal=TERM@{resources.save_seconds}"
     return {
         "mem_mb": resources.memory * 2 ** (attempt - 1),
         "runtime": 60 * resources.hours,
         "threads": planned.spec.torch_threads,
-        "gpu": int(on_gpu and gpu_option == "gpus"),
-        "gres": "gpu:1" if on_gpu and gpu_option == "gres" else "",
-        "slurm_extra": f"--signal=TERM@{resources.save_seconds}" if resources.save_seconds else "",
+        "gpu": gpu,
+        "gres": gres,
+        "slurm_extra": slurm_extra,
     }

@@ -19,7 +19,10 @@ class OutputTimes:
     """Tells which jobs have written their outputs since this object was made."""
 
     def __init__(self, jobs: list[Job]):
-        self.before = {file: read_time(file) for job in jobs for file in job.outputs}
+        self.before: dict[str, int | None] = {}
+        for job in jobs:
+            for file in job.outputs:
+                self.before[file] = read_time(file)
 
     def is_done(self, job: Job) -> bool:
         """Whether all outputs of a job are new. Outputs are renamed when they are complete."""
@@ -55,16 +58,19 @@ def export_run(run: Run, scale: str, with_weights: bool) -> None:
     """
     source = RESULTS / scale / run_folder(run)
     target = RESULTS / scale / EXPORTED / run_folder(run)
-    left_out = shutil.ignore_patterns(".*", *([] if with_weights else ["checkpoint"]))
     if is_exported(source, target, with_weights):
         return
+    left_out = [".*"]
+    if not with_weights:
+        left_out.append("checkpoint")
     with write_atomically(target) as temporary:
-        shutil.copytree(source, temporary, ignore=left_out)
+        shutil.copytree(source, temporary, ignore=shutil.ignore_patterns(*left_out))
 
 
 def is_exported(source: Path, target: Path, with_weights: bool) -> bool:
     """Whether `target` has the records of a run in `source`, and its weights if they are wanted."""
-    if with_weights and (source / "checkpoint").exists() and not (target / "checkpoint").exists():
+    has_weights = (source / "checkpoint").exists()
+    if with_weights and has_weights and not (target / "checkpoint").exists():
         return False
     records = [path.relative_to(source) for path in source.rglob("record.json")]
     for record in records:

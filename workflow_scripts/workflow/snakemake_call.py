@@ -51,13 +51,15 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
     scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
     if len(scales) == 1:
         content["scale"] = scales.pop()
-    gpu = (parsed.resources or {}).get("gpu")
+    gpu_jobs = None
+    if parsed.resources and "gpu" in parsed.resources:
+        gpu_jobs = parsed.resources["gpu"].value
     return SnakemakeCall(
         arguments=arguments,
         targets=targets,
         config=load_config(content),
         cores=parsed.cores,
-        gpu_jobs=gpu.value if gpu else None,
+        gpu_jobs=gpu_jobs,
         sets_gpu_jobs=find_gpu_word(arguments) is not None,
         is_dry_run=bool(parsed.dryrun),
         forces_jobs=bool(parsed.forceall or parsed.forcerun or parsed.touch),

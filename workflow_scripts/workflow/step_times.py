@@ -1,9 +1,13 @@
-"""Estimate training hours, checkpoint sizes and GPU memory from catalogue/step_times.csv, the measured step times."""
+"""Estimate training hours, checkpoint sizes and GPU memory.
+
+The measured step times are in catalogue/step_times.csv.
+"""
 
 import math
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
@@ -25,15 +29,30 @@ class StepTime:
     processes: int = 1
 
 
+class HoursEstimate(NamedTuple):
+    """Training hours of some runs.
+
+    unknown: the number of runs whose step time or number of steps is unknown; `total` leaves them
+    out.
+    """
+
+    total: float
+    unknown: int
+
+
 def estimate_hours(
     catalogue: Catalogue, runs: list[Run], scale: str, precision: str, device: str
-) -> tuple[float, int]:
-    """Estimate the training hours on one CPU thread, or on one device of another kind, which trainings may share.
+) -> HoursEstimate:
+    """Estimate the training hours on one CPU thread, or on one device of another kind.
 
-    The second value is the number of runs whose step time or number of steps is unknown; the estimate leaves them out.
+    Trainings may share the latter.
     """
-    times, total, unknown = read_csv(STEP_TIMES), 0.0, 0
-    for run in (run for run in runs if not run.weights):
+    times = read_csv(STEP_TIMES)
+    total = 0.0
+    unknown = 0
+    for run in runs:
+        if run.weights:
+            continue
         step_time = find_step_time(times, run, scale, device, precision)
         training = resolve_training(catalogue, run, scale, precision).training
         steps = estimate_steps(times, training, run, scale)
@@ -42,7 +61,7 @@ def estimate_hours(
             continue
         threads = training.torch_threads if device == "cpu" else 1
         total += threads * steps * step_time.seconds / step_time.processes / 3600
-    return total, unknown
+    return HoursEstimate(total, unknown)
 
 
 def estimate_steps(
@@ -50,39 +69,43 @@ def estimate_steps(
 ) -> int | None:
     """Return the steps of a run with these settings of its training; None if they are unknown.
 
-    Those of an epoch are what a finished run of the same method on the task had, else what the prepared data give,
-    which is rather too many: no tokenizer has filtered their examples yet.
+    Those of an epoch are what a finished run of the same method on the task had, else what the
+    prepared data give, which is rather too many: no tokenizer has filtered their examples yet.
     """
     if training.epochs is None:
         return training.max_steps
-    names = {"scale": scale, "task": run.task, "method": run.method}
-    same = [row for row in times if all(row[name] == value for name, value in names.items())]
-    recorded = [int(row["epoch_steps"]) for row in same if row.get("epoch_steps")]
-    if recorded:
-        return training.epochs * round(statistics.median(recorded))
+    epoch_steps = []
+    for row in times:
+        is_same = (row["scale"], row["task"], row["method"]) == (scale, run.task, run.method)
+        if is_same and row.get("epoch_steps"):
+            epoch_steps.append(int(row["epoch_steps"]))
+    if epoch_steps:
+        return training.epochs * round(statistics.median(epoch_steps))
     data = RESULTS / scale / data_folder(run.task) / "dataset.json"
-    if (
-        not data.exists()
-        or not isinstance(training, TextTraining)
-        or training.batch_sentences is None
-    ):
+    if not data.exists():
         return None
-    return training.epochs * math.ceil(
-        read_json(data)["splits"]["train"]["rows"] / training.batch_sentences
-    )
+    if not isinstance(training, TextTraining) or training.batch_sentences is None:
+        return None
+    examples = read_json(data)["splits"]["train"]["rows"]
+    return training.epochs * math.ceil(examples / training.batch_sentences)
 
 
 def format_hours(total: float, unknown: int) -> str:
-    """Format the return value of `hours`, such as `12 + 3 runs without a recorded step time`."""
+    """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
     if not unknown:
         return _format_rounded(total)
-    known = f"{_format_rounded(total)} + " if total else ""
-    return f"{known}{unknown} run{'s' * (unknown > 1)} without a recorded step time"
+    runs = "run" if unknown == 1 else "runs"
+    text = f"{unknown} {runs} without a recorded step time"
+    if total:
+        return f"{_format_rounded(total)} + {text}"
+    return text
 
 
 def _format_rounded(number: float) -> str:
     """Format a number with two significant digits."""
-    return f"{float(f'{number:.2g}'):,.0f}" if number >= 10 else f"{number:.2g}"
+    if number < 10:
+        return f"{number:.2g}"
+    return f"{float(f'{number:.2g}'):,.0f}"
 
 
 def find_step_time(
@@ -92,27 +115,33 @@ def find_step_time(
 
     Of each group of rows those in the run's precision count, if there are any.
     """
-    same = [
-        row
-        for row in times
-        if row["scale"] == scale and (row["device"] == "cpu") == (device == "cpu")
-    ]
+    is_cpu = device == "cpu"
+    same = [row for row in times if row["scale"] == scale and (row["device"] == "cpu") == is_cpu]
     alike = [row for row in same if is_alike(row, run)]
-    for rows, names in ((same, ("task", "method", "variant")), (alike, ("variant",)), (alike, ())):
-        found = [row for row in rows if all(row[name] == getattr(run, name) for name in names)]
-        if not found:
-            continue
-        wanted = resolve_run(load_catalogue(), run, scale, precision).precision
-        in_precision = [row for row in found if row["precision"] == wanted] or found
-        return StepTime(
-            statistics.median(float(row["seconds_per_step"]) for row in in_precision),
-            round(statistics.median(int(row["processes"] or 1) for row in in_precision)),
-        )
-    return None
+    rows = (
+        select_rows(same, task=run.task, method=run.method, variant=run.variant)
+        or select_rows(alike, variant=run.variant)
+        or alike
+    )
+    if not rows:
+        return None
+    wanted = resolve_run(load_catalogue(), run, scale, precision).precision
+    rows = select_rows(rows, precision=wanted) or rows
+    seconds = [float(row["seconds_per_step"]) for row in rows]
+    processes = [int(row["processes"] or 1) for row in rows]
+    return StepTime(statistics.median(seconds), round(statistics.median(processes)))
+
+
+def select_rows(rows: list[dict[str, str]], **columns: str) -> list[dict[str, str]]:
+    """Return the rows that have these values in these columns."""
+    return [row for row in rows if columns.items() <= row.items()]
 
 
 def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
-    """Return the size of the run's checkpoint: as recorded, else of its hub model in float32; None if unknown."""
+    """Return the size of a run's checkpoint; None if unknown.
+
+    It is as recorded, else that of its hub model in float32.
+    """
     rows = [row for row in times if row["scale"] == scale and is_alike(row, run)]
     if rows:
         return max(int(row["checkpoint_bytes"]) for row in rows)
@@ -120,39 +149,46 @@ def estimate_checkpoint_bytes(times: list[dict[str, str]], run: Run, scale: str)
     if not isinstance(origin, HubModel):
         return None
     parameters = load_repositories()[origin.hub].parameters
-    return parameters and 4 * parameters
+    if parameters is None:
+        return None
+    return 4 * parameters
 
 
 def find_gpu_bytes(times: list[dict[str, str]], run: Run, scale: str) -> int | None:
     """Return the largest GPU memory of similar trainings; None if none was measured."""
-    rows = [
-        row for row in times if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run)
-    ]
-    return max((int(row["gpu_bytes"]) for row in rows), default=None)
+    measured = []
+    for row in times:
+        if row["scale"] == scale and row["gpu_bytes"] and is_alike(row, run):
+            measured.append(int(row["gpu_bytes"]))
+    return max(measured, default=None)
 
 
 def is_alike(row: dict[str, str], run: Run) -> bool:
-    """Whether a row is of the run's method on similar data, with a model and batches of the same size.
+    """Whether a row is of the run's method on similar data, with equal sizes of model and batches.
 
-    Data of one preparing module have similar vocabularies and lengths. At `full` the sizes differ between tasks.
+    Data of one preparing module have similar vocabularies and lengths. At `full` the sizes differ
+    between tasks.
     """
-    catalogue, recorded = load_catalogue(), Run(row["task"], row["method"], row["variant"], seed=0)
+    catalogue = load_catalogue()
+    recorded = Run(row["task"], row["method"], row["variant"], seed=0)
     if recorded.method != run.method or recorded.task not in catalogue.tasks:
         return False
     if recorded.variant not in catalogue.methods[recorded.method].variants:
         return False
     if catalogue.tasks[recorded.task].prepare != catalogue.tasks[run.task].prepare:
         return False
-    ours, theirs = (resolve_training(catalogue, either, row["scale"]) for either in (run, recorded))
-    return select_sizes(ours) == select_sizes(theirs)
+    spec = resolve_training(catalogue, run, row["scale"])
+    recorded_spec = resolve_training(catalogue, recorded, row["scale"])
+    return select_sizes(spec) == select_sizes(recorded_spec)
 
 
 def select_sizes(spec: RunSpec) -> dict[str, int]:
-    """Return what determines the time of a step: the model's sizes without codebooks, and the tokens of a batch."""
-    settings = spec.model.settings.model_dump()
-    sizes = {
-        key: value
-        for key, value in settings.items()
-        if type(value) is int and not key.endswith("_codes")
-    }
+    """Return what determines the time of a step.
+
+    These are the model's sizes without codebooks, and the tokens of a batch.
+    """
+    sizes = {}
+    for key, value in spec.model.settings.model_dump().items():
+        if type(value) is int and not key.endswith("_codes"):
+            sizes[key] = value
     return sizes | {"batch_tokens": spec.training.batch_tokens}

@@ -1,11 +1,11 @@
 """List the files that the target rules request.
 
-Every output is named, so that Snakemake recreates a deleted file, and a file that a rule newly declares.
+Every output is named, so that Snakemake recreates a deleted file, and a file that a rule newly
+declares.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue, Run
@@ -24,102 +24,144 @@ from workflow_scripts.tasks.run_spec import HubModel
 
 
 @dataclass(frozen=True)
+class PaperDisplay:
+    """A table or figure of a paper, and its name there."""
+
+    paper: str
+    name: str
+    display: Display
+
+
+@dataclass(frozen=True)
 class Targets:
-    """The files of the chosen papers at the chosen scale. `outputs` are those of a rule, with wildcards."""
+    """The files of the chosen papers at the chosen scale.
+
+    `outputs` are those of a rule, with wildcards.
+    """
 
     config: Config
     catalogue: Catalogue
 
     def list_displays(self, kind: str, outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every table or every figure."""
-        names = [(paper, name) for paper, name, display in self._shown() if display.kind == kind]
-        return self._formatted(
-            outputs, [{"paper": paper, "display": name} for paper, name in names]
-        )
+        names = []
+        for entry in self._list_filled_displays():
+            if entry.display.kind == kind:
+                names.append({"paper": entry.paper, "display": entry.name})
+        return self._format_outputs(outputs, names)
 
     def list_analyses(self, outputs: Iterable[str]) -> list[str]:
         """Return the outputs of every analysis that a table or figure shows."""
-        names = dict.fromkeys(
-            (paper, name) for paper, _, display in self._shown() for name in display.list_analyses()
-        )
-        return self._formatted(
-            outputs, [{"paper": paper, "analysis": name} for paper, name in names]
-        )
+        analyses: dict[tuple[str, str], None] = {}  # (paper, name), without repeats
+        for entry in self._list_filled_displays():
+            for name in entry.display.list_analyses():
+                analyses[entry.paper, name] = None
+        names = [{"paper": paper, "analysis": name} for paper, name in analyses]
+        return self._format_outputs(outputs, names)
 
     def list_runs(
         self, train: Iterable[str], evaluate: Iterable[str], intervene: Iterable[str]
     ) -> list[str]:
-        """Return the outputs of these rules for every run, except its weights, which may be deleted after scoring."""
-        changed: dict[Run, None] = {}
+        """Return the outputs of these rules for every run.
+
+        Its weights are left out, because they may be deleted after scoring.
+        """
+        intervened: dict[Run, None] = {}
         for paper in self.config.papers:
-            for experiment in self.catalogue.papers[paper].experiments.list_at(self.config.scale):
-                if not self.config.seeds and not experiment.seeds[self.config.scale]:
-                    what = f"experiments.yaml: the experiment on {', '.join(list_names(experiment.task))} has no seeds"
-                    raise UserError(
-                        f"papers/{paper}/{what} at {self.config.scale}; name them under `seeds`"
-                    )
-            changed |= dict.fromkeys(
-                select_intervened_runs(self.catalogue, paper, self._asked(paper))
-            )
-        asked, files = list_requested_runs(self.catalogue, self.config), []
-        for runs, made in (
-            ([run for run in asked if not run.weights], train),
-            (asked, evaluate),
-            (changed, intervene),
-        ):
-            files += self._formatted(
-                made, [vars(run) | {"seed": f"seed-{run.seed}"} for run in runs]
-            )
+            self._require_seeds(paper)
+            runs = select_intervened_runs(self.catalogue, paper, self._list_requested(paper))
+            intervened |= dict.fromkeys(runs)
+        requested = list_requested_runs(self.catalogue, self.config)
+        trained = [run for run in requested if not run.weights]
+        files = [
+            *self._format_outputs(train, map(list_wildcards, trained)),
+            *self._format_outputs(evaluate, map(list_wildcards, requested)),
+            *self._format_outputs(intervene, map(list_wildcards, intervened)),
+        ]
         return [file for file in files if not file.endswith(".safetensors")]
+
+    def _require_seeds(self, paper: str) -> None:
+        """Raise UserError if an experiment of a paper has no seeds at the scale."""
+        scale = self.config.scale
+        if self.config.seeds:
+            return
+        for experiment in self.catalogue.papers[paper].experiments.list_at(scale):
+            if not experiment.seeds[scale]:
+                file = f"papers/{paper}/experiments.yaml"
+                tasks = ", ".join(list_names(experiment.task))
+                problem = f"the experiment on {tasks} has no seeds at {scale}"
+                raise UserError(f"{file}: {problem}; name them under `seeds`")
 
     def list_downloads(self) -> list[str]:
         """Return all files and models that need a network."""
-        files, models = set(), set()
+        scale = self.config.scale
+        files: set[str] = set()
+        models: set[str] = set()
         for paper in self.config.papers:
-            files |= list_sources(self.catalogue, self.config.scale, paper, self._asked(paper))
-            models |= list_hub_models(
-                self.catalogue, self.config.scale, self.config.precision, self._asked(paper)
-            )
-        return locate_downloads(files) + [
-            f"{DOWNLOADS}/models/{model}/model.json" for model in models
-        ]
+            runs = self._list_requested(paper)
+            files |= list_sources(self.catalogue, scale, paper, runs)
+            models |= list_hub_models(self.catalogue, scale, self.config.precision, runs)
+        manifests = [f"{DOWNLOADS}/models/{model}/model.json" for model in models]
+        return locate_downloads(files) + manifests
 
-    def _asked(self, paper: str) -> dict[Run, list[str]]:
+    def _list_requested(self, paper: str) -> dict[Run, list[str]]:
+        """Return the runs that a paper requests."""
         return list_paper_runs(self.config, paper, self.config.scale)
 
-    def _shown(self) -> list[tuple[str, str, Display]]:
-        """Return (paper, name, display) of each table and figure."""
-        shown = []
+    def _list_filled_displays(self) -> list[PaperDisplay]:
+        """Return the tables and figures that have something to show."""
+        entries = []
         for paper in self.config.papers:
-            displays = self.catalogue.papers[paper].select_shown_displays(self._asked(paper))
-            shown += [(paper, name, display) for name, display in displays.items()]
-        return shown
+            requested = self._list_requested(paper)
+            displays = self.catalogue.papers[paper].select_shown_displays(requested)
+            entries += [PaperDisplay(paper, name, display) for name, display in displays.items()]
+        return entries
 
-    def _formatted(self, patterns: Iterable[str], names: list[dict[str, Any]]) -> list[str]:
-        patterns = list(map(str, patterns))
-        return [
-            pattern.format(scale=self.config.scale, **found)
-            for found in names
-            for pattern in patterns
-        ]
+    def _format_outputs(self, outputs: Iterable[str], jobs: Iterable[dict[str, str]]) -> list[str]:
+        """Return the outputs of a rule for jobs with these wildcards."""
+        patterns = [str(output) for output in outputs]
+        files = []
+        for wildcards in jobs:
+            for pattern in patterns:
+                files.append(pattern.format(scale=self.config.scale, **wildcards))
+        return files
+
+
+def list_wildcards(run: Run) -> dict[str, str]:
+    """Return the wildcards of a job on a run, except the scale."""
+    return {
+        "task": run.task,
+        "method": run.method,
+        "variant": run.variant,
+        "seed": f"seed-{run.seed}",
+    }
 
 
 def list_sources(catalogue: Catalogue, scale: str, paper: str, runs: Iterable[Run]) -> set[str]:
-    """Return the files of sources.yaml for the data of `runs`, the paper's analyses and its replacement words."""
+    """Return the files of sources.yaml for `runs` of a paper.
+
+    These are the sources of their data, of the paper's analyses and of its replacement words.
+    """
     runs = list(runs)
-    prepared = [resolve_data(catalogue, task, scale) for task in {run.task for run in runs}]
-    changed = {run.task for run in select_intervened_runs(catalogue, paper, runs)}
-    replaced = [resolve_candidates(catalogue, task, scale) for task in changed]
-    analysed = [
-        list_analysis_sources(catalogue, analysis, select_display_runs(analysis, runs), scale)
-        for analysis in catalogue.papers[paper].analyses.values()
-    ]
-    return {file for spec in (*prepared, *replaced) for file in spec.sources}.union(*analysed)
+    files: set[str] = set()
+    for task in {run.task for run in runs}:
+        files.update(resolve_data(catalogue, task, scale).sources)
+    intervened = select_intervened_runs(catalogue, paper, runs)
+    for task in {run.task for run in intervened}:
+        files.update(resolve_candidates(catalogue, task, scale).sources)
+    for analysis in catalogue.papers[paper].analyses.values():
+        analysed = select_display_runs(analysis, runs)
+        files.update(list_analysis_sources(catalogue, analysis, analysed, scale))
+    return files
 
 
 def list_hub_models(
     catalogue: Catalogue, scale: str, precision: str, runs: Iterable[Run]
 ) -> set[str]:
     """Return the models of the hub that `runs` start from."""
-    origins = [resolve_run(catalogue, run, scale, precision).origin for run in runs]
-    return {origin.hub for origin in origins if isinstance(origin, HubModel)}
+    models = set()
+    for run in runs:
+        origin = resolve_run(catalogue, run, scale, precision).origin
+        if isinstance(origin, HubModel):
+            models.add(origin.hub)
+    return models

@@ -34,16 +34,16 @@ GIVEN_WEIGHTS_SECONDS = 60
 # Rules with one job per run.
 RUN_RULES = ("train", *SCORING_SHARES)
 
-UNITS = {"h": 3600, "m": 60, "s": 1}
+SECONDS_OF_UNITS = (3600, 60, 1)  # hour, minute, second
 
 
 def parse_duration(text: str) -> int:
     """Parse a time such as 90s, 25m, 2h or 1h30m into seconds. Raises UserError for others."""
-    found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
-    if not found or not any(found.groups()):
+    match = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", text)
+    if not match or not any(match.groups()):
         raise UserError(f"--finish-within {text} is no time; give one such as 90s, 25m or 1h30m")
-    numbers = [int(number or 0) for number in found.groups()]
-    return sum(number * unit for number, unit in zip(numbers, UNITS.values(), strict=True))
+    numbers = [int(number or 0) for number in match.groups()]
+    return sum(number * unit for number, unit in zip(numbers, SECONDS_OF_UNITS, strict=True))
 
 
 @dataclass(eq=False)
@@ -80,9 +80,17 @@ def read_jobs(planned: Iterable[dict[str, Any]]) -> list[Job]:
     """Read the jobs of a dry run."""
     jobs = []
     for entry in planned:
-        outputs, command = entry["output"], entry["command"] or ""
-        jobs.append(Job(entry["rule"], entry["wildcards"], entry["input"], outputs, command))
-    makers = {file: job for job in jobs for file in job.outputs}
+        job = Job(
+            rule=entry["rule"],
+            wildcards=entry["wildcards"],
+            inputs=entry["input"],
+            outputs=entry["output"],
+            command=entry["command"] or "",
+        )
+        jobs.append(job)
+    makers: dict[str, Job] = {}
+    for job in jobs:
+        makers |= dict.fromkeys(job.outputs, job)
     for job in jobs:
         needed = dict.fromkeys(makers[file] for file in job.inputs if file in makers)
         job.needed = list(needed)
@@ -122,17 +130,17 @@ def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[tuple[st
 
 def list_with_needed(jobs: list[Job]) -> list[Job]:
     """Return the jobs and all that they need, directly or not, each after those that it needs."""
-    found: dict[Job, None] = {}
+    ordered: dict[Job, None] = {}
 
     def add(job: Job) -> None:
         for needed in job.needed:
-            if needed not in found:
+            if needed not in ordered:
                 add(needed)
-        found[job] = None
+        ordered[job] = None
 
     for job in jobs:
         add(job)
-    return list(found)
+    return list(ordered)
 
 
 @dataclass(frozen=True)
@@ -166,18 +174,22 @@ def estimate_seconds(
         return START_SECONDS + GIVEN_WEIGHTS_SECONDS
     scale = job.wildcards["scale"]
     run = job.run or Run(**select_variant(job), seed=0)
-    times, spec = read_csv(STEP_TIMES), resolve_training(catalogue, run, scale, config.precision)
+    spec = resolve_training(catalogue, run, scale, config.precision)
+    times = read_csv(STEP_TIMES)
     step_time = find_step_time(times, run, scale, machine.device, config.precision)
     steps = estimate_steps(times, spec.training, run, scale)
     if step_time is None or steps is None:
         return None
-    was_alone = step_time.processes == 1
-    update_seconds = step_time.seconds * (machine.slowdown if was_alone else 1)
+    update_seconds = step_time.seconds
+    if step_time.processes == 1:  # it was measured in a training that was alone
+        update_seconds *= machine.slowdown
     if job.rule == "train":
         remaining = max(steps - count_saved_steps(job), 0)
         return START_SECONDS + TRAINING_SHARE * remaining * update_seconds
     if job.rule == "search":
-        trials = spec.search.count_pairs() if spec.search else 0
+        trials = 0
+        if spec.search:
+            trials = spec.search.count_pairs()
         return START_SECONDS + TRAINING_SHARE * trials * steps * update_seconds
     return START_SECONDS + SCORING_SHARES[job.rule] * steps * update_seconds
 
@@ -188,7 +200,9 @@ def estimate_download_seconds(job: Job) -> float | None:
         size = load_sources()[job.wildcards["source"]].bytes
     else:
         size = load_repositories()[job.wildcards["model"]].bytes
-    return None if size is None else START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
+    if size is None:
+        return None
+    return START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
 
 
 def select_variant(job: Job) -> dict[str, str]:
@@ -198,18 +212,21 @@ def select_variant(job: Job) -> dict[str, str]:
 
 def measure_earlier_jobs(job: Job) -> float | None:
     """Return the median time of this job on other seeds in this folder; None if there was none."""
-    pattern = RECORDS[job.rule].format(**{**job.wildcards, "seed": "seed-*"})
-    seconds = [read_json(record)["seconds"] for record in Path().glob(pattern)]
-    return statistics.median(seconds) if seconds else None
+    wildcards = job.wildcards | {"seed": "seed-*"}
+    records = Path().glob(RECORDS[job.rule].format(**wildcards))
+    seconds = [read_json(record)["seconds"] for record in records]
+    if not seconds:
+        return None
+    return statistics.median(seconds)
 
 
 def count_saved_steps(job: Job) -> int:
     """Return the step of the newest saved state of a training; 0 if there is none."""
-    found = re.search(r" --state[ =]'?([^\s']+)", job.command)
-    if not found:
+    option = re.search(r" --state[ =]'?([^\s']+)", job.command)
+    if not option:
         return 0
-    names = [path.name.removeprefix("step-") for path in Path(found[1]).glob("step-*")]
-    return max((int(name) for name in names if name.isdecimal()), default=0)
+    steps = [path.name.removeprefix("step-") for path in Path(option[1]).glob("step-*")]
+    return max((int(step) for step in steps if step.isdecimal()), default=0)
 
 
 def choose_runs(
@@ -220,38 +237,55 @@ def choose_runs(
     They are taken in their order. The jobs of a run start in the first free slot when what it needs
     is done. A run that would end too late, or of which a time is unknown, is left out.
     """
-    chosen = []
+    selected = []
     free_from = [0.0] * slots
     ends: dict[Job, float] = {}
     for run in runs:
-        new_free_from, new_ends = list(free_from), dict(ends)
-        for job in run.all_jobs:
-            seconds = estimate(job)
-            if seconds is None:
-                break
-            if job not in new_ends:
-                slot = new_free_from.index(min(new_free_from))
-                ready = max((new_ends[needed] for needed in job.needed), default=0.0)
-                new_ends[job] = max(new_free_from[slot], ready) + seconds
-                new_free_from[slot] = new_ends[job]
-        else:
-            if max(new_ends[job] for job in run.own_jobs) <= limit:
-                chosen.append(run)
-                free_from, ends = new_free_from, new_ends
-    return chosen, max(ends.values(), default=0.0)
+        new_free_from = list(free_from)
+        new_ends = dict(ends)
+        if not _schedule_run(run, estimate, new_free_from, new_ends):
+            continue
+        if max(new_ends[job] for job in run.own_jobs) <= limit:
+            selected.append(run)
+            free_from = new_free_from
+            ends = new_ends
+    return selected, max(ends.values(), default=0.0)
+
+
+def _schedule_run(
+    run: OpenRun,
+    estimate: Callable[[Job], float | None],
+    free_from: list[float],
+    ends: dict[Job, float],
+) -> bool:
+    """Add the jobs of a run to `ends`, and the slots that they take to `free_from`.
+
+    Return whether their times are known.
+    """
+    for job in run.all_jobs:
+        seconds = estimate(job)
+        if seconds is None:
+            return False
+        if job in ends:
+            continue
+        slot = free_from.index(min(free_from))
+        ready = max((ends[needed] for needed in job.needed), default=0.0)
+        ends[job] = max(free_from[slot], ready) + seconds
+        free_from[slot] = ends[job]
+    return True
 
 
 def make_estimate(
     catalogue: Catalogue, config: Config, machine: Machine, is_done: Callable[[Job], bool]
 ) -> Callable[[Job], float | None]:
     """Return a function that estimates each job once; one that is done takes no time."""
-    known: dict[Job, float | None] = {}
+    estimates: dict[Job, float | None] = {}
 
     def estimate(job: Job) -> float | None:
         if is_done(job):
             return 0.0
-        if job not in known:
-            known[job] = estimate_seconds(catalogue, config, machine, job)
-        return known[job]
+        if job not in estimates:
+            estimates[job] = estimate_seconds(catalogue, config, machine, job)
+        return estimates[job]
 
     return estimate

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Wildcards(Protocol):
-    """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed`, `paper` and so on."""
+    """The wildcards of a job, as attributes: `scale`, `task`, `method`, `variant`, `seed` etc."""
 
     def __getattr__(self, name: str) -> str: ...
     def items(self) -> Iterable[tuple[str, str]]:
