@@ -74,7 +74,7 @@ def _flush(path: Path) -> None:
 
 
 def _is_in_place(stream: IO[str]) -> bool:
-    """Whether an open file still has its name: it may have been deleted, and made again."""
+    """Whether an open file still has its name: it may have been deleted meanwhile."""
     if not os.path.exists(stream.name):
         return False
     return os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name))
