@@ -10,27 +10,42 @@ from workflow_scripts.common.errors import UserError
 
 
 def find_blocks(model: nn.Module) -> nn.ModuleList:
-    """Return the blocks, first to last, of a Hugging Face language model or of the encoder of a `Seq2Seq`."""
+    """Return the blocks of a model, first to last.
+
+    The model is a Hugging Face language model, or a `Seq2Seq`, of which these are the encoder's.
+    """
     inner = getattr(model, "base_model", model)
     for name in ("h", "layers", "encoder"):
-        found = getattr(inner, name, None)
-        if isinstance(found, nn.ModuleList):
-            return found
+        blocks = getattr(inner, name, None)
+        if isinstance(blocks, nn.ModuleList):
+            return blocks
     raise UserError(
-        f"{type(model).__name__} has no list of blocks `h`, `layers` or `encoder`; use another model, or "
-        "add the name of its list to workflow_scripts/objectives/hidden_states.py"
+        f"{type(model).__name__} has no list of blocks `h`, `layers` or `encoder`; use another "
+        "model, or add the name of its list to workflow_scripts/objectives/hidden_states.py"
     )
 
 
 @contextmanager
 def record_outputs(modules: nn.ModuleList, indices: Iterable[int]) -> Iterator[dict[int, Tensor]]:
-    """Yield a dict: index -> output of that block, without a final norm, in the latest run, [B, S, d] or time-major."""
+    """Yield a dict: index -> output of that block in the latest run.
+
+    It is without a final norm, [B, S, d] or time-major.
+    """
     states: dict[int, Tensor] = {}
-
-    def keep(index: int, module: nn.Module, inputs: tuple, output: Tensor | tuple) -> None:
-        states[index] = output[0] if isinstance(output, tuple) else output
-
     with ExitStack() as hooks:
         for index in indices:
-            hooks.callback(modules[index].register_forward_hook(partial(keep, index)).remove)
+            hook = modules[index].register_forward_hook(partial(_keep_output, states, index))
+            hooks.callback(hook.remove)
         yield states
+
+
+def _keep_output(
+    states: dict[int, Tensor],
+    index: int,
+    module: nn.Module,
+    inputs: tuple,
+    output: Tensor | tuple,
+) -> None:
+    if isinstance(output, tuple):
+        output = output[0]
+    states[index] = output

@@ -1,6 +1,7 @@
 """What a kind of task is: how its models are trained, loaded and scored, and how they predict.
 
-Each kind is a package `tasks/<kind>`: `kind.py` has its class `Kind`, and `settings.py`, without torch, its settings.
+Each kind is a package `tasks/<kind>`: `kind.py` has its class `Kind`, and `settings.py`, without
+torch, its settings.
 """
 
 import importlib
@@ -27,21 +28,23 @@ Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
 class Problem:
     """Model, batches, loss and validation of one training.
 
-    `validate(model)` is called in eval mode without gradients and returns named values; on a further split, the name is
-    `<split>_<value>`. The training settings name the value that chooses the best weights: greater is better. Of equal
-    ones the lowest `tie_break_metric`, if one is named, is the best, and then the latest. With validation none it is
-    not called. `save_extra_files(folder)` writes further files of a checkpoint. A model may define `finish_step()`,
-    called after each update.
+    `validate(model)` is called in eval mode without gradients and returns named values; on a
+    further split, the name is `<split>_<value>`. The training settings name the value that chooses
+    the best weights: greater is better. Of equal ones the lowest `tie_break_metric`, if one is
+    named, is the best, and then the latest. With validation none it is not called, and may
+    be None. `save_extra_files(folder)` writes further files of a checkpoint. A model may define
+    `finish_step()`, called after each update.
 
-    capturable: whether a GPU can repeat an update as a graph. Then every size in an update follows from the shapes of
-    its batch, and nothing waits for the device: no boolean index, no `nonzero`, no `item`.
+    capturable: whether a GPU can repeat an update as a graph. Then every size in an update follows
+    from the shapes of its batch, and nothing waits for the device: no boolean index, no `nonzero`,
+    no `item`.
     compilable: layers that can be compiled, each with `dynamic=True` and `fullgraph=True`.
     """
 
     model: nn.Module
     loss: Loss
     batches: Sequence[Any] | ShuffledBatches
-    validate: Callable[[nn.Module], dict[str, float]]
+    validate: Callable[[nn.Module], dict[str, float]] | None
     save_extra_files: Callable[[Path], None] | None = None
     tie_break_metric: str | None = None
     capturable: bool = False
@@ -49,9 +52,10 @@ class Problem:
 
 
 def average_over(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of values [...] at the positions where counted [...] is True, or 0 if there are none.
+    """Return the mean of values [...] where counted [...] is True, or 0 if it is nowhere.
 
-    `values[counted].mean()` has a size that depends on the data, for which the program would have to wait.
+    `values[counted].mean()` has a size that depends on the data, for which the program would have
+    to wait.
     """
     return torch.where(counted, values, 0.0).sum() / counted.sum().clamp(min=1)
 
@@ -60,8 +64,9 @@ def average_over(values: Tensor, counted: Tensor) -> Tensor:
 class Checkpoint:
     """What a finished run has learnt, and what its predictions need.
 
-    name: of the run. folder: weights, config.json, and vocabulary.json or tokenizer.json. spec: that of run.json.
-    settings: those of its evaluation. labels: names of the classes; None if the task has none.
+    name: of the run. folder: weights, config.json, and vocabulary.json or tokenizer.json. spec:
+    that of run.json. settings: those of its evaluation. labels: names of the classes; None if the
+    task has none.
     """
 
     name: str
@@ -71,15 +76,20 @@ class Checkpoint:
     labels: list[str] | None
 
     def load_model(self, device: str = "cpu") -> nn.Module:
-        """Load the model with the weights of its best validation, in eval mode. Raises UserError for broken files."""
-        return load_kind(self.spec.kind).load_model(self).to(device).eval()
+        """Load the model with the weights of its best validation, in eval mode.
+
+        Raises UserError for broken files.
+        """
+        model = load_kind(self.spec.kind).load_model(self)
+        return model.to(device).eval()
 
     def predict(self, model: nn.Module, inputs: Sequence) -> list:
         """Predict from texts with a model of `load_model`, as the run's evaluation does.
 
-        seq2seq: sentences, as tokens with a space between, to sentences. prompt: texts, for which the template has a
-        place, to the next token. sentence_prediction: sentences, or pairs of them, to names of classes or numbers.
-        question_answering: pairs of question and paragraph to answers. Raises UserError for pre-trainings.
+        seq2seq: sentences, as tokens with a space between, to sentences. prompt: texts, for which
+        the template has a place, to the next token. sentence_prediction: sentences, or pairs of
+        them, to names of classes or numbers. question_answering: pairs of question and paragraph to
+        answers. Raises UserError for pre-trainings.
         """
         if isinstance(inputs, str):
             raise UserError(f"the inputs are a text, {inputs!r:.50}; give a list of texts")
@@ -91,9 +101,10 @@ class Checkpoint:
 class TaskKind(ABC):
     """A kind of task.
 
-    Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry run reads. What
-    trains a model is in its problem.py, and `make_problem` only calls it: the fingerprint of a training holds
-    problem.py, and that of an evaluation kind.py, so that a change of the scoring trains nothing again.
+    Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry
+    run reads. What trains a model is in its problem.py, and `make_problem` only calls it: the
+    fingerprint of a training holds problem.py, and that of an evaluation kind.py, so that a change
+    of the scoring trains nothing again.
     """
 
     @abstractmethod
@@ -102,13 +113,17 @@ class TaskKind(ABC):
     ) -> Problem:
         """Make the model, batches, loss and validation of a run, tensors on `device`.
 
-        init: folder of the initial weights, or None. The loss is the kind's own; the objective of the spec is added
-        later. Raises UserError if a file is missing or broken, or if the spec does not fit the data.
+        init: folder of the initial weights, or None. The loss is the kind's own; the objective of
+        the spec is added later. Raises UserError if a file is missing or broken, or if the spec
+        does not fit the data.
         """
 
     @abstractmethod
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:
-        """Load the model of a finished run, on the CPU. Raises UserError if a file is missing or broken."""
+        """Load the model of a finished run, on the CPU.
+
+        Raises UserError if a file is missing or broken.
+        """
 
     @abstractmethod
     def score(
@@ -119,17 +134,24 @@ class TaskKind(ABC):
         device: torch.device,
         progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of a model in eval mode on `device`, on every split of the settings.
+        """Return (predictions, score rows) of a model in eval mode on `device`.
 
-        A metric that is undefined has a row with a `reason` instead of a value. progress: see `common.progress`.
+        They are of every split of the settings. A metric that is undefined has a row with a
+        `reason` instead of a value. progress: see `common.progress`.
         """
 
     def predict(self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence) -> list:
-        """Predict from one or more texts with a model in eval mode. Raises UserError for pre-trainings."""
-        what = f"a run of the kind {checkpoint.spec.kind} predicts no text"
-        raise UserError(f"{checkpoint.folder}: {what}; use its model")
+        """Predict from one or more texts with a model in eval mode.
+
+        Raises UserError for pre-trainings.
+        """
+        raise UserError(
+            f"{checkpoint.folder}: a run of the kind {checkpoint.spec.kind} predicts no text; "
+            "use its model"
+        )
 
 
 def load_kind(name: str) -> TaskKind:
     """Return the kind of task of the package `tasks/<name>`."""
-    return importlib.import_module(f"workflow_scripts.tasks.{name}.kind").Kind()
+    module = importlib.import_module(f"workflow_scripts.tasks.{name}.kind")
+    return module.Kind()

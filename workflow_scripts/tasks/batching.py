@@ -11,7 +11,9 @@ from torch import Tensor
 
 from workflow_scripts.common.errors import UserError
 
-PAD, EOS, UNK = 0, 2, 3
+PAD = 0
+EOS = 2
+UNK = 3
 MAX_CACHED_TOKENS = 100_000_000  # of 8 bytes each
 CPU = torch.device("cpu")
 
@@ -22,9 +24,10 @@ class TensorBatch:
     def to(self, device: torch.device) -> Self:
         """Copy the batch to `device`."""
         # `non_blocking`: the CPU makes the next batch while a GPU receives this one.
-        return type(self)(
-            *(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self))
-        )
+        tensors = [
+            getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)
+        ]
+        return type(self)(*tensors)
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,10 @@ class Batch(TensorBatch):
 
 @dataclass(frozen=True)
 class RaggedSequences:
-    """N ragged sequences: sequence i is ids[start[i] : start[i] + length[i]], without EOS.
+    """N ragged sequences, without EOS.
 
-    start and length are int64. ids keep the width of the file, since those of 36 million pairs must fit into memory.
+    Sequence i is ids[start[i] : start[i] + length[i]]. start and length are int64. ids keep the
+    width of the file, since those of 36 million pairs must fit into memory.
     """
 
     ids: np.ndarray
@@ -54,16 +58,15 @@ class RaggedSequences:
         return len(self.length)
 
     def pad(self, rows: np.ndarray) -> np.ndarray:
-        """Return the sequences of `rows`, each followed by EOS and PAD: [len(rows), longest + 1] int64."""
+        """Return the sequences of `rows` [B], each followed by EOS and PAD: [B, longest + 1]."""
         length = self.length[rows]
         column = np.arange(length.max() + 1)
         # Positions after a sequence's end may point past the last id; they are overwritten below.
         position = np.minimum(self.start[rows][:, None] + column, max(len(self.ids) - 1, 0))
-        table = (
-            self.ids[position].astype(np.int64)
-            if len(self.ids)
-            else np.zeros((len(rows), len(column)), np.int64)
-        )
+        if len(self.ids):
+            table = self.ids[position].astype(np.int64)
+        else:
+            table = np.zeros((len(rows), len(column)), np.int64)
         table[column > length[:, None]] = PAD
         table[np.arange(len(rows)), length] = EOS
         return table
@@ -81,12 +84,16 @@ class SequencePairs:
 
     def make_batch(self, rows: np.ndarray) -> Batch:
         """Make one padded batch of the pairs of `rows` [B]."""
+        source = self.source.pad(rows)
         target_out = self.target.pad(rows)
-        target_in = np.concatenate([np.full((len(rows), 1), EOS), target_out[:, :-1]], axis=1)
+        first = np.full((len(rows), 1), EOS)
+        target_in = np.concatenate([first, target_out[:, :-1]], axis=1)
         # The EOS of target_out would be an input after the end of shorter rows: pad it.
         target_in[np.arange(target_in.shape[1]) > self.target.length[rows][:, None]] = PAD
         return Batch(
-            *(torch.from_numpy(table) for table in (self.source.pad(rows), target_in, target_out))
+            source=torch.from_numpy(source),
+            target_in=torch.from_numpy(target_in),
+            target_out=torch.from_numpy(target_out),
         )
 
 
@@ -94,7 +101,8 @@ def to_sequences(column: pa.ChunkedArray) -> RaggedSequences:
     """Convert a list<int> column. An empty list is a sequence of length 0."""
     lists = column.combine_chunks()
     # to_numpy() would load pandas.
-    ids, offsets = np.from_dlpack(lists.flatten()), np.from_dlpack(lists.offsets).astype(np.int64)
+    ids = np.from_dlpack(lists.flatten())
+    offsets = np.from_dlpack(lists.offsets).astype(np.int64)
     return RaggedSequences(ids, offsets[:-1] - offsets[0], np.diff(offsets))
 
 
@@ -107,9 +115,10 @@ def bucket_by_length(
 ) -> list[np.ndarray]:
     """Return the rows of each batch, sorted by (source, target) length.
 
-    A batch is filled while longest side x rows <= batch_tokens and rows <= batch_sentences. Rows of equal lengths keep
-    their order, or have a random one with `shuffle_seed`: in a file that enumerates a grammar, neighbours are similar.
-    Lengths [N] count EOS. Raises ValueError for an example longer than `batch_tokens`.
+    A batch is filled while longest side x rows <= batch_tokens and rows <= batch_sentences. Rows of
+    equal lengths keep their order, or have a random one with `shuffle_seed`: in a file that
+    enumerates a grammar, neighbours are similar. Lengths [N] count EOS. Raises ValueError for an
+    example longer than `batch_tokens`.
     """
     order = np.arange(len(source_length))
     if shuffle_seed is not None:
@@ -120,12 +129,14 @@ def bucket_by_length(
         raise ValueError(
             f"the longest example has {longest.max()} tokens, more than {batch_tokens}"
         )
-    batches, first = [], 0
+    max_rows = batch_tokens
+    if batch_sentences:
+        max_rows = min(batch_tokens, batch_sentences)
+    batches = []
+    first = 0
     while first < len(order):
         # No batch can have more rows, so this window holds the whole of the next one.
-        cost = np.maximum.accumulate(
-            longest[first : first + min(batch_tokens, batch_sentences or batch_tokens)]
-        )
+        cost = np.maximum.accumulate(longest[first : first + max_rows])
         cost *= np.arange(1, len(cost) + 1)
         count = int(np.searchsorted(cost, batch_tokens, side="right"))
         batches.append(order[first : first + count])
@@ -136,15 +147,20 @@ def bucket_by_length(
 def bucket_texts(
     length: np.ndarray, batch_tokens: int, batch_sentences: int | None = None
 ) -> list[np.ndarray]:
-    """Return the rows of each batch of texts with `length` tokens [N]; the longest text may raise the budget."""
-    return bucket_by_length(
-        length, np.zeros_like(length), max(batch_tokens, int(length.max())), batch_sentences
-    )
+    """Return the rows of each batch of texts with `length` tokens [N].
+
+    The longest text may raise the budget.
+    """
+    batch_tokens = max(batch_tokens, int(length.max()))
+    return bucket_by_length(length, np.zeros_like(length), batch_tokens, batch_sentences)
 
 
 @dataclass(frozen=True)
 class LazySequence(Sequence[Any]):
-    """Batches `make(rows[i])` that are made at each access, because all at once would take too much memory."""
+    """Batches `make(rows[i])` that are made at each access.
+
+    All at once would take too much memory.
+    """
 
     rows: Sequence[Any]
     make: Callable[[Any], Any]
@@ -158,9 +174,10 @@ class LazySequence(Sequence[Any]):
 
 @dataclass(frozen=True)
 class ShuffledBatches:
-    """Batches of `size` examples, the last one smaller, in a new order of all examples in each epoch.
+    """Batches of `size` examples, in a new order of all examples in each epoch.
 
-    `make` returns the batch of the examples with the numbers [B].
+    The last batch of an epoch may be smaller. `make` returns the batch of the examples with the
+    numbers [B].
     """
 
     examples: int
@@ -174,10 +191,9 @@ class ShuffledBatches:
     def draw_epoch(self, rng: np.random.Generator) -> Sequence[Any]:
         """Return the batches of an epoch, each made when it is accessed."""
         order = rng.permutation(self.examples)
-        return LazySequence(
-            [order[first : first + self.size] for first in range(0, len(order), self.size)],
-            self.make,
-        )
+        starts = range(0, len(order), self.size)
+        numbers = [order[start : start + self.size] for start in starts]
+        return LazySequence(numbers, self.make)
 
 
 def shuffle_examples(
@@ -188,14 +204,16 @@ def shuffle_examples(
 ) -> ShuffledBatches:
     """Return shuffled batches of `batch_sentences` examples with `length` tokens [N].
 
-    Without `batch_sentences` a batch has as many examples as fit, whatever their lengths. Raises UserError if a batch
-    of the longest examples would have more than `batch_tokens` tokens.
+    Without `batch_sentences` a batch has as many examples as fit, whatever their lengths. Raises
+    UserError if a batch of the longest examples would have more than `batch_tokens` tokens.
     """
     longest = int(length.max())
     size = batch_sentences or max(batch_tokens // longest, 1)
     if size * longest > batch_tokens:
-        what = f"the longest example has {longest} tokens, and {size} of them are more than {batch_tokens}"
-        raise UserError(f"{what}; raise training.batch_tokens, or lower training.batch_sentences")
+        raise UserError(
+            f"the longest example has {longest} tokens, and {size} of them are more than "
+            f"{batch_tokens}; raise training.batch_tokens, or lower training.batch_sentences"
+        )
     return ShuffledBatches(len(length), size, make)
 
 
@@ -205,10 +223,17 @@ def make_bucketed_batches(
     device: torch.device = CPU,
     shuffle_seed: int | None = None,
 ) -> Sequence[Batch]:
-    """Make length-bucketed batches of all pairs on `device`, once, or at each access above MAX_CACHED_TOKENS tokens."""
-    rows = bucket_by_length(
-        pairs.source.length + 1, pairs.target.length + 1, batch_tokens, None, shuffle_seed
+    """Make length-bucketed batches of all pairs on `device`.
+
+    They are made once, or at each access if they have more than MAX_CACHED_TOKENS tokens.
+    """
+    source_length = pairs.source.length + 1
+    target_length = pairs.target.length + 1
+    rows_of_batches = bucket_by_length(
+        source_length, target_length, batch_tokens, shuffle_seed=shuffle_seed
     )
-    batches = LazySequence(rows, lambda chosen: pairs.make_batch(chosen).to(device))
+    batches = LazySequence(rows_of_batches, lambda rows: pairs.make_batch(rows).to(device))
     tokens = int(pairs.source.length.sum() + 2 * pairs.target.length.sum())
-    return batches if tokens > MAX_CACHED_TOKENS else list(batches)
+    if tokens > MAX_CACHED_TOKENS:
+        return batches
+    return list(batches)

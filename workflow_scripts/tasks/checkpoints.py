@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_files, read_json
@@ -12,7 +13,8 @@ from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
 class FinishedRun:
     """The content of the run.json of a training.
 
-    scale: None for a spec file without a scale. files: sha256 of each file of the run's folder, by its name there.
+    scale: None for a spec file without a scale. files: sha256 of each file of the run's folder, by
+    its name there.
     """
 
     name: str
@@ -29,49 +31,73 @@ class FinishedRun:
 
 
 def read_run(run_dir: Path) -> FinishedRun:
-    """Read run.json of a trained run. Raises UserError if it is missing, not one, or its spec was changed."""
+    """Read run.json of a trained run.
+
+    Raises UserError if it is missing, not one, or its spec was changed.
+    """
     file = run_dir / "run.json"
     content = read_json(file)
-    needed = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
-    if (
-        not isinstance(content, dict)
-        or not needed <= content.keys()
-        or not isinstance(content["files"], dict)
-    ):
+    if not _is_run(content):
         raise UserError(f"{file} is not what train writes; train the run again")
     if digest(content["spec"]) != content["spec_digest"]:
         raise UserError(
             f"{file} was changed after training: its spec has another digest; train the run again"
         )
-    spec = read_run_spec(content["spec"], file, "spec")
-    digests = content["spec_digest"], content["data_digest"]
-    return FinishedRun(content["run"], content["scale"], spec, *digests, content["files"])
+    return FinishedRun(
+        name=content["run"],
+        scale=content["scale"],
+        spec=read_run_spec(content["spec"], file, "spec"),
+        spec_digest=content["spec_digest"],
+        data_digest=content["data_digest"],
+        files=content["files"],
+    )
+
+
+def _is_run(content: Any) -> bool:
+    """Whether the content of a JSON file has the keys of run.json."""
+    if not isinstance(content, dict):
+        return False
+    keys = {"run", "scale", "spec", "spec_digest", "data_digest", "files"}
+    return keys <= content.keys() and isinstance(content["files"], dict)
 
 
 def check_checkpoint(run_dir: Path, run: FinishedRun) -> None:
-    """Raise UserError if a file of the checkpoint is missing, added, or differs from its sha256 in run.json."""
+    """Raise UserError if a file of the checkpoint is missing, added, or was changed.
+
+    A file was changed if it differs from its sha256 in run.json.
+    """
     recorded = {name: value for name, value in run.files.items() if name.startswith("checkpoint/")}
-    actual = {
-        f"checkpoint/{name}": value for name, value in hash_files(run_dir / "checkpoint").items()
-    }
+    actual = {}
+    for name, value in hash_files(run_dir / "checkpoint").items():
+        actual[f"checkpoint/{name}"] = value
     for name in sorted(recorded.keys() | actual.keys()):
-        if (found := actual.get(name)) != (expected := recorded.get(name)):
-            found, expected = (
-                f"sha256 {value}" if value else "no such file" for value in (found, expected)
-            )
+        expected_sha256 = recorded.get(name)
+        actual_sha256 = actual.get(name)
+        if actual_sha256 != expected_sha256:
             raise UserError(
-                f"{run_dir / name}: expected {expected}, by run.json, found {found}; delete {run_dir} and train again"
+                f"{run_dir / name}: expected {_describe_file(expected_sha256)}, by run.json, "
+                f"found {_describe_file(actual_sha256)}; delete {run_dir} and train again"
             )
+
+
+def _describe_file(sha256: str | None) -> str:
+    if sha256 is None:
+        return "no such file"
+    return f"sha256 {sha256}"
 
 
 def read_checked_run(run_dir: Path, data_dir: Path) -> FinishedRun:
-    """Read run.json. Raises UserError if it or the checkpoint was changed, or if the data are not those of the run."""
+    """Read run.json.
+
+    Raises UserError if it or the checkpoint was changed, or if the data are not those of the run.
+    """
     from workflow_scripts.data.prepared import digest_data
 
     run = read_run(run_dir)
     if digest_data(data_dir) != run.data_digest:
         raise UserError(
-            f"{run_dir} was trained on other data than {data_dir}; give its own, or train the run again"
+            f"{run_dir} was trained on other data than {data_dir}; "
+            "give its own, or train the run again"
         )
     check_checkpoint(run_dir, run)
     return run

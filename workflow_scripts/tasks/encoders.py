@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -21,11 +21,15 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 class EncoderWithHeads(nn.Module):
-    """An encoder with `heads`. Its attribute is named by its Hugging Face family, so that its weights load alone."""
+    """An encoder with `heads`.
+
+    Its attribute is named by its Hugging Face family, so that its weights load alone.
+    """
 
     def __init__(self, inner: PreTrainedModel, frozen: bool = False):
         super().__init__()
-        self.prefix, self.frozen = inner.base_model_prefix, frozen
+        self.prefix = inner.base_model_prefix
+        self.frozen = frozen
         self.add_module(self.prefix, inner.requires_grad_(not frozen))
 
     @property
@@ -36,16 +40,15 @@ class EncoderWithHeads(nn.Module):
     def compute_states(
         self, ids: Tensor, attention_mask: Tensor, token_types: Tensor
     ) -> dict[str, Tensor]:
-        """Return the states of the last layer by readout, each [B, S, d]: `last`, or those that the encoder defines.
+        """Return the states of the last layer by readout, each [B, S, d].
 
-        ids, token_types [B, S] int64; attention_mask [B, S], 0 on padding. Models without token types ignore these.
+        The readouts are `last`, or those that the encoder defines. ids, token_types [B, S] int64;
+        attention_mask [B, S], 0 on padding. Models without token types ignore these.
         """
-        types = (
-            {"token_type_ids": token_types}
-            if getattr(self.encoder.config, "type_vocab_size", 1) > 1
-            else {}
-        )
-        output = self.encoder(input_ids=ids, attention_mask=attention_mask, **types)
+        inputs = {"input_ids": ids, "attention_mask": attention_mask}
+        if getattr(self.encoder.config, "type_vocab_size", 1) > 1:
+            inputs["token_type_ids"] = token_types
+        output = self.encoder(**inputs)
         return getattr(output, "readouts", {"last": output.last_hidden_state})
 
     def train(self, mode: bool = True) -> "EncoderWithHeads":
@@ -62,9 +65,10 @@ def load_encoder(folder: Path, model: NamedSettings) -> PreTrainedModel:
 
 
 def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], Model]) -> Model:
-    """Load the weights of a run into the model that `build` makes of an encoder. Raises UserError if a file is broken.
+    """Load the weights of a run into the model that `build` makes of an encoder.
 
-    Weights that are given, not trained on the task, may lack its head.
+    Raises UserError if a file is broken. Weights that are given, not trained on the task, may lack
+    its head.
     """
     model = build(load_encoder(checkpoint.folder, checkpoint.spec.model))
     are_given = isinstance(checkpoint.spec, GivenWeightsSpec)
@@ -73,7 +77,10 @@ def load_fine_tuned(checkpoint: Checkpoint, build: Callable[[PreTrainedModel], M
 
 
 def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
-    """Load the encoder of the folder `init` for fine-tuning. Raises UserError if it is missing or broken."""
+    """Load the encoder of the folder `init` for fine-tuning.
+
+    Raises UserError if it is missing or broken.
+    """
     if not init:
         raise UserError(
             f"{spec.method_name} starts from a pre-trained encoder; name it with --init"
@@ -84,38 +91,83 @@ def load_initial_encoder(spec: RunSpec, init: Path | None) -> PreTrainedModel:
     return encoder
 
 
+class SelectedSequences(NamedTuple):
+    """The sentences of B texts: sequences, and the row of each text's sentence in them, [B]."""
+
+    sequences: RaggedSequences
+    rows: np.ndarray
+
+    @property
+    def length(self) -> np.ndarray:
+        """Number of tokens of each sentence [B]."""
+        return self.sequences.length[self.rows]
+
+
+class JoinedSentences(NamedTuple):
+    """Texts with special tokens, padded on the right, all [B, S].
+
+    ids, types int64: types is 1 from the second sentence on. real bool: false on padding. words
+    bool: true on tokens that are not special.
+    """
+
+    ids: np.ndarray
+    types: np.ndarray
+    real: np.ndarray
+    words: np.ndarray
+
+
 def join_sentences(
-    first: tuple[RaggedSequences, np.ndarray],
-    second: tuple[RaggedSequences, np.ndarray] | None,
+    first: SelectedSequences,
+    second: SelectedSequences | None,
     limit: int,
     cls: int,
     sep: int,
     width: int = 0,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return (ids, types, real, words) of `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, all [B, S].
+) -> JoinedSentences:
+    """Make the texts `[CLS] first [SEP]`, or `[CLS] first [SEP] second [SEP]`.
 
-    first, second: sentences and the row [B] of that of each text. limit: tokens of a text, at most. width: S, at least.
-    types is 1 from the second sentence on, real is false on padding, words is true on tokens that are not special. Of a
-    pair that is too long, the sentence with more than half of the room is cut, or both.
+    limit: tokens of a text, at most. width: S, at least. Of a pair that is too long, the sentence
+    with more than half of the room is cut, or both.
     """
-    room = limit - (2 if second is None else 3)
-    one = first[0].length[first[1]]
-    other = np.zeros_like(one) if second is None else second[0].length[second[1]]
-    one = np.minimum(one, np.maximum(room - other, room if second is None else (room + 1) // 2))
-    other = np.minimum(other, room - one)
-    middle = one[:, None] + 1
-    end = middle if second is None else middle + other[:, None] + 1
-    column = np.arange(max(int(end.max()) + 1, width))
-    real = column <= end
+    # The positions of [SEP] after the first sentence, and of the last [SEP]: [B, 1].
+    if second is None:
+        first_length = np.minimum(first.length, limit - 2)
+        first_end = first_length[:, None] + 1
+        text_end = first_end
+    else:
+        room = limit - 3
+        first_room = np.maximum(room - second.length, (room + 1) // 2)
+        first_length = np.minimum(first.length, first_room)
+        second_length = np.minimum(second.length, room - first_length)
+        first_end = first_length[:, None] + 1
+        text_end = first_end + second_length[:, None] + 1
+
+    column = np.arange(max(int(text_end.max()) + 1, width))
+    real = column <= text_end
+    types = (real & (column > first_end)).astype(np.int64)
     ids = np.where(real, sep, PAD)
     ids[:, 0] = cls
     words = np.zeros_like(real)
-    for side, begin, stop in ((first, 1, middle), (second, middle + 1, end)):
-        if side is None:
-            continue
-        sentences, rows = side
-        inside = (column >= begin) & (column < stop)
-        position = sentences.start[rows][:, None] + column - begin
-        ids[inside] = sentences.ids[position[inside]]
-        words |= inside
-    return ids, (real & (column > middle)).astype(np.int64), real, words
+    _place_sentences(first, 1, first_end, ids, words)
+    if second is not None:
+        _place_sentences(second, first_end + 1, text_end, ids, words)
+    return JoinedSentences(ids, types, real, words)
+
+
+def _place_sentences(
+    sentences: SelectedSequences,
+    begin: int | np.ndarray,
+    end: np.ndarray,
+    ids: np.ndarray,
+    words: np.ndarray,
+) -> None:
+    """Write sentences to the columns begin to end - 1 of ids, and mark them in words.
+
+    begin, end: [B, 1], or one for all texts.
+    """
+    sequences, rows = sentences
+    column = np.arange(ids.shape[1])
+    inside = (column >= begin) & (column < end)
+    position = sequences.start[rows][:, None] + column - begin
+    ids[inside] = sequences.ids[position[inside]]
+    words |= inside

@@ -14,7 +14,8 @@ NAMED = {"model": "models", "objective": "objectives"}  # sections that name a p
 @cache
 def list_packages(group: str) -> tuple[str, ...]:
     """List the packages of a group (`models`, `objectives` or `tasks`) that have settings."""
-    return tuple(sorted(file.parent.name for file in (FOLDER / group).glob("*/settings.py")))
+    settings_files = (FOLDER / group).glob("*/settings.py")
+    return tuple(sorted(file.parent.name for file in settings_files))
 
 
 @cache
@@ -22,10 +23,12 @@ def find_settings_class(group: str, name: str | None) -> type[StrictModel] | Non
     """Return the settings class of a package of a group; None if there is no such package."""
     if name not in list_packages(group):
         return None
-    return importlib.import_module(f"workflow_scripts.{group}.{name}.settings").Settings
+    module = importlib.import_module(f"workflow_scripts.{group}.{name}.settings")
+    return module.Settings
 
 
 @cache
 def load_kind_settings(kind: str) -> KindSettings:
     """Return what the configuration knows about a kind of task."""
-    return importlib.import_module(f"workflow_scripts.tasks.{kind}.settings").KIND
+    module = importlib.import_module(f"workflow_scripts.tasks.{kind}.settings")
+    return module.KIND

@@ -1,7 +1,7 @@
 """The resolved spec of a run, and its form in JSON files.
 
-In JSON, settings that have the default of their class are left out, so that a new setting changes the digest of no
-spec.
+In JSON, settings that have the default of their class are left out, so that a new setting changes
+the digest of no spec.
 """
 
 from dataclasses import dataclass, replace
@@ -62,9 +62,10 @@ Origin = ParentRun | HubModel | None  # None: random weights
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What scoring reads of a run: its names, data, model, and origin of the initial or given weights.
+    """What scoring reads of a run: its names, data, model, and the origin of its first weights.
 
-    problem: settings of the kind of task. data: None in the spec file of a user who prepares data by hand.
+    problem: settings of the kind of task. data: None in the spec file of a user who prepares data
+    by hand.
     """
 
     task: str
@@ -107,10 +108,10 @@ class ModelSpec:
             "variant": self.variant,
             "seed": self.seed,
             "protocol": self.protocol,
-            "data": self.data.to_json() if self.data else {},
+            "data": _to_json(self.data),
             "model": self.model.to_json(),
             "problem": _drop_defaults(self.problem),
-            "init": self.origin.model_dump(mode="json") if self.origin else None,
+            "init": None if self.origin is None else self.origin.model_dump(mode="json"),
         }
 
 
@@ -118,8 +119,8 @@ class ModelSpec:
 class RunSpec(ModelSpec):
     """Everything but the code that can change a training.
 
-    search: the hyperparameter search before the training, if there is one. phrases: regular expression of the source
-    phrases that the objective takes for words.
+    search: the hyperparameter search before the training, if there is one. phrases: regular
+    expression of the source phrases that the objective takes for words.
     """
 
     objective: NamedSettings | None
@@ -145,7 +146,7 @@ class RunSpec(ModelSpec):
     def to_json(self) -> dict[str, Any]:
         """Return the content for a JSON file, without settings that have their default."""
         content = super().to_json()
-        content["objective"] = self.objective.to_json() if self.objective else {}
+        content["objective"] = _to_json(self.objective)
         content["training"] = _drop_defaults(self.training)
         if self.search:
             content["search"] = _drop_defaults(self.search)
@@ -158,8 +159,9 @@ class RunSpec(ModelSpec):
 class GivenWeightsSpec(ModelSpec):
     """What can change the scores of weights that are not trained for the task.
 
-    weights: the task on which they were trained, or `start` for those that a training begins with. start: the spec of
-    that training if these are random; it is no part of the JSON form, since it changes no score of other weights.
+    weights: the task on which they were trained, or `start` for those that a training begins with.
+    start: the spec of that training if these are random; it is no part of the JSON form, since it
+    changes no score of other weights.
     """
 
     weights: str
@@ -234,63 +236,70 @@ class Sections:
     training: Training
 
 
-def read_run_spec(content: Any, where: str | Path, key: str | tuple[str, ...] = ()) -> RunSpec:
-    """Read the spec of a run, the value of `key` in the file `where`. Raises UserError for wrong keys and values."""
-    parsed = parse_as(_Content, content, where, key)
-    check_kind(parsed.kind, where)
-    sections = parse_sections(parsed.model_dump(), parsed.kind, where)
-    spec = RunSpec(
-        parsed.task,
-        parsed.kind,
-        parsed.method,
-        parsed.variant,
-        parsed.seed,
-        parsed.protocol,
-        read_data_spec(parsed.data, where, "data") if parsed.data else None,
-        sections.model,
-        sections.problem,
-        parsed.init,
-        sections.objective,
-        sections.training,
-        phrases=parsed.phrases or None,
-    )
-    check_validation(spec, where)
-    if not parsed.search:
-        return spec
-    return replace(spec, search=parse_as(Search, parsed.search, where, "search"))
-
-
-def read_given_weights_spec(content: Any, where: str | Path, key: str = "") -> GivenWeightsSpec:
-    """Read the spec of scoring given weights, the value of `key` in the file `where`, without the spec `start`.
+def read_run_spec(content: Any, source: str | Path, key: str | tuple[str, ...] = ()) -> RunSpec:
+    """Read the spec of a run, the value of `key` in the file `source`.
 
     Raises UserError for wrong keys and values.
     """
-    parsed = parse_as(_GivenWeightsContent, content, where, key)
+    parsed = parse_as(_Content, content, source, key)
+    check_kind(parsed.kind, source)
+    sections = parse_sections(parsed.model_dump(), parsed.kind, source)
+    data = None
+    if parsed.data:
+        data = read_data_spec(parsed.data, source, "data")
+    spec = RunSpec(
+        task=parsed.task,
+        kind=parsed.kind,
+        method=parsed.method,
+        variant=parsed.variant,
+        seed=parsed.seed,
+        protocol=parsed.protocol,
+        data=data,
+        model=sections.model,
+        problem=sections.problem,
+        origin=parsed.init,
+        objective=sections.objective,
+        training=sections.training,
+        phrases=parsed.phrases or None,
+    )
+    check_validation(spec, source)
+    if not parsed.search:
+        return spec
+    return replace(spec, search=parse_as(Search, parsed.search, source, "search"))
+
+
+def read_given_weights_spec(content: Any, source: str | Path, key: str = "") -> GivenWeightsSpec:
+    """Read the spec of scoring given weights, without the spec `start`.
+
+    It is the value of `key` in the file `source`. Raises UserError for wrong keys and values.
+    """
+    parsed = parse_as(_GivenWeightsContent, content, source, key)
+    check_kind(parsed.kind, source)
     return GivenWeightsSpec(
-        parsed.task,
-        check_kind(parsed.kind, where),
-        parsed.method,
-        parsed.variant,
-        parsed.seed,
-        parsed.protocol,
-        read_data_spec(parsed.data, where, "data"),
-        parse_named_settings(parsed.model, "model", where),
-        _parse_problem(parsed.problem, parsed.kind, where),
-        parsed.init,
-        parsed.weights,
-        parsed.training["torch_threads"],
+        task=parsed.task,
+        kind=parsed.kind,
+        method=parsed.method,
+        variant=parsed.variant,
+        seed=parsed.seed,
+        protocol=parsed.protocol,
+        data=read_data_spec(parsed.data, source, "data"),
+        model=parse_named_settings(parsed.model, "model", source),
+        problem=_parse_problem(parsed.problem, parsed.kind, source),
+        origin=parsed.init,
+        weights=parsed.weights,
+        torch_threads=parsed.training["torch_threads"],
     )
 
 
-def check_kind(kind: str, where: str | Path) -> str:
+def check_kind(kind: str, source: str | Path) -> str:
     """Return the kind of a task. Raises UserError if there is no such kind."""
     kinds = list_packages("tasks")
     if kind not in kinds:
-        raise UserError(f"{where}: key 'kind' is {kind!r}; {suggest_name(kind, kinds)}")
+        raise UserError(f"{source}: key 'kind' is {kind!r}; {suggest_name(kind, kinds)}")
     return kind
 
 
-def check_validation(spec: RunSpec, where: str | Path) -> None:
+def check_validation(spec: RunSpec, source: str | Path) -> None:
     """Raise UserError if the training does not compute what chooses its weights."""
     selection = spec.training.selection
     if selection is None:
@@ -299,60 +308,75 @@ def check_validation(spec: RunSpec, where: str | Path) -> None:
     metrics = kind.validation_metrics
     is_decoded = kind.decoding and selection.decoding is not None
     if selection.metric not in metrics and not is_decoded:
-        needed = f"needs {' or '.join(metrics)} as its metric"
-        raise UserError(f"{where}: key 'training.validation' {needed}")
+        raise UserError(
+            f"{source}: key 'training.validation' needs {' or '.join(metrics)} as its metric"
+        )
 
 
-def parse_sections(sections: dict[str, dict[str, Any]], kind: str, where: str | Path) -> Sections:
+def parse_sections(sections: dict[str, dict[str, Any]], kind: str, source: str | Path) -> Sections:
     """Check the sections of the spec of a training. Raises UserError with all problems."""
     problems = Problems()
     parsed: dict[str, Any] = {"objective": None}
     with problems.collect():
         parsed["training"] = parse_as(
-            load_kind_settings(kind).training, sections["training"], where, "training"
+            load_kind_settings(kind).training, sections["training"], source, "training"
         )
     with problems.collect():
-        parsed["model"] = parse_named_settings(sections["model"], "model", where)
+        parsed["model"] = parse_named_settings(sections["model"], "model", source)
     with problems.collect():
-        parsed["problem"] = _parse_problem(sections["problem"], kind, where)
+        parsed["problem"] = _parse_problem(sections["problem"], kind, source)
     if sections["objective"]:
         with problems.collect():
-            objective = parse_named_settings(sections["objective"], "objective", where)
-            check_objective(objective, kind, where)
+            objective = parse_named_settings(sections["objective"], "objective", source)
+            check_objective(objective, kind, source)
             parsed["objective"] = objective
     problems.check_empty()
     return Sections(**parsed)
 
 
-def check_objective(objective: NamedSettings, kind: str, where: str | Path) -> None:
+def check_objective(objective: NamedSettings, kind: str, source: str | Path) -> None:
     """Raise UserError if an objective cannot wrap the loss of a kind of task."""
     settings = objective.settings
     if isinstance(settings, ObjectiveOfKind) and settings.kind != kind:
-        what = f"key 'objective.name' is {objective.name!r}, which changes the loss of {settings.kind} alone"
         raise UserError(
-            f"{where}: {what}; the task is of the kind {kind}: name another objective, or none"
+            f"{source}: key 'objective.name' is {objective.name!r}, which changes the loss of "
+            f"{settings.kind} alone; the task is of the kind {kind}: name another objective, "
+            "or none"
         )
 
 
-def _parse_problem(content: dict[str, Any], kind: str, where: str | Path) -> StrictModel:
+def _parse_problem(content: dict[str, Any], kind: str, source: str | Path) -> StrictModel:
     """Check the section `problem` of a spec. Raises UserError."""
-    return parse_as(load_kind_settings(kind).problem, content, where, "problem")
+    return parse_as(load_kind_settings(kind).problem, content, source, "problem")
 
 
-def parse_named_settings(content: dict[str, Any], section: str, where: str | Path) -> NamedSettings:
-    """Check the section `model` or `objective` of a spec, which names its package. Raises UserError."""
-    known = list_packages(NAMED[section])
+def parse_named_settings(
+    content: dict[str, Any], section: str, source: str | Path
+) -> NamedSettings:
+    """Check the section `model` or `objective` of a spec, which names its package.
+
+    Raises UserError.
+    """
+    group = NAMED[section]
+    packages = list_packages(group)
     if "name" not in content:
-        raise UserError(f"{where}: key '{section}.name' is missing; known: {', '.join(known)}")
+        raise UserError(f"{source}: key '{section}.name' is missing; known: {', '.join(packages)}")
     name = content["name"]
-    if name not in known:
+    if name not in packages:
         raise UserError(
-            f"{where}: key '{section}.name' is {name!r}; {suggest_name(str(name), known)}"
+            f"{source}: key '{section}.name' is {name!r}; {suggest_name(str(name), packages)}"
         )
-    settings_class = find_settings_class(NAMED[section], name)
+    settings_class = find_settings_class(group, name)
     assert settings_class, name
     settings = {key: value for key, value in content.items() if key != "name"}
-    return NamedSettings(name, parse_as(settings_class, settings, where, section))
+    return NamedSettings(name, parse_as(settings_class, settings, source, section))
+
+
+def _to_json(section: DataSpec | NamedSettings | None) -> dict[str, Any]:
+    """Return a section of a spec for JSON; one that is not there is empty."""
+    if section is None:
+        return {}
+    return section.to_json()
 
 
 def _drop_defaults(settings: StrictModel) -> dict[str, Any]:

@@ -22,8 +22,13 @@ LAST = "last"  # of the kept checkpoints: the weights after the last update
 
 
 def pair_betas(value: Any) -> Any:
-    """Return a list as a tuple, which strict validation requires, and which YAML and JSON do not have."""
-    return tuple(value) if isinstance(value, list) else value
+    """Return a list as a tuple.
+
+    Strict validation requires it, and YAML and JSON do not have it.
+    """
+    if isinstance(value, list):
+        return tuple(value)
+    return value
 
 
 class CrossEntropySettings(StrictModel):
@@ -35,9 +40,10 @@ class CrossEntropySettings(StrictModel):
 
 
 class ObjectiveOfKind(StrictModel):
-    """Base class of the settings of an objective that reads the loss of one kind of task, and cannot wrap any other.
+    """Base class of the settings of an objective for one kind of task.
 
-    kind: that kind. An objective that wraps any loss derives its settings from StrictModel.
+    It reads the loss of that `kind`, and cannot wrap any other. An objective that wraps any loss
+    derives its settings from StrictModel.
     """
 
     kind: ClassVar[str]
@@ -50,8 +56,8 @@ class Validation(StrictModel):
     metric: str = Field(description="One that the validation of the kind of task computes.")
     decoding: dict[str, Any] | None = Field(
         None,
-        description="Keys of an evaluation: the metric is computed from decoded outputs, where a teacher-forced pass "
-        "does not give it.",
+        description="Keys of an evaluation: the metric is computed from decoded outputs, where a "
+        "teacher-forced pass does not give it.",
     )
 
     @model_serializer(mode="wrap")
@@ -73,8 +79,8 @@ class Training(StrictModel):
     epochs: int | None = Field(
         None,
         gt=0,
-        description="Passes over the training set, in the place of max_steps. They count the examples that the model's "
-        "tokenizer leaves.",
+        description="Passes over the training set, in the place of max_steps. They count the "
+        "examples that the model's tokenizer leaves.",
     )
     batch_tokens: int = Field(
         gt=0, description="Longest sequence times sentences of a batch, at most."
@@ -102,16 +108,18 @@ class Training(StrictModel):
     weight_decay: float = Field(0.0, ge=0, description="Decoupled, on all parameters.")
     clip_norm: float = Field(0.0, ge=0, description="Gradient norm; 0 is off.")
     validate_every: Annotated[int, Field(gt=0)] | Literal["epoch"] = Field(
-        description="Steps between validations; `epoch` validates at the end of each pass over the training set."
+        description="Steps between validations; `epoch` validates at the end of each pass over the "
+        "training set."
     )
     log_every: int = Field(gt=0, description="Steps averaged into one row of training.csv.")
     validation: Literal["none"] | Validation = Field(
-        description="What chooses the best weights. `none` computes nothing and keeps the last weights."
+        description="What chooses the best weights. `none` computes nothing and keeps the last "
+        "weights."
     )
     precision: Precision = Field(
         "fp32",
-        description="Of updates: fp32; tf32, in which an NVIDIA GPU rounds the factors of matrix products to 10 bits; "
-        "or bf16, which is autocast over fp32 weights.",
+        description="Of updates: fp32; tf32, in which an NVIDIA GPU rounds the factors of matrix "
+        "products to 10 bits; or bf16, which is autocast over fp32 weights.",
     )
     torch_threads: int = Field(
         ge=1,
@@ -133,8 +141,8 @@ class Training(StrictModel):
         """Raise ValueError unless decay_steps fits the schedule."""
         if (self.schedule == "constant_then_linear") != bool(self.decay_steps):
             raise ValueError(
-                f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps with "
-                "constant_then_linear, and only with it"
+                f"schedule is {self.schedule} and decay_steps {self.decay_steps}; give decay_steps "
+                "with constant_then_linear, and only with it"
             )
         if self.max_steps is not None and self.decay_steps > self.max_steps:
             raise ValueError(
@@ -143,7 +151,7 @@ class Training(StrictModel):
         return self
 
     def list_kept_checkpoints(self) -> list[str]:
-        """Return the names of the checkpoints that are kept and scored in addition to the best one."""
+        """Return the names of the checkpoints that are kept and scored besides the best one."""
         return []
 
     def is_compiled(self) -> bool:
@@ -154,29 +162,44 @@ class Training(StrictModel):
         """Return these settings without validation."""
         return self.model_copy(update={"validation": "none"})
 
-    def use_chosen(self, chosen: "Chosen") -> Self:
-        """Return these settings with what a search has chosen, without keys that the kind of task does not read."""
-        read = type(self).model_fields
-        return self.model_copy(
-            update={key: value for key, value in chosen.model_dump().items() if key in read}
-        )
+    def use_chosen(self, result: "Chosen") -> Self:
+        """Return these settings with the result of a search.
+
+        Keys that the kind of task does not read are left out.
+        """
+        fields = type(self).model_fields
+        update = {}
+        for key, value in result.model_dump().items():
+            if key in fields:
+                update[key] = value
+        return self.model_copy(update=update)
 
     def count_steps(self, batches: int) -> Self:
-        """Return these settings in steps, if an epoch has `batches`: with max_steps, and validate_every as a number.
+        """Return these settings in steps, if an epoch has `batches`.
 
-        Raises UserError if decay_steps is more than the steps.
+        They have max_steps, and validate_every as a number. Raises UserError if decay_steps is more
+        than the steps.
         """
-        steps = self.max_steps if self.epochs is None else self.epochs * batches
-        every = batches if self.validate_every == "epoch" else self.validate_every
+        steps = self.max_steps
+        if self.epochs is not None:
+            steps = self.epochs * batches
+        validate_every = self.validate_every
+        if validate_every == "epoch":
+            validate_every = batches
         if self.decay_steps > steps:
-            what = f"training.decay_steps is {self.decay_steps}, more than the {steps} steps of {self.epochs} epochs"
-            raise UserError(f"{what}; lower it")
-        return self.model_copy(update={"max_steps": steps, "epochs": None, "validate_every": every})
+            raise UserError(
+                f"training.decay_steps is {self.decay_steps}, more than the {steps} steps of "
+                f"{self.epochs} epochs; lower it"
+            )
+        update = {"max_steps": steps, "epochs": None, "validate_every": validate_every}
+        return self.model_copy(update=update)
 
     @property
     def selection(self) -> Validation | None:
         """The metric and the split of `validation`; None if it is none."""
-        return None if self.validation == "none" else self.validation
+        if self.validation == "none":
+            return None
+        return self.validation
 
     @property
     def kept_splits(self) -> list[str]:
@@ -201,12 +224,12 @@ class TextTraining(Training):
 
 
 class RecomputingTraining(TextTraining):
-    """Settings of training large models, which may compute the states inside of blocks again, to save memory."""
+    """Settings of training large models, which may recompute states to save memory."""
 
     gradient_checkpointing: bool = Field(
         False,
-        description="Store only the inputs of blocks and recompute the rest in the backward pass; for prompts and "
-        "encoders.",
+        description="Store only the inputs of blocks and recompute the rest in the backward pass; "
+        "for prompts and encoders.",
     )
 
 
@@ -230,12 +253,15 @@ class Evaluation(StrictModel):
     batch_tokens: int = Field(gt=0)
 
     def get_measures(self) -> dict[str, dict[str, Any]]:
-        """Return the modules of workflow_scripts/evaluation that score outputs, with the options of each."""
+        """Return the modules that score outputs, with the options of each.
+
+        They are in workflow_scripts/evaluation.
+        """
         return {}
 
 
 class Search(StrictModel):
-    """Learning rates and batch sizes to try, in all combinations, before a variant is trained; none: no search."""
+    """Learning rates and batch sizes to try before a variant is trained; none: no search."""
 
     seed: Seed = Field(1, description="Of the trainings of the search; best none of the runs' own.")
     learning_rate: list[Annotated[float, Field(gt=0)]] = []
@@ -243,7 +269,8 @@ class Search(StrictModel):
     epochs: float | None = Field(
         None,
         gt=0,
-        description="Passes over the training set, whatever the batch size; none: training.max_steps.",
+        description="Passes over the training set, whatever the batch size; none: "
+        "training.max_steps.",
     )
 
     @model_validator(mode="after")
@@ -264,9 +291,10 @@ class Search(StrictModel):
 class KindSettings:
     """What the configuration knows about a kind of task, without torch.
 
-    problem, training, evaluation: classes of these sections of a run's settings, with the keys that the kind reads.
-    validation_metrics: values that may choose the best weights; greater is better. metrics: of its scores, in the order
-    of their names. decoding: whether outputs are decoded, so that validation may score them.
+    problem, training, evaluation: classes of these sections of a run's settings, with the keys that
+    the kind reads. validation_metrics: values that may choose the best weights; greater is better.
+    metrics: of its scores, in the order of their names. decoding: whether outputs are decoded, so
+    that validation may score them.
     """
 
     problem: type[StrictModel]

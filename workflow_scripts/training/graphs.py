@@ -1,6 +1,7 @@
 """Updates as CUDA graphs: one command starts the thousands of kernels of an update.
 
-A small model's update is bound by the CPU, which starts each kernel by itself: about 20 microseconds an operation.
+A small model's update is bound by the CPU, which starts each kernel by itself: about 20
+microseconds an operation.
 """
 
 from collections.abc import Callable
@@ -18,9 +19,8 @@ from workflow_scripts.tasks.batching import TensorBatch
 Update = Callable[[TensorBatch], dict[str, Tensor]]
 Shapes = tuple[torch.Size, ...]
 
-MAX_GRAPHS = (
-    256  # an epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB
-)
+# An epoch of SCAN, COGS or CoGnition has up to 121 shapes; a graph needs about 20 MB.
+MAX_GRAPHS = 256
 # of the GPU's: below this, batches of further shapes are updates without a graph
 MIN_FREE_MEMORY = 1 / 8
 
@@ -31,32 +31,38 @@ WAITING = ("nonzero", "masked_select", "unique", "_unique", "_local_scalar_dense
 class WaitDetector(TorchDispatchMode):
     """Finds out whether the operations in its block wait for a GPU, which a graph cannot do.
 
-    `found` names the first that does: a size or a Python value that depends on the data, or a copy to another device.
+    `reason` names the first that does: a size or a Python value that depends on the data, or a copy
+    to another device.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: str | None = None
+        self.reason: str | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if self.found is None:
-            self.found = describe_wait(func, args, result)
+        if self.reason is None:
+            self.reason = describe_wait(func, args, result)
         return result
 
 
 def describe_wait(func: Any, args: Any, result: Any) -> str | None:
-    """Return why the GPU's result is needed, or has to be sent, before the program continues; None if it is not."""
+    """Return why the program waits for the GPU, or the GPU for a copy; None if neither does."""
     name = func._overloadpacket.__name__
     if name.startswith(WAITING):
         return f"{name} depends on the data"
-    if "index" in name and any(index.dtype == torch.bool for index in select_tensors(args[1:2])):
+    if "index" in name and has_boolean(args[1:2]):
         return f"{name} with a boolean index depends on the data"
     if name in ("copy_", "_to_copy"):
         devices = {tensor.device.type for tensor in select_tensors((args, result))}
         if len(devices) > 1:
             return f"{name} moves a tensor between {' and '.join(sorted(devices))}"
     return None
+
+
+def has_boolean(tree: Any) -> bool:
+    """Return whether one of the tensors of nested tuples, lists and dicts is boolean."""
+    return any(tensor.dtype == torch.bool for tensor in select_tensors(tree))
 
 
 def select_tensors(tree: Any) -> list[Tensor]:
@@ -88,17 +94,19 @@ def list_tensors(batch: TensorBatch) -> dict[str, Tensor]:
 
 
 class GraphedUpdates:
-    """Makes each update by `update`, and from the second batch of a shape on by repeating it as a CUDA graph.
+    """Makes each update by `update`, and repeats those of a known shape as a CUDA graph.
 
-    The first batch of a shape does what must not be part of a graph: it loads libraries, and creates the state of the
-    optimiser. A graph draws the random numbers that `update` would draw, and it reads weights, optimiser and learning
-    rate at their places in memory. So nothing but the speed depends on which updates are graphs. All graphs share one
-    pool of memory, since only one runs at a time.
+    A shape is known from its second batch on. The first batch of a shape does what must not be part
+    of a graph: it loads libraries, and creates the state of the optimiser. A graph draws the random
+    numbers that `update` would draw, and it reads weights, optimiser and learning rate at their
+    places in memory. So nothing but the speed depends on which updates are graphs. All graphs share
+    one pool of memory, since only one runs at a time.
 
-    A shape that cannot be captured stays without a graph, and `warn` gets a line: with `checked` the first update of a
-    shape is watched for operations that wait for the GPU; where a capture fails for another reason, `discard` clears
-    what it left in model and optimiser. Shapes that are rare stay without a graph, too: they do not come twice, or come
-    when there are MAX_GRAPHS already, or little memory is free. Compiled layers cannot be watched.
+    A shape that cannot be captured stays without a graph, and `warn` gets a line: with `checked`
+    the first update of a shape is watched for operations that wait for the GPU; where a capture
+    fails for another reason, `discard` clears what it left in model and optimiser. Shapes that are
+    rare stay without a graph, too: they do not come twice, or come when there are MAX_GRAPHS
+    already, or little memory is free. Compiled layers cannot be watched.
     """
 
     def __init__(
@@ -136,15 +144,16 @@ class GraphedUpdates:
             return self.update(batch)
         with WaitDetector() as detector:
             values = self.update(batch)
-        if detector.found:
-            self._refuse(shapes, detector.found)
+        if detector.reason:
+            self._refuse(shapes, detector.reason)
         return values
 
     def _refuse(self, shapes: Shapes, reason: str) -> None:
         self.refused.add(shapes)
         sizes = ", ".join("x".join(map(str, shape)) for shape in shapes)
         self.warn(
-            f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: {reason}"
+            f"warning: updates of batches of {sizes} run without a CUDA graph, more slowly: "
+            f"{reason}"
         )
 
     def _try_to_capture(self, shapes: Shapes, batch: TensorBatch) -> None:
@@ -162,9 +171,8 @@ class GraphedUpdates:
 
     def _capture(self, batch: TensorBatch) -> CapturedUpdate:
         """Record an update. Recording does not run it."""
-        own_batch = replace(
-            batch, **{name: tensor.clone() for name, tensor in list_tensors(batch).items()}
-        )
+        copies = {name: tensor.clone() for name, tensor in list_tensors(batch).items()}
+        own_batch = replace(batch, **copies)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool, stream=self.stream):
             values = self.update(own_batch)
@@ -173,7 +181,10 @@ class GraphedUpdates:
 
 
 def keep_stream_and_generator() -> Callable[[], None]:
-    """Return a function that restores the GPU's stream and random generator, which a failed capture leaves in use."""
+    """Return a function that restores the GPU's present stream and random generator.
+
+    A failed capture leaves others in use.
+    """
     stream = torch.cuda.current_stream()
     generator = torch.cuda.default_generators[torch.cuda.current_device()]
     state = generator.clone_state()

@@ -19,6 +19,7 @@ from workflow_scripts.tasks.base import Problem
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
 from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
+from workflow_scripts.training.history import LoggedValue
 from workflow_scripts.training.machine import (
     compute_in_fp32,
     count_gpu_processes,
@@ -36,20 +37,20 @@ class StopRequested(Exception):  # noqa: N818
 
     def __init__(self, number: int, step: int):
         super().__init__(number, step)
-        self.number, self.step = number, step
+        self.number = number
+        self.step = step
 
 
 class StopSignals:
-    """Context manager that keeps SIGTERM and SIGINT from ending the process, and remembers the first."""
+    """Context manager in which SIGTERM and SIGINT do not end the process. Remembers the first."""
 
     def __init__(self) -> None:
         self.first: int | None = None
 
     def __enter__(self) -> "StopSignals":
-        self.handlers = {
-            number: signal.signal(number, self._remember)
-            for number in (signal.SIGTERM, signal.SIGINT)
-        }
+        self.handlers = {}
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.handlers[number] = signal.signal(number, self._remember)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -62,9 +63,10 @@ class StopSignals:
 
 
 class StepTimer:
-    """Measures seconds per update of each logging interval, without the time of validating and saving.
+    """Measures seconds per update of each logging interval.
 
-    An interval is steady if it begins after `warm_up` updates of this process.
+    The time of validating and saving is not part of it. An interval is steady if it begins after
+    `warm_up` updates of this process.
     """
 
     def __init__(self, state: TrainingState, warm_up: int):
@@ -92,7 +94,10 @@ class StepTimer:
 
 
 class Saver:
-    """Saves the state every `seconds`, or less often if saving takes more than MAX_SAVE_SHARE of the time."""
+    """Saves the state every `seconds`, or less often.
+
+    Saving takes no more than MAX_SAVE_SHARE of the time.
+    """
 
     def __init__(
         self, folder: StateFolder, state: TrainingState, attempt: dict[str, Any], seconds: float
@@ -100,8 +105,10 @@ class Saver:
         self.folder = folder
         self.state = state
         self.attempt = attempt
-        self.pause = self.min_pause = seconds
-        self.saved_at = self.started = time.monotonic()
+        self.min_pause = seconds
+        self.pause = seconds
+        self.started = time.monotonic()
+        self.saved_at = self.started
         self.earlier_seconds = state.seconds
         self.cpu_start = measure_cpu_seconds()
 
@@ -133,7 +140,8 @@ class Saver:
 class EpochOrder:
     """The batches in the order of the updates: that of an epoch depends on seed and epoch alone.
 
-    Batches that are a sequence stay as they are, and are permuted; shuffled ones have other examples in each epoch.
+    Batches that are a sequence stay as they are, and are permuted; shuffled ones have other
+    examples in each epoch.
     """
 
     def __init__(self, batches: Sequence[Any] | ShuffledBatches, seed: int):
@@ -153,7 +161,8 @@ class EpochOrder:
     def _draw_epoch(self, rng: np.random.Generator) -> Sequence[Any]:
         if isinstance(self.batches, ShuffledBatches):
             return self.batches.draw_epoch(rng)
-        return LazySequence(rng.permutation(len(self.batches)).tolist(), self.batches.__getitem__)
+        numbers = rng.permutation(len(self.batches)).tolist()
+        return LazySequence(numbers, self.batches.__getitem__)
 
 
 def build_optimiser(
@@ -161,7 +170,8 @@ def build_optimiser(
 ) -> torch.optim.AdamW:
     """Return AdamW with decoupled weight decay on all parameters, as fairseq's `adam`.
 
-    capturable: whether its step can be part of a CUDA graph, which reads the learning rate from a tensor.
+    capturable: whether its step can be part of a CUDA graph, which reads the learning rate from a
+    tensor.
     """
     parameters = list(model.parameters())
     rate: float | Tensor = settings.learning_rate
@@ -179,7 +189,10 @@ def build_optimiser(
 
 
 def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next update; in place if it is a tensor, which a CUDA graph reads."""
+    """Set the learning rate of the next update.
+
+    That is in place if it is a tensor, which a CUDA graph reads.
+    """
     for group in optimiser.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
@@ -190,18 +203,19 @@ def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 def compute_learning_rate(settings: Training, step: int) -> float:
     """Return the learning rate of update `step`, from 1, so that resuming needs no scheduler state.
 
-    It rises linearly to the peak during the warm-up. Then `inverse_square_root` is peak * sqrt(warm-up / step), and
-    `linear` falls to 0 after `max_steps`, `constant_then_linear` only during the last `decay_steps`. As in Hugging
-    Face's schedule, `linear` has the rate 0 at the first update of a warm-up; the others reach the peak at its last.
+    It rises linearly to the peak during the warm-up. Then `inverse_square_root` is peak *
+    sqrt(warm-up / step), and `linear` falls to 0 after `max_steps`, `constant_then_linear` only
+    during the last `decay_steps`. As in Hugging Face's schedule, `linear` has the rate 0 at the
+    first update of a warm-up; the others reach the peak at its last.
     """
-    peak, warmup, max_steps = settings.learning_rate, settings.warmup, settings.max_steps
+    peak = settings.learning_rate
+    warmup = settings.warmup
+    max_steps = settings.max_steps
     if settings.schedule == "linear":
         done = step - 1
-        return (
-            peak * done / warmup
-            if done < warmup
-            else peak * (max_steps - done) / max(max_steps - warmup, 1)
-        )
+        if done < warmup:
+            return peak * done / warmup
+        return peak * (max_steps - done) / max(max_steps - warmup, 1)
     warmup = max(warmup, 1)
     if settings.schedule == "inverse_square_root":
         return peak * min(step / warmup, (warmup / step) ** 0.5)
@@ -222,13 +236,14 @@ def train(
 ) -> TrainingState:
     """Train from the saved state, or from the start, to `max_steps`, and return the final state.
 
-    `settings` count steps (`Training.count_steps`), not epochs.
-    Update k, from 1, uses the k-th batch of the epochs' orders, one epoch after the other. The state is saved every
-    `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model has the last weights;
-    for the best see `folder.locate_best`. Raises StopRequested after SIGTERM or SIGINT, also in the last step, and
-    UserError for a non-finite loss. Both leave a state to resume from.
+    `settings` count steps (`Training.count_steps`), not epochs. Update k, from 1, uses the k-th
+    batch of the epochs' orders, one epoch after the other. The state is saved every
+    `save_every_seconds`, or less often if saving takes long, and at the end. At the end the model
+    has the last weights; for the best see `folder.locate_best`. Raises StopRequested after SIGTERM
+    or SIGINT, also in the last step, and UserError for a non-finite loss. Both leave a state to
+    resume from.
     """
-    model, batches = problem.model, problem.batches
+    model = problem.model
     graphed = device.type == "cuda" and problem.capturable
     optimiser = build_optimiser(model, settings, capturable=graphed)
     state = folder.load(model, optimiser)
@@ -237,11 +252,11 @@ def train(
     state.attempts.append(attempt)
     update = make_update(problem, settings, optimiser, device, graphed, reporter.print_line)
     rows: list[dict[str, Tensor]] = []  # values of the steps since `collect_logged_values`
-    order = EpochOrder(batches, seed)
+    order = EpochOrder(problem.batches, seed)
     model.train()
     stop: int | None = None
     with StopSignals() as signals:
-        timer = StepTimer(state, WARM_UP_EPOCHS * len(batches))
+        timer = StepTimer(state, WARM_UP_EPOCHS * len(problem.batches))
         saver = Saver(folder, state, attempt, save_every_seconds)
         while state.step < settings.max_steps and not stop:
             state.step += 1
@@ -249,19 +264,19 @@ def train(
             set_learning_rate(optimiser, rate)
             rows.append(update(order.find_batch(state.step)))
 
-            last = state.step == settings.max_steps
-            if last or state.step % settings.log_every == 0:
+            is_last = state.step == settings.max_steps
+            if is_last or state.step % settings.log_every == 0:
                 collect_logged_values(rows, state)
                 timer.finish_interval()
                 reporter.update_values(log_means(state, rate))
-            if last or (settings.selection and state.step % settings.validate_every == 0):
+            if is_last or is_validation_due(settings, state.step):
                 collect_logged_values(rows, state)
                 reporter.set_stage("validate")
                 with timer.pause():
                     reporter.update_values(validate(problem, settings, folder, state))
                 reporter.set_stage("train")
             stop = signals.first
-            if last or stop or saver.is_due():
+            if is_last or stop or saver.is_due():
                 collect_logged_values(rows, state)
                 reporter.set_stage("save")
                 with timer.pause():
@@ -271,12 +286,18 @@ def train(
             reporter.advance()
         if "last_step" not in attempt:  # no step was left to make
             saver.describe_attempt()
-    # After the last step, too: the signal must also end a search that this training is a part of. And Snakemake deletes
-    # the results of a job that ends after its time limit, so the state must stay.
+    # After the last step, too: the signal must also end a search that this training is a part of.
+    # And Snakemake deletes the results of a job that ends after its time limit, so the state must
+    # stay.
     if signals.first:
         folder.log(f"stopped by signal {signals.first} at step {state.step}")
         raise StopRequested(signals.first, state.step)
     return state
+
+
+def is_validation_due(settings: Training, step: int) -> bool:
+    """Return whether the settings have a validation after a step."""
+    return settings.selection is not None and step % settings.validate_every == 0
 
 
 def make_update(
@@ -287,7 +308,10 @@ def make_update(
     graphed: bool,
     warn: Callable[[str], None],
 ) -> Callable[[Any], dict[str, Tensor]]:
-    """Return update(batch) -> logged values, in the precision of the settings; with `graphed` as CUDA graphs."""
+    """Return update(batch) -> logged values, in the precision of the settings.
+
+    With `graphed` the updates are CUDA graphs.
+    """
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
     update = partial(update_weights, problem, optimiser, settings.clip_norm, autocast)
     if not graphed:
@@ -302,7 +326,10 @@ def update_weights(
     autocast: torch.autocast,
     batch: Any,
 ) -> dict[str, Tensor]:
-    """Make one optimiser step. Return loss, parts and, if clipped, gradient norm: tensors, to not wait for a GPU."""
+    """Make one optimiser step. Return loss, parts and, if clipped, gradient norm.
+
+    They are tensors, to not wait for a GPU.
+    """
     with autocast:
         loss, parts = problem.loss(problem.model, batch)
     loss.backward()
@@ -317,63 +344,86 @@ def update_weights(
 
 
 def collect_logged_values(rows: list[dict[str, Tensor]], state: TrainingState) -> None:
-    """Move the values of `rows`, one per step, to `state.pending` as floats. Raises UserError for a non-finite loss."""
-    for name in dict.fromkeys(name for row in rows for name in row):
+    """Move the values of `rows`, one per step, to `state.pending` as floats.
+
+    Raises UserError for a non-finite loss.
+    """
+    names: dict[str, None] = {}
+    for row in rows:
+        names |= dict.fromkeys(row)
+    for name in names:
         values = torch.stack([row[name] for row in rows if name in row]).tolist()
         state.pending.setdefault(name, []).extend(values)
     rows.clear()
-    losses = state.pending.get("loss", [])
+    check_losses(state.pending.get("loss", []), state.step)
+
+
+def check_losses(losses: list[float], last_step: int) -> None:
+    """Raise UserError for a loss that is not finite. `losses` are those up to `last_step`."""
     for index, loss in enumerate(losses):
-        if not math.isfinite(loss):
-            step = state.step - len(losses) + index + 1
-            before = (
-                ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index])
-                or "none in this interval"
-            )
-            raise UserError(
-                f"the loss is {loss} at step {step} (losses before it: {before}); the state saved before it is kept: "
-                "lower training.learning_rate, raise training.warmup_steps or set training.clip_norm"
-            )
+        if math.isfinite(loss):
+            continue
+        step = last_step - len(losses) + index + 1
+        before = ", ".join(f"{value:.4g}" for value in losses[max(index - 3, 0) : index])
+        raise UserError(
+            f"the loss is {loss} at step {step} "
+            f"(losses before it: {before or 'none in this interval'}); "
+            "the state saved before it is kept: lower training.learning_rate, "
+            "raise training.warmup_steps or set training.clip_norm"
+        )
 
 
 def log_means(state: TrainingState, rate: float) -> dict[str, float]:
-    """Append the mean of each pending value and the learning rate to the history. Return the means."""
+    """Append the mean of each pending value and the learning rate to the history.
+
+    Return the mean loss.
+    """
     means = {name: math.fsum(values) / len(values) for name, values in state.pending.items()}
-    state.history += [
-        (state.step, name, value) for name, value in (means | {"learning_rate": rate}).items()
-    ]
+    for name, value in means.items():
+        state.history.append(LoggedValue(state.step, name, value))
+    state.history.append(LoggedValue(state.step, "learning_rate", rate))
     state.pending = {}
     return {"loss": means["loss"]}
 
 
 def stop_compiling(settings: Training) -> AbstractContextManager[Any]:
-    """Return a context in which compiled layers run as they are written: decoding has too many shapes to compile."""
-    return torch.compiler.set_stance("force_eager") if settings.is_compiled() else nullcontext()
+    """Return a context in which compiled layers run as they are written.
+
+    Decoding has too many shapes to compile.
+    """
+    if settings.is_compiled():
+        return torch.compiler.set_stance("force_eager")
+    return nullcontext()
 
 
 def validate(
     problem: Problem, settings: Training, folder: StateFolder, state: TrainingState
 ) -> dict[str, float]:
-    """Validate, add the values to the history, keep the weights if they are the best on a split, and return the metric.
+    """Validate, keep the weights that are the best on a split, and return the metric.
 
-    Of equal values without a tie-break the latest wins, as in fairseq: early on, the metric may be 0 for long. With
-    validation none the present weights are kept.
+    The values are added to the history. Of equal values without a tie-break the latest wins, as in
+    fairseq: early on, the metric may be 0 for long. With validation none the present weights are
+    kept.
     """
     if not settings.selection:
         folder.keep_best(state, problem.model, CHOSEN, None)
         return {}
-    metric, tie_break = settings.selection.metric, problem.tie_break_metric
+    metric = settings.selection.metric
     problem.model.eval()
     with torch.no_grad(), compute_in_fp32(), stop_compiling(settings):
         values = problem.validate(problem.model)
     problem.model.train()
-    state.history += [(state.step, f"valid_{name}", value) for name, value in values.items()]
-    for name, prefix in {
-        CHOSEN: "",
-        **{split: f"{split}_" for split in settings.kept_splits},
-    }.items():
-        value, tie = values[prefix + metric], values[prefix + tie_break] if tie_break else 0.0
-        before = state.best.get(name)
-        if before is None or (value, -tie) >= (before["value"], -before["tie"]):
+    for name, value in values.items():
+        state.history.append(LoggedValue(state.step, f"valid_{name}", value))
+    prefixes = {CHOSEN: ""}  # of the values by which each of the kept weights is chosen
+    for split in settings.kept_splits:
+        prefixes[split] = f"{split}_"
+    for name, prefix in prefixes.items():
+        value = values[prefix + metric]
+        tie = 0.0
+        if problem.tie_break_metric:
+            tie = values[prefix + problem.tie_break_metric]
+        best = state.best.get(name)
+        if best is None or (value, -tie) >= (best["value"], -best["tie"]):
             folder.keep_best(state, problem.model, name, value, tie)
     return {metric: values[metric]}

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,10 @@ TF32_SINCE = (8, 0)  # compute capability of Ampere
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device; `auto` is the GPU if there is one. Raises UserError if the device is missing."""
+    """Return the device; `auto` is the GPU if there is one.
+
+    Raises UserError if the device is missing.
+    """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and not torch.cuda.is_available():
@@ -39,7 +42,10 @@ def choose_device(name: str) -> torch.device:
 
 
 def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
-    """Seed every random generator, set the number of threads and, on the CPU, require deterministic algorithms."""
+    """Seed every random generator, and set the number of threads.
+
+    On the CPU, deterministic algorithms are required.
+    """
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
@@ -47,14 +53,16 @@ def set_seed_and_threads(seed: int, threads: int, device: torch.device) -> None:
     if device.type == "cpu":
         # Like use_deterministic_algorithms(True), but without loading the compiler.
         torch.set_deterministic_debug_mode("error")
-        # Filling new memory only guards against reading it before it is set, and costs time at every allocation.
+        # Filling new memory only guards against reading it before it is set, and costs time at
+        # every allocation.
         torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def set_precision(precision: str, device: torch.device) -> None:
-    """Set how this process multiplies fp32 matrices. Raises UserError for tf32 on a device that does not have it.
+    """Set how this process multiplies fp32 matrices.
 
-    bf16 is not set here: the loop uses autocast.
+    Raises UserError for tf32 on a device that does not have it. bf16 is not set here: the loop uses
+    autocast.
     """
     if precision == "tf32" and device.type != "cuda":
         raise UserError(f"precision tf32: a {device.type} device has no TF32; use precision: fp32")
@@ -77,20 +85,27 @@ def compute_in_fp32() -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-# States of all generators of a process: (torch and CUDA, as tensors; python and numpy, as JSON).
-Generators = tuple[dict[str, Tensor], dict]
+class RandomStates(NamedTuple):
+    """States of all random generators of a process.
+
+    tensors: those of torch and CUDA. values: those of python and numpy, as JSON.
+    """
+
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
 
 
-def get_random_states() -> Generators:
+def get_random_states() -> RandomStates:
     """Return the states of this process's random generators, for CUDA of its own device."""
     tensors = {"torch": torch.get_rng_state()}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if is_using_gpu():
         tensors["cuda"] = torch.cuda.get_rng_state()
     name, keys, *rest = np.random.get_state()
-    return tensors, {"python": random.getstate(), "numpy": [name, keys.tolist(), *rest]}
+    values = {"python": random.getstate(), "numpy": [name, keys.tolist(), *rest]}
+    return RandomStates(tensors, values)
 
 
-def set_random_states(states: Generators) -> None:
+def set_random_states(states: RandomStates) -> None:
     """Restore the random generators to the return value of `get_random_states`."""
     tensors, values = states
     torch.set_rng_state(tensors["torch"])
@@ -104,28 +119,40 @@ def set_random_states(states: Generators) -> None:
 
 def describe_device(device: torch.device) -> dict[str, Any]:
     """Describe this process and its device for `make_record`."""
-    on_gpu, driver = device.type == "cuda", Path("/proc/driver/nvidia/version")
-    found = (
-        re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", driver.read_text())
-        if on_gpu and driver.exists()
-        else None
-    )
-    here = {
-        "device": device.type,
-        "driver": found and found[1],
-        "threads": torch.get_num_threads(),
-        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-    }
-    if on_gpu:
-        here |= {"device_name": torch.cuda.get_device_name(device), "cuda": torch.version.cuda}
-        here["bit_equality"] = "not promised: GPU kernels add in any order"
-        here["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(device)
-    return describe_cpu() | here
+    record = describe_cpu()
+    record["device"] = device.type
+    record["driver"] = None
+    record["threads"] = torch.get_num_threads()
+    record["deterministic_algorithms"] = torch.are_deterministic_algorithms_enabled()
+    if device.type == "cuda":
+        record["driver"] = read_driver_version()
+        record["device_name"] = torch.cuda.get_device_name(device)
+        record["cuda"] = torch.version.cuda
+        record["bit_equality"] = "not promised: GPU kernels add in any order"
+        record["peak_gpu_memory_bytes"] = torch.cuda.max_memory_allocated(device)
+    return record
+
+
+def read_driver_version() -> str | None:
+    """Return the version of NVIDIA's driver; None if it is not where Linux has it."""
+    file = Path("/proc/driver/nvidia/version")
+    if not file.exists():
+        return None
+    version = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text())
+    return version and version[1]
+
+
+def is_using_gpu() -> bool:
+    """Return whether this process has used its NVIDIA GPU."""
+    return torch.cuda.is_available() and torch.cuda.is_initialized()
 
 
 def count_gpu_processes() -> int | None:
-    """Return the number of processes that compute on this process's GPU; None on a CPU, or if it cannot be counted."""
-    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):
+    """Return the number of processes that compute on this process's GPU.
+
+    None on a CPU, or if it cannot be counted.
+    """
+    if not is_using_gpu():
         return None
     query = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,name", "--format=csv,noheader"]
     try:
@@ -134,47 +161,49 @@ def count_gpu_processes() -> int | None:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    return parse_gpu_processes(
-        answer, str(torch.cuda.get_device_properties(torch.cuda.current_device()).uuid)
-    )
+    gpu = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return parse_gpu_processes(answer, str(gpu.uuid))
 
 
 def parse_gpu_processes(answer: str, gpu: str) -> int | None:
-    """Return the number of lines `<uuid of gpu>, <pid>, <name>` in the answer of nvidia-smi; None if there are none.
+    """Return the number of lines `<uuid of gpu>, <pid>, <name>` in the answer of nvidia-smi.
 
-    The server of MPS, through which the processes compute, does not count.
+    None if there are none. The server of MPS, through which the processes compute, does not count.
     """
     count = 0
     for line in answer.splitlines():
         fields = [field.strip() for field in line.split(",", 2)]
-        if (
-            len(fields) == 3
-            and gpu in fields[0]
-            and fields[1].isdigit()
-            and "mps-server" not in fields[2]
-        ):
+        if len(fields) != 3:
+            continue
+        uuid, process, name = fields
+        if gpu in uuid and process.isdigit() and "mps-server" not in name:
             count += 1
     return count or None
 
 
 def describe_attempt(device: torch.device, step: int) -> dict[str, Any]:
-    """Return the record of one training invocation, which begins after `step`. The loop adds times and memory."""
-    named = ("device", "device_name", "driver", "cuda")
-    here = {name: value for name, value in describe_device(device).items() if name in named}
-    return {
-        "host": platform.node(),
-        "started": STARTED,
-        **read_commit(),
-        **here,
-        "first_step": step + 1,
-    }
+    """Return the record of one training invocation, which begins after `step`.
+
+    The loop adds times and memory.
+    """
+    record = {"host": platform.node(), "started": STARTED, **read_commit()}
+    for name, value in describe_device(device).items():
+        if name in ("device", "device_name", "driver", "cuda"):
+            record[name] = value
+    record["first_step"] = step + 1
+    return record
 
 
 def measure_usage(cpu_before: float) -> dict[str, Any]:
-    """Return CPU seconds since `cpu_before` and the largest memory use of this process, on its GPU too."""
-    on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+    """Return CPU seconds since `cpu_before` and the largest memory use of this process.
+
+    Memory is also that of its GPU, if it uses one.
+    """
+    gpu_memory = None
+    if is_using_gpu():
+        gpu_memory = torch.cuda.max_memory_allocated()
     return {
         "cpu_seconds": measure_cpu_seconds() - cpu_before,
         "peak_memory_bytes": measure_peak_memory(),
-        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
+        "peak_gpu_memory_bytes": gpu_memory,
     }

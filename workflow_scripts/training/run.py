@@ -26,10 +26,11 @@ def train_run(
     reporter: Reporter,
     save_every: float,
 ) -> tuple[Problem, TrainingState]:
-    """Train from the state in the locked `folder`, or from the start. The problem's model then has the last weights.
+    """Train from the state in the locked `folder`, or from the start.
 
-    Epochs are those of the batches that are made of the data. Raises loop.StopRequested after a signal, and UserError
-    if files are broken or the GPU's memory is full.
+    The problem's model then has the last weights. Epochs are those of the batches that are made of
+    the data. Raises loop.StopRequested after a signal, and UserError if files are broken or the
+    GPU's memory is full.
     """
     problem = make_problem(spec, data, init, device)
     settings = spec.training.count_steps(len(problem.batches))
@@ -38,22 +39,21 @@ def train_run(
     if settings.is_compiled():
         compile_layers(problem, device)
     try:
-        return problem, loop.train(
-            problem, settings, spec.seed, device, folder, reporter, save_every
-        )
+        state = loop.train(problem, settings, spec.seed, device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(
             f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens"
         ) from error
+    return problem, state
 
 
 def report_length(settings: Training, reporter: Reporter) -> None:
     """Give the reporter the number of steps, and warn if the warm-up is no shorter."""
     reporter.set_total(settings.max_steps)
     if settings.warmup >= settings.max_steps:
-        steps = f"{settings.warmup:,} steps is no shorter than the run's {settings.max_steps:,}"
         reporter.print_line(
-            f"warning: the warm-up of {steps}, so the learning rate does not reach its peak; "
+            f"warning: the warm-up of {settings.warmup:,} steps is no shorter than the run's "
+            f"{settings.max_steps:,}, so the learning rate does not reach its peak; "
             "set training.warmup_fraction, or lower training.warmup_steps"
         )
 
@@ -71,16 +71,21 @@ def add_objective(problem: Problem, objective: NamedSettings | None) -> Problem:
         return problem
     module = importlib.import_module(f"workflow_scripts.objectives.{objective.name}.objective")
     loss = module.build(objective.settings, problem.loss)
-    # An objective that does not say that its updates can be graphs may have sizes that depend on the data.
+    # An objective that does not say that its updates can be graphs may have sizes that depend on
+    # the data.
     capturable = problem.capturable and getattr(module, "CAPTURABLE", False)
     return replace(problem, loss=loss, capturable=capturable)
 
 
 def compile_layers(problem: Problem, device: torch.device) -> None:
-    """Compile the layers of a problem for all shapes. Raises UserError where that is not supported."""
+    """Compile the layers of a problem for all shapes.
+
+    Raises UserError where that is not supported.
+    """
     if device.type != "cuda":
         raise UserError(
-            f"training.compiled: layers are compiled for an NVIDIA GPU only, not for {device.type}; leave it"
+            "training.compiled: layers are compiled for an NVIDIA GPU only, "
+            f"not for {device.type}; leave it"
         )
     for layer in problem.compilable:
         layer.compile(dynamic=True, fullgraph=True)
@@ -89,11 +94,13 @@ def compile_layers(problem: Problem, device: torch.device) -> None:
 def write_checkpoint(
     out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
 ) -> None:
-    """Write a finished training to an empty folder: best weights, those that are kept besides, extra files."""
+    """Write a finished training to an empty folder.
+
+    These are the best weights, those that are kept besides, and extra files.
+    """
     for name, best in state.best.items():
-        write_tensors(
-            read_weights(folder.locate_best(name, best["step"])), out / f"{name}.safetensors"
-        )
+        weights = read_weights(folder.locate_best(name, best["step"]))
+        write_tensors(weights, out / f"{name}.safetensors")
     if LAST in settings.list_kept_checkpoints():
         write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
     if problem.save_extra_files:
@@ -101,10 +108,12 @@ def write_checkpoint(
 
 
 def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch.device) -> None:
-    """Write the checkpoint with which the training of `spec` begins, if it begins with random weights."""
-    problem = make_problem(
-        replace(spec, training=spec.training.drop_validation()), data, None, device
-    )
+    """Write the checkpoint with which the training of `spec` begins.
+
+    The training must begin with random weights.
+    """
+    spec = replace(spec, training=spec.training.drop_validation())
+    problem = make_problem(spec, data, None, device)
     write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
     if problem.save_extra_files:
         problem.save_extra_files(out)

@@ -22,27 +22,36 @@ VALIDATIONS = 2  # per pass over the training set, if the search counts passes
 
 
 def list_candidates(settings: Training, search: Search, data: Path) -> list[Chosen]:
-    """Return the settings of each pair. Epochs give the steps, and warm-up is the same share of them.
+    """Return the settings of each pair.
 
-    Raises UserError if the training counts epochs: a search compares numbers of steps.
+    Epochs give the steps, and warm-up is the same share of them. Raises UserError if the training
+    counts epochs: a search compares numbers of steps.
     """
     candidates = []
     for batch, rate in itertools.product(search.batch_sentences, search.learning_rate):
-        lengths: dict[str, Any] = {
+        content = {
+            "learning_rate": rate,
+            "batch_sentences": batch,
+            **choose_lengths(settings, search.epochs, batch, data),
+        }
+        candidates.append(parse_as(Chosen, content, "settings of a search", "training"))
+    return candidates
+
+
+def choose_lengths(
+    settings: Training, epochs: float | None, batch: int, data: Path
+) -> dict[str, Any]:
+    """Return max_steps, warmup_steps and validate_every of a training with `batch` sentences."""
+    if not epochs:
+        return {
             "max_steps": settings.max_steps,
             "warmup_steps": settings.warmup_steps,
             "validate_every": settings.validate_every,
         }
-        if search.epochs:
-            rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
-            steps = math.ceil(search.epochs * rows / batch)
-            warmup = steps * settings.warmup_steps / settings.max_steps
-            every = math.ceil(rows / batch / VALIDATIONS)
-            lengths = {
-                "max_steps": steps,
-                "warmup_steps": round(warmup),
-                "validate_every": max(1, every),
-            }
-        settings_of_pair = {"learning_rate": rate, "batch_sentences": batch, **lengths}
-        candidates.append(parse_as(Chosen, settings_of_pair, "settings of a search", "training"))
-    return candidates
+    rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
+    steps = math.ceil(epochs * rows / batch)
+    return {
+        "max_steps": steps,
+        "warmup_steps": round(steps * settings.warmup_steps / settings.max_steps),
+        "validate_every": max(1, math.ceil(rows / batch / VALIDATIONS)),
+    }

@@ -4,13 +4,16 @@ Layout of a state folder (`*` is a step number):
 
     lock            held by the process that trains here, and names it
     log.txt         append-only: started, resumed, saved, stopped, damaged
-    best-model-*.safetensors    weights of the best validation so far; best-<split>-*: of the best on a further split
-    step-*/         one saved state: tensors.safetensors, state.json, training.csv, and their sha256sums
+    best-model-*.safetensors    weights of the best validation so far
+    best-<split>-*.safetensors  weights of the best validation on a further split
+    step-*/         one saved state: tensors.safetensors, state.json, training.csv, sha256sums
 
-A saved state is written under another name and renamed when complete, and the one before it is kept, so a process
-that dies at any instant leaves at least one that can be read. Nothing is pickled.
+A saved state is written under another name and renamed when complete, and the one before it is
+kept, so a process that dies at any instant leaves at least one that can be read. Nothing is
+pickled.
 
-The best weights stay in memory until the next save: a run that resumes from an earlier state finds them again.
+The best weights stay in memory until the next save: a run that resumes from an earlier state finds
+them again.
 """
 
 import fcntl
@@ -24,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from safetensors.torch import load_file
@@ -33,10 +36,13 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json
 from workflow_scripts.models.weights import list_weights, load_weights, write_tensors
-from workflow_scripts.training.history import read_history, write_history
-from workflow_scripts.training.machine import get_random_states, set_random_states
+from workflow_scripts.training.history import LoggedValue, read_history, write_history
+from workflow_scripts.training.machine import RandomStates, get_random_states, set_random_states
 
-TENSORS, STATE, HISTORY, SUMS = "tensors.safetensors", "state.json", "training.csv", "sha256sums"
+TENSORS = "tensors.safetensors"
+STATE = "state.json"
+HISTORY = "training.csv"
+SUMS = "sha256sums"  # of the others
 
 
 @dataclass
@@ -44,7 +50,7 @@ class TrainingState:
     """All that a resumed run needs in addition to weights, optimiser and random generators."""
 
     step: int = 0
-    history: list[tuple[int, str, float]] = field(default_factory=list)
+    history: list[LoggedValue] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
     # name of weights -> step, value, tie, sha256
     best: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -59,13 +65,41 @@ class TrainingState:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file is on disk: after a power cut a rename may have survived, but not its content."""
+    """Wait until the file is on disk.
+
+    After a power cut a rename may have survived, but not the content of the file.
+    """
     with open(path, "rb+") as stream:
         os.fsync(stream.fileno())
 
 
+def _is_in_place(stream: IO[str]) -> bool:
+    """Whether an open file still has its name: it may have been deleted meanwhile."""
+    if not os.path.exists(stream.name):
+        return False
+    return os.path.samestat(os.fstat(stream.fileno()), os.stat(stream.name))
+
+
+def _name_tensors(
+    model: nn.Module, optimiser: torch.optim.Optimizer, generators: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Return all tensors of a state by group and name."""
+    tensors = {}
+    for name, tensor in list_weights(model).items():
+        tensors[f"weights/{name}"] = tensor
+    for index, values in optimiser.state_dict()["state"].items():
+        for name, value in values.items():
+            tensors[f"optimiser/{index}/{name}"] = value
+    for name, generator in generators.items():
+        tensors[f"generator/{name}"] = generator
+    return tensors
+
+
 class StateFolder:
-    """The saved states of a run with an `identity` (digests of spec and data). `lock` lets in one process at a time."""
+    """The saved states of a run with an `identity` (digests of spec and data).
+
+    `lock` lets in one process at a time.
+    """
 
     def __init__(self, folder: Path, identity: dict[str, str]):
         self.folder = Path(folder)
@@ -85,11 +119,10 @@ class StateFolder:
                 raise UserError(
                     f"{self.folder} is in use by process {holder}; wait for it or stop it"
                 ) from error
-            if not os.path.exists(stream.name) or not os.path.samestat(
-                os.fstat(stream.fileno()), os.stat(stream.name)
-            ):
+            if not _is_in_place(stream):
                 raise UserError(
-                    f"{self.folder}: another process has just finished this run; call the command again"
+                    f"{self.folder}: another process has just finished this run; "
+                    "call the command again"
                 )
             stream.truncate(0)
             stream.write(f"{os.getpid()} on {socket.gethostname()}")
@@ -99,19 +132,21 @@ class StateFolder:
 
     def log(self, message: str) -> None:
         """Append one line with time and process to log.txt."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
         with open(self.folder / "log.txt", "a") as stream:
-            stream.write(
-                f"{datetime.now(UTC).isoformat(timespec='seconds')} [{os.getpid()}] {message}\n"
-            )
+            stream.write(f"{now} [{os.getpid()}] {message}\n")
 
     def locate_best(self, name: str, step: int) -> Path:
-        """Return the file of the best weights of a name (`model`, or a further split), validated at `step`."""
+        """Return the file of the best weights of a name, validated at `step`.
+
+        The name is `model`, or that of a further split.
+        """
         return self.folder / f"best-{name}-{step}.safetensors"
 
     def list_saved_states(self) -> list[Path]:
         """List the complete saved states, newest first."""
-        found = [path for path in self.folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
-        return sorted(found, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
+        states = [path for path in self.folder.iterdir() if re.fullmatch(r"step-\d+", path.name)]
+        return sorted(states, key=lambda path: int(path.name.removeprefix("step-")), reverse=True)
 
     def keep_best(
         self,
@@ -121,11 +156,15 @@ class StateFolder:
         value: float | None,
         tie: float = 0.0,
     ) -> None:
-        """Keep a copy of the weights as the best of a name, with what their validation gave. `save` writes them."""
+        """Keep a copy of the weights as the best of a name, with what their validation gave.
+
+        `save` writes them.
+        """
         state.best[name] = {"step": state.step, "value": value, "tie": tie}
-        self.unsaved_best[name] = {
-            key: tensor.to("cpu", copy=True) for key, tensor in list_weights(model).items()
-        }
+        copies = {}
+        for key, tensor in list_weights(model).items():
+            copies[key] = tensor.to("cpu", copy=True)
+        self.unsaved_best[name] = copies
 
     def _write_best(self, state: TrainingState) -> None:
         """Write the best weights that are in memory, each file atomically."""
@@ -149,13 +188,10 @@ class StateFolder:
         saved = self.folder / f"step-{state.step}"
         part = self.folder / f".{saved.name}.part"
         part.mkdir()
-        tensors = {f"weights/{name}": tensor for name, tensor in list_weights(model).items()}
-        for index, values in optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser/{index}/{name}": value for name, value in values.items()}
-        generators, python_states = get_random_states()
-        tensors |= {f"generator/{name}": value for name, value in generators.items()}
+        random_states = get_random_states()
+        tensors = _name_tensors(model, optimiser, random_states.tensors)
         write_tensors(tensors, part / TENSORS)
-        content = {**vars(state), **self.identity, "generators": python_states}
+        content = {**vars(state), **self.identity, "generators": random_states.values}
         del content["history"]
         (part / STATE).write_text(json.dumps(content))
         write_history(part / HISTORY, state.history)
@@ -165,12 +201,16 @@ class StateFolder:
             _flush(part / name)
         os.rename(part, saved)
         self.log(f"saved {saved.name}")
-        states = self.list_saved_states()
-        for old in states[2:]:
+        self._delete_old_states()
+
+    def _delete_old_states(self) -> None:
+        """Delete all states but the newest two, and the best weights that neither names."""
+        newest_first = self.list_saved_states()
+        for old in newest_first[2:]:
             shutil.rmtree(old, ignore_errors=True)
-        wanted = {
-            path for kept in states[:2] for path in self._named_weights(read_json(kept / STATE))
-        }
+        wanted: set[Path] = set()
+        for kept in newest_first[:2]:
+            wanted.update(self._named_weights(read_json(kept / STATE)))
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
@@ -182,9 +222,15 @@ class StateFolder:
         return {self.locate_best(name, best["step"]): best["sha256"] for name, best in named}
 
     def load(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> TrainingState:
-        """Restore the newest readable state, or return a new one. Raises UserError for another spec or other data."""
+        """Restore the newest readable state, or return a new one.
+
+        Raises UserError for another spec or other data.
+        """
         for part in self.folder.glob(".*.part"):  # what a killed process was writing
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink()
         for saved in self.list_saved_states():
             content = self._read_intact(saved)
             if content is None:
@@ -193,8 +239,10 @@ class StateFolder:
                 continue
             for name, value in self.identity.items():
                 if content.pop(name) != value:
-                    found = f"{saved / STATE} was made with another {name.removesuffix('_digest')}"
-                    raise UserError(f"{found}; delete {self.folder} to start again")
+                    raise UserError(
+                        f"{saved / STATE} was made with another {name.removesuffix('_digest')}; "
+                        f"delete {self.folder} to start again"
+                    )
             state = self._restore(saved, content, model, optimiser)
             self.log(f"resumed from {saved.name}")
             return state
@@ -202,19 +250,21 @@ class StateFolder:
         return TrainingState()
 
     def _read_intact(self, saved: Path) -> dict | None:
-        """Read a saved state; None unless each of its files and all best weights have their sha256."""
+        """Read a saved state; None unless its files and all best weights have their sha256."""
         try:
-            lines = (saved / SUMS).read_text().splitlines()
-            sums = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+            sums = {}
+            for line in (saved / SUMS).read_text().splitlines():
+                digest, name = line.split("  ", 1)
+                sums[name] = digest
             if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:
                 return None
             content = read_json(saved / STATE)
-            whole = all(
-                hash_file(path) == digest for path, digest in self._named_weights(content).items()
-            )
-            return content if whole else None
+            for path, digest in self._named_weights(content).items():
+                if hash_file(path) != digest:
+                    return None
         except (OSError, ValueError):
             return None
+        return content
 
     def _restore(
         self, saved: Path, content: dict, model: nn.Module, optimiser: torch.optim.Optimizer
@@ -228,10 +278,9 @@ class StateFolder:
         for name, tensor in groups["optimiser"].items():
             index, key = name.split("/")
             per_parameter.setdefault(int(index), {})[key] = tensor
-        optimiser.load_state_dict(
-            {"state": per_parameter, "param_groups": optimiser.state_dict()["param_groups"]}
-        )
-        set_random_states((groups["generator"], content.pop("generators")))
+        groups_of_optimiser = optimiser.state_dict()["param_groups"]
+        optimiser.load_state_dict({"state": per_parameter, "param_groups": groups_of_optimiser})
+        set_random_states(RandomStates(groups["generator"], content.pop("generators")))
         state = TrainingState(**content, history=read_history(saved / HISTORY))
         state.resumed += 1
         return state
@@ -240,11 +289,9 @@ class StateFolder:
         """Delete the state of a complete run, and the folder unless it holds other files."""
         for saved in self.list_saved_states():
             shutil.rmtree(saved)
-        for path in (
-            *self.folder.glob("best-*.safetensors"),
-            self.folder / "log.txt",
-            self.folder / "lock",
-        ):
+        for path in self.folder.glob("best-*.safetensors"):
             path.unlink(missing_ok=True)
+        (self.folder / "log.txt").unlink(missing_ok=True)
+        (self.folder / "lock").unlink(missing_ok=True)
         with suppress(OSError):
             self.folder.rmdir()

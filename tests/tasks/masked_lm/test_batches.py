@@ -140,7 +140,7 @@ def test_half_of_the_second_sentences_are_others_of_about_the_same_length(tokeni
     rows = np.arange(4000)
     batch = pairs.make_batch(rows, np.random.default_rng(0))
     assert batch.follows.float().mean() == pytest.approx(0.5, abs=0.03)
-    others = pairs._others(rows, np.random.default_rng(1))
+    others = pairs._choose_others(rows, np.random.default_rng(1))
     assert (others != rows).all() and len(set(others)) > 2000
     rank = np.argsort(np.argsort(pairs.second.length, kind="stable"))
     assert np.abs(rank[others] - rank).max() <= NEIGHBOURS
@@ -153,7 +153,8 @@ def test_half_of_the_second_sentences_are_others_of_about_the_same_length(tokeni
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_few_pairs_have_few_others(tokenizer, count):
-    others = random_pairs(tokenizer, count)._others(np.arange(count), np.random.default_rng(0))
+    pairs = random_pairs(tokenizer, count)
+    others = pairs._choose_others(np.arange(count), np.random.default_rng(0))
     assert (others != np.arange(count)).all() if count > 1 else others.tolist() == [0]
 
 

@@ -10,8 +10,8 @@ from workflow_scripts.common.validation import NonNegative, StrictModel
 class Settings(StrictModel):
     """CARMA: L = (1 - weight) task + weight (mi L_MI + stability L_stability).
 
-    Blocks count from 0, and ranges include both ends. The defaults are the official code's, except where it differs
-    from the paper's equations (words of other sentences, padding, BOS).
+    Blocks count from 0, and ranges include both ends. The defaults are the official code's, except
+    where it differs from the paper's equations (words of other sentences, padding, BOS).
     """
 
     weight: Annotated[float, Field(ge=0, lt=1)] = 0.2  # lambda
@@ -30,8 +30,8 @@ class Settings(StrictModel):
     similarity: Literal["cosine", "dot"] = "cosine"
     # batch: words of all sentences, at the same positions (official code)
     spans: Literal["own", "batch"] = "own"
-    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is a term, with the sum over
-    # the other tokens of its word (Eqn 16).
+    # pairwise: each pair of a word's tokens is a term (official code). logsum: each token is a
+    # term, with the sum over the other tokens of its word (Eqn 16).
     positives: Literal["pairwise", "logsum"] = "pairwise"
     # whether padding counts in stability and among the negatives (official code: yes)
     padding: bool = False
@@ -58,28 +58,42 @@ class Settings(StrictModel):
 
     def list_mi_blocks(self, count: int | None = None) -> range:
         """Return the blocks that L_MI reads in a model with `count` blocks."""
-        return self._third(count) or range(self.first_block, self.last_block_mi + 1)
+        if self.third != "none":
+            return self._list_third(count)
+        return range(self.first_block, self.last_block_mi + 1)
 
     def list_stability_blocks(self, count: int | None = None) -> range:
-        """Return the blocks that L_stability compares, each with the next, in a model with `count` blocks."""
-        last = self.last_block_stability + (self.stability_pairs == "paper")
-        return self._third(count) or range(self.first_block, last + 1)
+        """Return the blocks that L_stability reads in a model with `count` blocks.
+
+        Each is compared with the next.
+        """
+        if self.third != "none":
+            return self._list_third(count)
+        last = self.last_block_stability
+        if self.stability_pairs == "paper":
+            last += 1
+        return range(self.first_block, last + 1)
 
     def check_blocks(self, count: int) -> None:
         """Raise ValueError if a model with `count` blocks lacks a block that a loss reads."""
-        for name, blocks in (
-            ("mi", self.list_mi_blocks(count)),
-            ("stability", self.list_stability_blocks(count)),
-        ):
-            if self.weight and getattr(self, name) and blocks[-1] >= count:
-                found = f"last_block_{name} {getattr(self, f'last_block_{name}')} reads block {blocks[-1]}"
+        if not self.weight:
+            return
+        blocks_of = {}
+        if self.mi:
+            blocks_of["last_block_mi"] = self.list_mi_blocks(count)
+        if self.stability:
+            blocks_of["last_block_stability"] = self.list_stability_blocks(count)
+        for key, blocks in blocks_of.items():
+            last = blocks[-1]
+            if last >= count:
                 raise ValueError(
-                    f"{found}, but the model has {count} blocks (0 to {count - 1}); lower it"
+                    f"{key} {getattr(self, key)} reads block {last}, "
+                    f"but the model has {count} blocks (0 to {count - 1}); lower it"
                 )
 
-    def _third(self, count: int | None) -> range | None:
-        if self.third == "none":
-            return None
+    def _list_third(self, count: int) -> range:
+        """Return a third of `count` blocks: the first, the middle or the last ones."""
         size = max(2, round(count / 3))
-        first = {"first": 0, "middle": (count - size) // 2, "last": count - size}[self.third]
+        first_of = {"first": 0, "middle": (count - size) // 2, "last": count - size}
+        first = first_of[self.third]
         return range(first, first + size)

@@ -11,8 +11,8 @@ from workflow_scripts.tasks.settings import ObjectiveOfKind
 class Settings(ObjectiveOfKind):
     """CAT's pre-training. The first seven settings are weights of terms.
 
-    All weights are 1 in the paper and the official code; there `sparsity` has no gradient. The defaults are the paper's
-    where its text is sufficient.
+    All weights are 1 in the paper and the official code; there `sparsity` has no gradient. The
+    defaults are the paper's where its text is sufficient.
     """
 
     kind: ClassVar[str] = "masked_lm"

@@ -1,4 +1,9 @@
-"""Objective of SQ-Transformer: next word, predictive clustering, commitment, next code, distance of the streams."""
+"""Objective of SQ-Transformer.
+
+Its terms: next word, predictive clustering, commitment, next code, distance of the streams.
+"""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +18,10 @@ CAPTURABLE = True  # see tasks.base.Problem
 
 
 def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor, counted: Tensor) -> Tensor:
-    """Return H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats, with gradients to both.
+    """Return H(q, p) = mean_n sum_z -q(z | x_n) log p(z | context_n)   (Eqn 12), in nats.
 
-    posterior [..., K]: scores of q, which may be -inf. prior [..., K]: logits of p. counted [...]: the positions n.
+    It has gradients to both. posterior [..., K]: scores of q, which may be -inf. prior [..., K]:
+    logits of p. counted [...]: the positions n.
     """
     q = posterior.softmax(dim=-1)
     log_p = prior.float().log_softmax(dim=-1)
@@ -33,81 +39,104 @@ def compute_cluster_entropy(marginal: Tensor, counted: Tensor) -> Tensor:
 
 
 def compute_commitment(states: Tensor, vectors: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of (sg[z] - e)^2 over counted [S, B] positions and features; states e, vectors z [S, B, d]."""
+    """Return the mean of (sg[z] - e)^2 over counted [S, B] positions and features.
+
+    states e, vectors z: [S, B, d].
+    """
     return average_over((vectors.detach() - states).square().mean(dim=-1), counted)
 
 
 def compute_next_code_cross_entropy(scores: Tensor, next_codes: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of -log softmax_k(s_k(h_n))[z_{n+1}] over counted [S, B] positions, in nats (paper, A.5).
+    """Return the mean of -log softmax_k(s_k(h_n))[z_{n+1}] over counted positions, in nats.
 
-    scores [S, B, K]: similarities of the final states h_n. next_codes [S, B]: the hard code of the next token.
+    See A.5 of the paper. counted [S, B]. scores [S, B, K]: similarities of the final states h_n.
+    next_codes [S, B]: the hard code of the next token.
     """
     losses = cross_entropy(scores.flatten(0, 1), next_codes.flatten(), reduction="none")
     return average_over(losses, counted.flatten())
 
 
 def compute_stream_distance(layers: Tensor, real: Tensor, stop_gradient: bool = True) -> Tensor:
-    """Return sum_l mean (x_l - sg[z_l])^2, the mean over real [S, B] positions and features (section 3.3).
+    """Return sum_l mean (x_l - sg[z_l])^2   (section 3.3).
 
-    layers [L, S, 2 B, d]: words x_l, then codes z_l. Without `stop_gradient` there is no sg.
+    The mean is over real [S, B] positions and features. layers [L, S, 2 B, d]: words x_l, then
+    codes z_l. Without `stop_gradient` there is no sg.
     """
     words, codes = layers.chunk(2, dim=2)
-    squares = (words - (codes.detach() if stop_gradient else codes)).square().mean(dim=-1)
+    if stop_gradient:
+        codes = codes.detach()
+    squares = (words - codes).square().mean(dim=-1)
     return average_over(squares.sum(dim=0), real)
 
 
 def compute_side_parts(
     terms: dict[str, Tensor], side: str, settings: Settings
 ) -> dict[str, Tensor]:
-    """Return the unweighted parts of one side ("source", "target") by their weights' names; terms: SQTransformer's."""
+    """Return the unweighted parts of one side ("source", "target") by their weights' names.
 
-    def term(name: str) -> Tensor:
-        return terms[f"{side}_{name}"]
+    terms: those of an SQTransformer, each name with the side before it.
+    """
+    prefix = f"{side}_"
+    own_terms = {}
+    for name, term in terms.items():
+        if name.startswith(prefix):
+            own_terms[name.removeprefix(prefix)] = term
 
-    counted, next_counted = term("real"), term("next_real")
+    real = own_terms["real"]
     parts = {
-        "commitment": compute_commitment(term("embedded"), term("vectors"), counted),
+        "commitment": compute_commitment(own_terms["embedded"], own_terms["vectors"], real),
         "next_code": compute_next_code_cross_entropy(
-            term("output_scores"), term("next_codes"), next_counted
+            own_terms["output_scores"], own_terms["next_codes"], own_terms["next_real"]
         ),
-        "output_commitment": compute_commitment(term("output"), term("output_vectors"), counted),
+        "output_commitment": compute_commitment(
+            own_terms["output"], own_terms["output_vectors"], real
+        ),
     }
-    if f"{side}_prior" in terms:
+    if "prior" in own_terms:
         parts["cluster"] = compute_cluster_cross_entropy(
-            term("posterior"), term("prior"), term("predicted")
+            own_terms["posterior"], own_terms["prior"], own_terms["predicted"]
         )
-        if len(counted) >= getattr(settings, f"entropy_min_length_{side}"):
-            parts["entropy"] = compute_cluster_entropy(term("marginal"), term("averaged"))
-    if f"{side}_layers" in terms:
+        if len(real) >= getattr(settings, f"entropy_min_length_{side}"):
+            parts["entropy"] = compute_cluster_entropy(own_terms["marginal"], own_terms["averaged"])
+    if "layers" in own_terms:
         parts["distance"] = compute_stream_distance(
-            term("layers"), term("real"), settings.distance_stops_gradient
+            own_terms["layers"], real, settings.distance_stops_gradient
         )
     return {f"{name}_{side}": value for name, value in parts.items()}
 
 
-def build(weights: Settings, word_loss: WordLoss) -> Loss:
-    """Return objective(model, batch) -> (loss, unweighted parts). `word_loss` is the loss of seq2seq tasks.
+def build(settings: Settings, word_loss: WordLoss) -> Loss:
+    """Return the objective. `word_loss` is the loss of seq2seq tasks."""
+    return QuantisationLoss(settings, word_loss.label_smoothing)
 
-    The loss is the word cross-entropy plus the weighted parts; the entropies H(Z) are subtracted. With equal weights a,
-    clusters and entropy are a (H(q, p) - H(Z)), the variational Brown objective (Eqn 4). In eval mode the loss is the
-    word cross-entropy alone.
+
+@dataclass(frozen=True)
+class QuantisationLoss:
+    """objective(model, batch) -> (loss, unweighted parts).
+
+    The loss is the word cross-entropy plus the weighted parts; the entropies H(Z) are subtracted.
+    With equal weights a, clusters and entropy are a (H(q, p) - H(Z)), the variational Brown
+    objective (Eqn 4). In eval mode the loss is the word cross-entropy alone.
     """
 
-    def objective(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+    settings: Settings
+    label_smoothing: float
+
+    def __call__(self, model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return (loss, unweighted parts) of a batch."""
         output = model(batch.source, batch.target_in)
-        parts = {
-            "word": compute_word_cross_entropy(
-                output.logits, batch.target_out, word_loss.label_smoothing
-            )
-        }
-        loss = parts["word"]
-        for side in ("source", "target") if output.terms else ():
-            for name, value in compute_side_parts(output.terms, side, weights).items():
-                loss = (
-                    loss
-                    + (-1 if name.startswith("entropy") else 1) * getattr(weights, name) * value
-                )
-                parts[name] = value
+        loss = compute_word_cross_entropy(output.logits, batch.target_out, self.label_smoothing)
+        parts = {"word": loss}
+        if output.terms:  # none in eval mode
+            for side in ("source", "target"):
+                for name, value in compute_side_parts(output.terms, side, self.settings).items():
+                    loss = loss + self._get_weight(name) * value
+                    parts[name] = value
         return loss, {name: value.detach() for name, value in parts.items()}
 
-    return objective
+    def _get_weight(self, name: str) -> float:
+        """Return the weight of a part; H(Z) is maximised."""
+        weight = getattr(self.settings, name)
+        if name.startswith("entropy"):
+            return -weight
+        return weight

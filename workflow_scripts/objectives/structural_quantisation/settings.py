@@ -9,7 +9,7 @@ from workflow_scripts.tasks.settings import ObjectiveOfKind
 
 
 class Settings(ObjectiveOfKind):
-    """Weights of the terms next to the word cross-entropy. The defaults are the official code's for SCAN.
+    """Weights of the terms next to the word cross-entropy; defaults of the official code for SCAN.
 
     The weight of a term that the model lacks (no predictors, no second stream) has no effect.
     """
@@ -29,7 +29,8 @@ class Settings(ObjectiveOfKind):
     distance_source: NonNegative = 0.001  # words to codes after each layer (SRL)
     distance_target: NonNegative = 0.001
     distance_stops_gradient: bool = True  # whether it does not train the codes (not in the paper)
-    # H(Z) of a side is used only in batches whose longest sequence on that side has at least this number of positions,
-    # with the end symbol. 3 excludes batches of single words (official code: for the source only).
+    # H(Z) of a side is used only in batches whose longest sequence on that side has at least this
+    # number of positions, with the end symbol. 3 excludes batches of single words (official code:
+    # for the source only).
     entropy_min_length_source: Annotated[int, Field(ge=0)] = 3
     entropy_min_length_target: Annotated[int, Field(ge=0)] = 0

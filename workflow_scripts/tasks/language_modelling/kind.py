@@ -12,7 +12,7 @@ from torch import nn
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
-from workflow_scripts.tasks.batching import bucket_texts
+from workflow_scripts.tasks.batching import RaggedSequences, bucket_texts
 from workflow_scripts.tasks.language_modelling.problem import (
     compute_token_nll,
     make_problem,
@@ -44,37 +44,53 @@ class Kind(TaskKind):
         device: torch.device,
         progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (nats and tokens of each piece of text, score rows) with the perplexity of each split."""
+        """Return (nats and tokens of each piece of text, score rows) of every split.
+
+        The score is the perplexity of the split.
+        """
         bos = find_bos_id(model, checkpoint.spec.model.settings.bos, checkpoint.name)
         limit = model.config.max_position_embeddings
-        splits = {
-            split: read_text_pieces(data, split, bos, limit) for split in checkpoint.settings.splits
-        }
-        tables, scores = [], []
-        with Reporter(
-            checkpoint.name, sum(map(len, splits.values())), progress, unit="texts"
-        ) as reporter:
+        splits = {}
+        for split in checkpoint.settings.splits:
+            splits[split] = read_text_pieces(data, split, bos, limit)
+        total = sum(len(texts) for texts in splits.values())
+        tables = []
+        scores = []
+        with Reporter(checkpoint.name, total, progress, unit="texts") as reporter:
             for split, texts in splits.items():
                 reporter.set_stage(f"read {split}")
-                nats = np.empty(len(texts))
-                for rows in bucket_texts(texts.length, checkpoint.settings.batch_tokens):
-                    batch = pad_texts(texts, rows).to(device)
-                    per_token = torch.zeros(
-                        batch.ids[:, 1:].shape, dtype=torch.float64, device=device
-                    )
-                    per_token[batch.real[:, 1:]] = compute_token_nll(model, batch).double()
-                    nats[rows] = per_token.sum(-1).cpu()
-                    reporter.advance(len(rows))
+                nats = compute_text_nats(
+                    model, texts, checkpoint.settings.batch_tokens, device, reporter
+                )
                 tokens = texts.length - 1
-                whole = math.exp(nats.sum() / tokens.sum())
-                row = {
+                score = {
+                    "split": split,
+                    "subset": "all",
                     "metric": "perplexity",
-                    "value": whole,
+                    "value": math.exp(nats.sum() / tokens.sum()),
                     "unit": "perplexity",
                     "n": int(tokens.sum()),
                 }
-                scores.append({"split": split, "subset": "all", **row})
-                tables.append(
-                    pa.table({"split": [split] * len(nats), "nats": nats, "tokens": tokens})
-                )
+                scores.append(score)
+                columns = {"split": [split] * len(texts), "nats": nats, "tokens": tokens}
+                tables.append(pa.table(columns))
         return pa.concat_tables(tables), scores
+
+
+def compute_text_nats(
+    model: nn.Module,
+    texts: RaggedSequences,
+    batch_tokens: int,
+    device: torch.device,
+    reporter: Reporter,
+) -> np.ndarray:
+    """Return -log p of each text [N], the sum over its tokens but the first, in nats."""
+    nats = np.empty(len(texts))
+    for rows in bucket_texts(texts.length, batch_tokens):
+        batch = pad_texts(texts, rows).to(device)
+        shape = batch.ids[:, 1:].shape
+        nats_of_tokens = torch.zeros(shape, dtype=torch.float64, device=device)
+        nats_of_tokens[batch.real[:, 1:]] = compute_token_nll(model, batch).double()
+        nats[rows] = nats_of_tokens.sum(-1).cpu()
+        reporter.advance(len(rows))
+    return nats

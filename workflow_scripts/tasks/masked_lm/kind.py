@@ -10,7 +10,7 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import load_weights, read_weights
 from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
-from workflow_scripts.tasks.masked_lm.batches import bucket_pairs
+from workflow_scripts.tasks.masked_lm.batches import SentencePairs, bucket_pairs
 from workflow_scripts.tasks.masked_lm.model import Pretraining, build
 from workflow_scripts.tasks.masked_lm.problem import make_problem, read_sentence_pairs
 from workflow_scripts.tasks.masked_lm.scoring import score_pairs, score_rows
@@ -27,7 +27,10 @@ class Kind(TaskKind):
         return make_problem(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> Pretraining:
-        """Load encoder and heads. Raises UserError if the file is missing, broken or of another run."""
+        """Load encoder and heads.
+
+        Raises UserError if the file is missing, broken or of another run.
+        """
         file = checkpoint.folder / "model.safetensors"
         weights = read_weights(file)
         (vocabulary,) = weights.get("heads.words.bias", torch.empty(1)).shape
@@ -46,36 +49,58 @@ class Kind(TaskKind):
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (values of each pair and readout, score rows) of every split.
 
-        `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it, `nsp_accuracy`
-        (percent). The masks are the same for every run with next sentences, and for every run without.
+        `cross_entropy` of a masked token (nats), `mlm_accuracy` and, for models trained on it,
+        `nsp_accuracy` (percent). The masks are the same for every run with next sentences, and for
+        every run without.
         """
-        splits = {
-            split: read_sentence_pairs(checkpoint.spec, data, split)
-            for split in checkpoint.settings.splits
-        }
-        tables, scores = [], []
-        with Reporter(
-            checkpoint.name, sum(map(len, splits.values())), progress, unit="pairs"
-        ) as reporter:
+        splits = {}
+        for split in checkpoint.settings.splits:
+            splits[split] = read_sentence_pairs(checkpoint.spec, data, split)
+        total = sum(len(pairs) for pairs in splits.values())
+        tables = []
+        scores = []
+        with Reporter(checkpoint.name, total, progress, unit="pairs") as reporter:
             for split, pairs in splits.items():
                 reporter.set_stage(f"read {split}")
-                # Rows are those of the file: pairs of a batch are not its neighbours.
-                found: dict[str, dict[str, np.ndarray]] = {}
-                rng = np.random.default_rng(0)
-                for rows in bucket_pairs(pairs, checkpoint.settings.batch_tokens, None):
-                    batch = pairs.make_batch(rows, rng).to(device)
-                    for readout, states in model.compute_states(
-                        batch.ids, batch.real, batch.types
-                    ).items():
-                        columns = found.setdefault(readout, {})
-                        for name, values in score_pairs(model, states, batch).items():
-                            columns.setdefault(name, np.empty(len(pairs)))[rows] = values.cpu()
-                    reporter.advance(len(rows))
-                for readout, columns in found.items():
-                    if not pairs.next_sentence:
-                        del columns["follows_right"]
-                    names = {"split": [split] * len(pairs), "readout": [readout] * len(pairs)}
-                    tables.append(pa.table({**names, "pair": np.arange(len(pairs)), **columns}))
-                    where = {"split": split, "subset": "all", "readout": readout}
-                    scores += [where | row for row in score_rows(columns)]
+                values_by_readout = compute_pair_values(
+                    model, pairs, checkpoint.settings.batch_tokens, device, reporter
+                )
+                for readout, values in values_by_readout.items():
+                    columns = {
+                        "split": [split] * len(pairs),
+                        "readout": [readout] * len(pairs),
+                        "pair": np.arange(len(pairs)),
+                        **values,
+                    }
+                    tables.append(pa.table(columns))
+                    for row in score_rows(values):
+                        scores.append({"split": split, "subset": "all", "readout": readout, **row})
         return pa.concat_tables(tables), scores
+
+
+def compute_pair_values(
+    model: Pretraining,
+    pairs: SentencePairs,
+    batch_tokens: int,
+    device: torch.device,
+    reporter: Reporter,
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return readout -> columns [N] of `score_pairs`, in the order of the file, with fixed masks.
+
+    There is no `follows_right` for models that are not trained on it.
+    """
+    values_by_readout: dict[str, dict[str, np.ndarray]] = {}
+    rng = np.random.default_rng(0)
+    for rows in bucket_pairs(pairs, batch_tokens, None):
+        batch = pairs.make_batch(rows, rng).to(device)
+        states_by_readout = model.compute_states(batch.ids, batch.real, batch.types)
+        for readout, states in states_by_readout.items():
+            columns = values_by_readout.setdefault(readout, {})
+            for name, values in score_pairs(model, states, batch).items():
+                column = columns.setdefault(name, np.empty(len(pairs)))
+                column[rows] = values.cpu()
+        reporter.advance(len(rows))
+    if not pairs.next_sentence:
+        for columns in values_by_readout.values():
+            del columns["follows_right"]
+    return values_by_readout

@@ -1,4 +1,4 @@
-"""An encoder with the heads and the loss of BERT's pre-training: masked words and next sentences."""
+"""An encoder with the heads and the loss of BERT's pre-training on masked words and sentences."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,10 @@ from workflow_scripts.tasks.run_spec import NamedSettings
 
 
 class Pretraining(EncoderWithHeads):
-    """Encoder with heads.words (linear, d -> V) and heads.next_sentence (first token's state -> 2 scores).
+    """Encoder with heads.words and heads.next_sentence.
 
-    The second score is that of a sentence which follows. All readouts share the heads.
+    heads.words is linear, d -> V. heads.next_sentence gives 2 scores by the state of the first
+    token. The second score is that of a sentence which follows. All readouts share the heads.
     """
 
     def __init__(self, inner: PreTrainedModel, tied: bool):
@@ -32,6 +33,11 @@ class Pretraining(EncoderWithHeads):
         if tied:
             self.heads["words"].weight = embeddings
 
+    def compute_first_states(self, batch: MaskedBatch) -> Tensor:
+        """Return the states [B, S, d] of the model's first readout."""
+        states_by_readout = self.compute_states(batch.ids, batch.real, batch.types)
+        return next(iter(states_by_readout.values()))
+
 
 def build(model: NamedSettings, vocabulary: int) -> Pretraining:
     """Build encoder and heads with random weights, in training mode."""
@@ -42,43 +48,46 @@ def build(model: NamedSettings, vocabulary: int) -> Pretraining:
 def compute_masked_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(token) of every masked token, in nats: states [B, S, d] -> [n]."""
     # only these get scores of the vocabulary, which are the costly part
-    chosen = batch.labels.ne(IGNORED)
-    return cross_entropy(
-        model.heads["words"](states[chosen]).float(), batch.labels[chosen], reduction="none"
-    )
+    is_masked = batch.labels.ne(IGNORED)
+    scores = model.heads["words"](states[is_masked]).float()
+    return cross_entropy(scores, batch.labels[is_masked], reduction="none")
 
 
 def compute_next_sentence_nll(model: Pretraining, states: Tensor, batch: MaskedBatch) -> Tensor:
     """Return -log p(the second sentence follows, or does not), in nats: states [B, S, d] -> [B]."""
-    return cross_entropy(
-        model.heads["next_sentence"](states[:, 0]).float(), batch.follows, reduction="none"
-    )
+    scores = model.heads["next_sentence"](states[:, 0]).float()
+    return cross_entropy(scores, batch.follows, reduction="none")
 
 
 def compute_task_losses(
     model: Pretraining, states: Tensor, batch: MaskedBatch, next_sentence: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return (MLM, NSP), means in nats over masked tokens and pairs, for states [B, S, d]; 0 where there are none."""
+    """Return (MLM, NSP), means in nats over masked tokens and pairs, for states [B, S, d].
+
+    They are 0 where there are none.
+    """
     nats = compute_masked_nll(model, states, batch)
     words = nats.sum() / max(len(nats), 1)
-    return words, compute_next_sentence_nll(
-        model, states, batch
-    ).mean() if next_sentence else torch.zeros_like(words)
+    if not next_sentence:
+        return words, torch.zeros_like(words)
+    return words, compute_next_sentence_nll(model, states, batch).mean()
 
 
 @dataclass(frozen=True)
 class MaskedLoss:
-    """loss(model, batch) -> (L_MLM + L_NSP, parts), each a mean of -log p in nats; without `next_sentence`, L_MLM.
+    """loss(model, batch) -> (L_MLM + L_NSP, parts), each a mean of -log p in nats.
 
-    A model with several readouts is trained on its first.
+    Without `next_sentence` the loss is L_MLM. A model with several readouts is trained on its
+    first.
     """
 
     next_sentence: bool = True
 
     def __call__(self, model: Pretraining, batch: MaskedBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Return (loss, parts) of a batch."""
-        states = next(iter(model.compute_states(batch.ids, batch.real, batch.types).values()))
+        states = model.compute_first_states(batch)
         words, follows = compute_task_losses(model, states, batch, self.next_sentence)
-        return words + follows, {"mlm": words.detach()} | (
-            {"nsp": follows.detach()} if self.next_sentence else {}
-        )
+        parts = {"mlm": words.detach()}
+        if self.next_sentence:
+            parts["nsp"] = follows.detach()
+        return words + follows, parts

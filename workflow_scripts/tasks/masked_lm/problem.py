@@ -1,5 +1,6 @@
 """Pre-training on masked words."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from workflow_scripts.models.hugging_face import (
     write_companions,
 )
 from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.masked_lm.batches import (
+    MaskedBatch,
     SentencePairs,
     bucket_pairs,
     make_fixed_batches,
@@ -33,8 +36,8 @@ from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
     """Make a model with random weights, and batches on `device` with new masks in each epoch.
 
-    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout, with fixed masks. The
-    tokenizer is that of the data.
+    Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout,
+    with fixed masks. The tokenizer is that of the data.
     """
     if init:
         raise UserError(f"{spec.method_name} starts from random weights; leave --init out")
@@ -44,52 +47,68 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model.encoder)
     train = read_sentence_pairs(spec, data, "train")
-    split = settings.selection.split if settings.selection else None
-    valid = (
-        make_fixed_batches(read_sentence_pairs(spec, data, split), settings.batch_tokens, device)
-        if split
-        else []
-    )
-    batches = make_random_batches(
-        train, bucket_pairs(train, settings.batch_tokens, settings.batch_sentences), device
-    )
-
-    def validate(trained: Pretraining) -> dict[str, float]:
-        nats = words = torch.zeros((), dtype=torch.float64)
-        for batch in valid:
-            states = next(iter(trained.compute_states(batch.ids, batch.real, batch.types).values()))
-            found = compute_masked_nll(trained, states, batch)
-            nats, words = nats + found.double().sum(), words + len(found)
-        return {"log_likelihood": -float(nats / words)}
-
-    loss = MaskedLoss(spec.problem.next_sentence)
+    fixed_batches: list[MaskedBatch] = []
+    if settings.selection:
+        pairs = read_sentence_pairs(spec, data, settings.selection.split)
+        fixed_batches = make_fixed_batches(pairs, settings.batch_tokens, device)
+    rows_of_batches = bucket_pairs(train, settings.batch_tokens, settings.batch_sentences)
     return Problem(
-        model, loss, batches, validate, partial(write_companions, model.encoder.config, data)
+        model,
+        MaskedLoss(spec.problem.next_sentence),
+        make_random_batches(train, rows_of_batches, device),
+        partial(validate_masked_words, fixed_batches),
+        partial(write_companions, model.encoder.config, data),
     )
+
+
+def validate_masked_words(batches: Sequence[MaskedBatch], model: Pretraining) -> dict[str, float]:
+    """Return the mean log-likelihood of a masked token, in nats, of a model in eval mode."""
+    nats = torch.zeros((), dtype=torch.float64)
+    words = 0
+    for batch in batches:
+        nats_of_words = compute_masked_nll(model, model.compute_first_states(batch), batch)
+        nats = nats + nats_of_words.double().sum()
+        words += len(nats_of_words)
+    return {"log_likelihood": -float(nats / words)}
 
 
 def read_sentence_pairs(spec: ModelSpec, data: Path, split: str) -> SentencePairs:
-    """Read the pairs of a split, with the sememes of their words if the settings `problem` ask for them.
+    """Read the pairs of a split, with the sememes of their words if `problem` asks for them.
 
-    Raises UserError if the last codebook has another number of codes than the data have sememes, or if an id is outside
-    the vocabulary.
+    Raises UserError if the last codebook has another number of codes than the data have sememes, or
+    if an id is outside the vocabulary.
     """
-    tokenizer = load_tokenizer(data)
     settings = spec.problem
-    options: dict = {"next_sentence": settings.next_sentence}
+    tokenizer = load_tokenizer(data)
+    lexicon = None
     if settings.sememes:
-        options["lexicon"], count = read_sememe_lexicon(data, tokenizer)
+        lexicon, count = read_sememe_lexicon(data, tokenizer)
         codes = spec.model.settings.last_codes
         if count != codes:
             raise UserError(
-                f"{spec.method_name}: model.last_codes is {codes}, but {data} has {count} sememes; set it to {count}"
+                f"{spec.method_name}: model.last_codes is {codes}, but {data} has {count} sememes; "
+                f"set it to {count}"
             )
-    vocabulary = extract_vocabulary(tokenizer, data / "tokenizer.json")
-    first, second, options["orders"] = read_ordered_sentences(data, split)
-    if options["orders"] is None:  # mapped files are too large to be read first
-        known = tokenizer.get_vocab_size()
-        for ids in (first.ids, second.ids):
-            if len(ids) and (ids.min() < 0 or ids.max() >= known):
-                where = f"{data / split}.parquet has ids outside the {known} of tokenizer.json"
-                raise UserError(f"{where}; prepare the data again")
-    return SentencePairs(first, second, vocabulary, settings.longest, **options)
+    first, second, orders = read_ordered_sentences(data, split)
+    if orders is None:  # mapped files are too large to be read first
+        _check_ids(first, second, tokenizer.get_vocab_size(), data / f"{split}.parquet")
+    return SentencePairs(
+        first,
+        second,
+        extract_vocabulary(tokenizer, data / "tokenizer.json"),
+        limit=settings.longest,
+        next_sentence=settings.next_sentence,
+        lexicon=lexicon,
+        orders=orders,
+    )
+
+
+def _check_ids(
+    first: RaggedSequences, second: RaggedSequences, vocabulary_size: int, file: Path
+) -> None:
+    for ids in (first.ids, second.ids):
+        if ids.min(initial=0) < 0 or ids.max(initial=0) >= vocabulary_size:
+            raise UserError(
+                f"{file} has ids outside the {vocabulary_size} of tokenizer.json; "
+                "prepare the data again"
+            )

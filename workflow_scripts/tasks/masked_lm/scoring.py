@@ -15,50 +15,44 @@ from workflow_scripts.tasks.masked_lm.model import (
 
 
 def score_pairs(model: Pretraining, states: Tensor, batch: MaskedBatch) -> dict[str, Tensor]:
-    """Return [B] float64 of each pair: nats, number and right answers of masked tokens; whether `follows` is right."""
-    chosen = batch.labels.ne(IGNORED)
+    """Return [B] float64 of each pair.
 
-    def per_pair(values: Tensor) -> Tensor:
-        table = torch.zeros(chosen.shape, dtype=torch.float64, device=chosen.device)
-        table[chosen] = values.double()
-        return table.sum(1)
-
-    right = model.heads["words"](states[chosen]).argmax(-1).eq(batch.labels[chosen])
+    They are nats, number and right answers of masked tokens, and whether `follows` is right.
+    """
+    is_masked = batch.labels.ne(IGNORED)
+    nats = compute_masked_nll(model, states, batch)
+    predicted = model.heads["words"](states[is_masked]).argmax(-1)
+    is_right = predicted.eq(batch.labels[is_masked])
+    next_sentence_nats = compute_next_sentence_nll(model, states, batch)
     return {
-        "nats": per_pair(compute_masked_nll(model, states, batch)),
-        "masked": chosen.sum(1).double(),
-        "right": per_pair(right),
-        "follows_right": compute_next_sentence_nll(model, states, batch)
-        .lt(torch.tensor(2.0).log())
-        .double(),
+        "nats": _sum_by_pair(nats, is_masked),
+        "masked": is_masked.sum(1).double(),
+        "right": _sum_by_pair(is_right, is_masked),
+        # a probability above 1/2
+        "follows_right": next_sentence_nats.lt(torch.tensor(2.0).log()).double(),
     }
+
+
+def _sum_by_pair(values: Tensor, is_masked: Tensor) -> Tensor:
+    """Sum the values [n] of the masked tokens of each pair: is_masked [B, S] -> [B] float64."""
+    table = torch.zeros(is_masked.shape, dtype=torch.float64, device=is_masked.device)
+    table[is_masked] = values.double()
+    return table.sum(1)
 
 
 def score_rows(columns: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     """Compute the metrics over all pairs from the columns [N] of `score_pairs`."""
     masked = int(columns["masked"].sum())
+    cross_entropy = columns["nats"].sum() / masked
+    accuracy = 100 * columns["right"].sum() / masked
     rows = [
-        {
-            "metric": "cross_entropy",
-            "value": columns["nats"].sum() / masked,
-            "unit": "nats",
-            "n": masked,
-        },
-        {
-            "metric": "mlm_accuracy",
-            "value": 100 * columns["right"].sum() / masked,
-            "unit": "percent",
-            "n": masked,
-        },
+        {"metric": "cross_entropy", "value": cross_entropy, "unit": "nats", "n": masked},
+        {"metric": "mlm_accuracy", "value": accuracy, "unit": "percent", "n": masked},
     ]
     if "follows_right" in columns:
-        right = columns["follows_right"]
+        is_right = columns["follows_right"]
+        accuracy = 100 * is_right.mean()
         rows.append(
-            {
-                "metric": "nsp_accuracy",
-                "value": 100 * right.mean(),
-                "unit": "percent",
-                "n": len(right),
-            }
+            {"metric": "nsp_accuracy", "value": accuracy, "unit": "percent", "n": len(is_right)}
         )
     return rows

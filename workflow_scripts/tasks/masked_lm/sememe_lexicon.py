@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from tokenizers import Tokenizer
 
 from workflow_scripts.common.errors import UserError
@@ -19,7 +20,8 @@ MAX_PIECES = 4096  # of a word
 class SememeLexicon:
     """The sememes of R words; the last row is that of all other words.
 
-    keys [R] uint64, ascending: hashes of their pieces; sememes [R + 1, M] int32, filled with NONE; counts [R + 1].
+    keys [R] uint64, ascending: hashes of their pieces; sememes [R + 1, M] int32, filled with NONE;
+    counts [R + 1].
     """
 
     keys: np.ndarray
@@ -29,31 +31,38 @@ class SememeLexicon:
     def look_up(
         self, ids: np.ndarray, words: np.ndarray, continues: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return (word number [n] of each token where `words` is true, pieces [W] and sememes [W, M] of each word).
+        """Return (word number [n] of each token, pieces [W] and sememes [W, M] of each word).
 
-        ids, words [B, S]; continues [V] bool; M is at least 1. A word begins with a piece that is no continuation, and
-        after tokens that are no words.
+        The n tokens are those where `words` is true. ids, words [B, S]; continues [V] bool; M is at
+        least 1. A word begins with a piece that is no continuation, and after tokens that are no
+        words.
         """
-        flat = words.ravel()
-        tokens = ids.ravel()[flat]
-        after_word = np.concatenate([[False], flat[:-1]])[flat]
+        is_word = words.ravel()
+        tokens = ids.ravel()[is_word]
+        after_word = np.concatenate([[False], is_word[:-1]])[is_word]
         begins = ~(continues[tokens] & after_word)
         number = np.cumsum(begins) - 1
         starts = np.flatnonzero(begins)
         pieces = np.bincount(number, minlength=len(starts))
         keys = hash_words(tokens, starts, number)
-        row = np.minimum(np.searchsorted(self.keys, keys), max(len(self.keys) - 1, 0))
-        known = self.keys[row] == keys if len(self.keys) else np.zeros(len(keys), bool)
-        row = np.where(known, row, len(self.keys))
+        row = self._find_rows(keys)
         most = max(int(self.counts[row].max(initial=0)), 1)
         return number, pieces, self.sememes[row, :most]
+
+    def _find_rows(self, keys: np.ndarray) -> np.ndarray:
+        """Return the row of each word, by its hash: that of all other words if there is none."""
+        row_of_others = len(self.keys)
+        if not row_of_others:
+            return np.zeros(len(keys), np.int64)
+        row = np.minimum(np.searchsorted(self.keys, keys), row_of_others - 1)
+        return np.where(self.keys[row] == keys, row, row_of_others)
 
 
 def hash_words(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Hash the sequence of pieces of each word: [W] uint64.
 
-    tokens [n]; starts [W]: first token of each word; number [n]: word of each token. Two of a million words share a
-    hash with a probability of 1 in 37 million.
+    tokens [n]; starts [W]: first token of each word; number [n]: word of each token. Two of a
+    million words share a hash with a probability of 1 in 37 million.
     """
     if not len(starts):
         return np.empty(0, np.uint64)
@@ -69,47 +78,80 @@ def hash_words(tokens: np.ndarray, starts: np.ndarray, number: np.ndarray) -> np
 def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon, int]:
     """Read (single words of sememes.parquet as pieces of the tokenizer, number of sememes).
 
-    Words with an unknown piece and phrases are left out. If the tokenizer maps several keys to one word, only the key
-    in the tokenizer's spelling counts: `be` is not a metal, `may` not a month. If no key has that spelling (`CD`, a
-    disc, and `Cd`, cadmium), the word has the sememes of all keys. Raises UserError if a file is missing or broken.
+    Words with an unknown piece and phrases are left out. If the tokenizer maps several keys to one
+    word, only the key in the tokenizer's spelling counts: `be` is not a metal, `may` not a month.
+    If no key has that spelling (`CD`, a disc, and `Cd`, cadmium), the word has the sememes of all
+    keys. Raises UserError if a file is missing or broken.
     """
     names = read_json(data / "sememe_names.json")
     table = read_table(data, "sememes", ["word", "sememes"])
-    found = to_sequences(table["sememes"])
+    sememes = to_sequences(table["sememes"]).ids
     if (
         not isinstance(names, list)
-        or found.ids.min(initial=0) < 0
-        or found.ids.max(initial=0) >= len(names)
+        or sememes.min(initial=0) < 0
+        or sememes.max(initial=0) >= len(names)
     ):
         raise UserError(
-            f"{data}: sememes.parquet and sememe_names.json disagree; delete it and prepare it again"
+            f"{data}: sememes.parquet and sememe_names.json disagree; "
+            "delete it and prepare it again"
         )
+    entries = _list_single_words(table, tokenizer)
+    if not entries:
+        raise UserError(
+            f"{data / 'sememes.parquet'}: the tokenizer knows no word; "
+            f"delete {data} and prepare it again"
+        )
+    return _build_lexicon(_merge_spellings(entries)), len(names)
+
+
+@dataclass(frozen=True)
+class LexiconEntry:
+    """A key of sememes.parquet: its pieces, and its sememes.
+
+    is_exact: whether the key is in the tokenizer's spelling.
+    """
+
+    pieces: tuple[int, ...]
+    is_exact: bool
+    sememes: list[int]
+
+
+def _list_single_words(table: pa.Table, tokenizer: Tokenizer) -> list[LexiconEntry]:
+    """Return the entries without those of phrases and of words with an unknown piece."""
     unknown = tokenizer.token_to_id("[UNK]")
     words = table["word"].to_pylist()
-    encoded = [tuple(row.ids) for row in tokenizer.encode_batch(words, add_special_tokens=False)]
-    single = [
-        (pieces, tokenizer.normalizer.normalize_str(word) == word, numbers)
-        for word, pieces, numbers in zip(words, encoded, table["sememes"].to_pylist(), strict=True)
-        if pieces and unknown not in pieces and " " not in word.strip()
-    ]
-    if not single:
-        raise UserError(
-            f"{data / 'sememes.parquet'}: the tokenizer knows no word; delete {data} and prepare it again"
-        )
-    as_written = {pieces for pieces, exact, _ in single if exact}
-    known: dict[tuple[int, ...], set[int]] = {}
-    for pieces, exact, numbers in single:
-        if exact or pieces not in as_written:
-            known.setdefault(pieces, set()).update(numbers)
-    length = np.array([len(pieces) for pieces in known])
+    encoded = tokenizer.encode_batch(words, add_special_tokens=False)
+    entries = []
+    for word, encoding, sememes in zip(words, encoded, table["sememes"].to_pylist(), strict=True):
+        pieces = tuple(encoding.ids)
+        is_phrase = " " in word.strip()
+        if pieces and unknown not in pieces and not is_phrase:
+            is_exact = tokenizer.normalizer.normalize_str(word) == word
+            entries.append(LexiconEntry(pieces, is_exact, sememes))
+    return entries
+
+
+def _merge_spellings(entries: list[LexiconEntry]) -> dict[tuple[int, ...], set[int]]:
+    """Return the sememes of each word, by its pieces."""
+    with_exact_key = {entry.pieces for entry in entries if entry.is_exact}
+    sememes_of_word: dict[tuple[int, ...], set[int]] = {}
+    for entry in entries:
+        if entry.is_exact or entry.pieces not in with_exact_key:
+            sememes_of_word.setdefault(entry.pieces, set()).update(entry.sememes)
+    return sememes_of_word
+
+
+def _build_lexicon(sememes_of_word: dict[tuple[int, ...], set[int]]) -> SememeLexicon:
+    words = list(sememes_of_word)
+    length = np.array([len(pieces) for pieces in words])
     starts = np.cumsum(length) - length
-    tokens = np.concatenate([np.array(pieces) for pieces in known])
-    keys, first = np.unique(
-        hash_words(tokens, starts, np.arange(len(known)).repeat(length)), return_index=True
-    )
-    lists = [sorted(numbers) for numbers in known.values()]
-    count = np.array([len(lists[row]) for row in first] + [0])
-    sememes = np.full((len(first) + 1, max(int(count.max()), 1)), NONE, np.int32)
-    for row, chosen in enumerate(first):
-        sememes[row, : count[row]] = lists[chosen]
-    return SememeLexicon(keys, sememes, count), len(names)
+    tokens = np.concatenate([np.array(pieces) for pieces in words])
+    word_of_token = np.arange(len(words)).repeat(length)
+    keys, word_of_key = np.unique(hash_words(tokens, starts, word_of_token), return_index=True)
+    rows = [sorted(sememes_of_word[words[word]]) for word in word_of_key]
+    rows.append([])  # of all other words
+    counts = np.array([len(row) for row in rows])
+    sememes = np.full((len(rows), max(int(counts.max()), 1)), NONE, np.int32)
+    for number, row in enumerate(rows):
+        sememes[number, : len(row)] = row
+    return SememeLexicon(keys, sememes, counts)

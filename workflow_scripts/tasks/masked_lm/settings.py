@@ -9,8 +9,9 @@ from workflow_scripts.tasks.settings import Evaluation, KindSettings, Recomputin
 
 
 class Settings(StrictModel):
-    """BERT's pre-training: masked words and, unless `next_sentence` is false, whether the second sentence follows."""
+    """BERT's pre-training on masked words and next sentences."""
 
+    # whether the model also predicts if the second sentence follows
     next_sentence: bool = True
     # tokens of a pair, with the three special ones
     longest: Annotated[int, Field(ge=5, le=1_000_000)] = 128

@@ -28,7 +28,7 @@ from workflow_scripts.tasks.run_spec import RunSpec
 
 
 class Kind(TaskKind):
-    """Fine-tuning on prompts: the token that a causal language model writes next, against the answer."""
+    """Fine-tuning on prompts: the next token of a causal language model, against the answer."""
 
     def make_problem(
         self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
@@ -50,65 +50,77 @@ class Kind(TaskKind):
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
         """Return (predictions, score rows) of every split.
 
-        `exact_match` is over the whole vocabulary; `constrained` over the answers of the split, if these are few. Items
-        whose answer is not one token are left out; `n` counts the others.
+        `exact_match` is over the whole vocabulary; `constrained` over the answers of the split, if
+        these are few. Items whose answer is not one token are left out; `n` counts the others.
         """
-        settings, folder = checkpoint.settings, checkpoint.folder
-        splits = {
-            split: read_prompts(checkpoint.spec, model, folder, data, split)
-            for split in settings.splits
-        }
+        settings = checkpoint.settings
+        folder = checkpoint.folder
+        splits = {}
+        for split in settings.splits:
+            splits[split] = read_prompts(checkpoint.spec, model, folder, data, split)
+        total = sum(len(prompts) for prompts in splits.values())
         texts = decode_vocabulary(folder, model)
-        predictions, scores = [], []
-        with Reporter(
-            checkpoint.name, sum(map(len, splits.values())), progress, unit="prompts"
-        ) as reporter:
+        predictions = []
+        scores = []
+        with Reporter(checkpoint.name, total, progress, unit="prompts") as reporter:
             for split, prompts in splits.items():
                 reporter.set_stage(f"answer {split}")
-                table = read_table(data, split, ["item", "subset"]).take(prompts.items)
                 answers = np.unique(prompts.label)
-                written, chosen = predict_answers(
+                tokens, tokens_among_answers = predict_answers(
                     model, prompts, answers, settings.batch_tokens, device, reporter
                 )
+                table = read_table(data, split, ["item", "subset"]).take(prompts.items)
                 subsets = table["subset"].to_numpy()
-                correct = matches(written, prompts.label, texts, settings.match)
-                rows = score_shares("exact_match", correct, subsets, {})
-                scores += [{"split": split, "readout": "vocabulary", **row} for row in rows]
-                content = {
+                correct = matches(tokens, prompts.label, texts, settings.match)
+                for row in score_shares("exact_match", correct, subsets, {}):
+                    scores.append({"split": split, "readout": "vocabulary", **row})
+                columns = {
+                    "split": [split] * len(prompts),
                     "item": table["item"],
                     "subset": subsets,
-                    "prediction": texts[written],
+                    "prediction": texts[tokens],
                     "correct": correct,
                 }
                 if len(answers) <= FEW_ANSWERS:
-                    right = chosen == prompts.label
-                    rows = score_shares("constrained", right, subsets, {})
-                    scores += [{"split": split, "readout": "labels", **row} for row in rows]
-                    content["correct_among_answers"] = right
-                predictions.append(pa.table({"split": [split] * len(prompts), **content}))
+                    correct_among_answers = tokens_among_answers == prompts.label
+                    for row in score_shares("constrained", correct_among_answers, subsets, {}):
+                        scores.append({"split": split, "readout": "labels", **row})
+                    columns["correct_among_answers"] = correct_among_answers
+                predictions.append(pa.table(columns))
         return pa.concat_tables(predictions), scores
 
     def predict(
         self, checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[str]
     ) -> list[str]:
-        """Put each content into the template, and return the most probable next token of the vocabulary as text."""
-        s, folder = get_prompt_settings(checkpoint.spec), checkpoint.folder
-        bos = find_bos_id(model, s.bos, str(folder))
-        texts = [s.template.replace("{content}", content) for content in contents]
-        found = load_tokenizer(folder).encode_batch(texts, add_special_tokens=False)
-        ids = [
-            np.array([*([] if bos is None else [bos]), *encoding.ids], np.int64)
-            for encoding in found
-        ]
-        if (longest := max(map(len, ids))) > model.config.max_position_embeddings:
-            raise UserError(
-                f"a prompt has {longest} tokens, more than {model.config.max_position_embeddings}; shorten it"
-            )
-        # no label is given; words matter to interventions only
-        unknown = np.zeros(len(ids), np.int64)
-        prompts = Prompts(np.arange(len(ids)), ids, ids, unknown)
+        """Put each content into the template, and return the most probable next token as text."""
+        prompts = make_unanswered_prompts(checkpoint, model, contents)
+        no_answers = np.zeros(1, np.int64)
         device = next(model.parameters()).device
-        written, _ = predict_answers(
-            model, prompts, unknown[:1], checkpoint.settings.batch_tokens, device
+        tokens, _ = predict_answers(
+            model, prompts, no_answers, checkpoint.settings.batch_tokens, device
         )
-        return decode_vocabulary(folder, model)[written].tolist()
+        return decode_vocabulary(checkpoint.folder, model)[tokens].tolist()
+
+
+def make_unanswered_prompts(
+    checkpoint: Checkpoint, model: PreTrainedModel, contents: Sequence[str]
+) -> Prompts:
+    """Put each content into the template. Raises UserError for a prompt that is too long."""
+    settings = get_prompt_settings(checkpoint.spec)
+    bos = find_bos_id(model, settings.bos, str(checkpoint.folder))
+    start = [] if bos is None else [bos]
+    texts = [settings.template.replace("{content}", content) for content in contents]
+    tokenizer = load_tokenizer(checkpoint.folder)
+    ids = []
+    for encoding in tokenizer.encode_batch(texts, add_special_tokens=False):
+        ids.append(np.array([*start, *encoding.ids], np.int64))
+    longest = max(len(row) for row in ids)
+    positions = model.config.max_position_embeddings
+    if longest > positions:
+        raise UserError(f"a prompt has {longest} tokens, more than {positions}; shorten it")
+    return Prompts(
+        items=np.arange(len(ids)),
+        ids=ids,
+        words=ids,  # they matter to interventions only
+        label=np.zeros(len(ids), np.int64),  # none is given
+    )

@@ -22,7 +22,8 @@ from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_e
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
 OUTSIDE = -1  # of every word: BOS and padding
-# A task with at most this many answers must not lose one, and is also scored by the choice among them alone.
+# A task with at most this many answers must not lose one, and is also scored by the choice among
+# them alone.
 FEW_ANSWERS = 10
 COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
@@ -31,9 +32,9 @@ COMPANIONS = ("config.json", "generation_config.json", "tokenizer.json", "tokeni
 class PromptBatch(TensorBatch):
     """Prompts, padded on the right, each with the single token that answers it.
 
-    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: number of the whitespace word (or group of
-    words, see `encode_prompts`) of a token, -1 on BOS and padding; last [B] int64: position of the last real token;
-    label [B] int64.
+    ids [B, S] int64; real [B, S] bool, false on padding; words [B, S] int64: number of the
+    whitespace word (or group of words, see `encode_prompts`) of a token, -1 on BOS and padding;
+    last [B] int64: position of the last real token; label [B] int64.
     """
 
     ids: Tensor
@@ -47,7 +48,8 @@ class PromptBatch(TensorBatch):
 class Prompts:
     """N tokenised prompts, without those whose answer has several tokens.
 
-    `items` [N]: rows of the table; `ids` and `words`: one int64 array per prompt; `label` [N] int64.
+    `items` [N]: rows of the table; `ids` and `words`: one int64 array per prompt; `label` [N]
+    int64.
     """
 
     items: np.ndarray
@@ -67,14 +69,24 @@ class Prompts:
         """Make one padded batch of the prompts of `rows`."""
         length = self.length[rows]
         real = np.arange(length.max()) < length[:, None]
-        ids, words = np.zeros(real.shape, np.int64), np.full(real.shape, OUTSIDE, np.int64)
+        ids = np.zeros(real.shape, np.int64)
         ids[real] = np.concatenate([self.ids[row] for row in rows])
+        words = np.full(real.shape, OUTSIDE, np.int64)
         words[real] = np.concatenate([self.words[row] for row in rows])
-        return PromptBatch(*map(torch.from_numpy, (ids, real, words, length - 1, self.label[rows])))
+        return PromptBatch(
+            ids=torch.from_numpy(ids),
+            real=torch.from_numpy(real),
+            words=torch.from_numpy(words),
+            last=torch.from_numpy(length - 1),
+            label=torch.from_numpy(self.label[rows]),
+        )
 
 
 def assign_words(text: str, ends: np.ndarray) -> np.ndarray:
-    """Return the whitespace word of each token, by its last character: it may begin with a space. ends [n]: offsets."""
+    """Return the whitespace word of each token, by its last character: it may begin with a space.
+
+    ends [n]: the offsets after the tokens' last characters.
+    """
     characters = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     word_of_character = np.cumsum(characters == ord(" "))
     return word_of_character[np.maximum(ends - 1, 0)]
@@ -83,8 +95,8 @@ def assign_words(text: str, ends: np.ndarray) -> np.ndarray:
 def merge_groups(groups: Sequence[int], before: int, count: int) -> np.ndarray:
     """Return for each of the `count` words of a prompt [count] the first word of its group.
 
-    groups [n] numbers the words of the content, which come after `before` words of the template. Neighbours with the
-    same number are one group. Words of the template are not grouped.
+    groups [n] numbers the words of the content, which come after `before` words of the template.
+    Neighbours with the same number are one group. Words of the template are not grouped.
     """
     first = np.arange(count)
     starts = np.flatnonzero(np.diff(groups, prepend=np.nan))
@@ -104,122 +116,172 @@ def encode_prompts(
 ) -> Prompts:
     """Tokenise `template` around each content, with `bos` before each prompt if given.
 
-    Labels are tokenised alone, with a space before them if `label_space`; only labels of one token are kept. `groups`
-    has a number for each word of each content (between single spaces): neighbours with the same number count as one
-    word. Raises UserError for another count of numbers.
+    Labels are tokenised alone, with a space before them if `label_space`; only labels of one token
+    are kept. `groups` has a number for each word of each content (between single spaces):
+    neighbours with the same number count as one word. Raises UserError for another count of
+    numbers.
     """
-    spaced = [f" {label}" if label_space else label for label in labels]
-    answers = tokenizer.encode_batch(spaced, add_special_tokens=False)
+    before_label = " " if label_space else ""
+    spaced_labels = [before_label + label for label in labels]
+    answers = tokenizer.encode_batch(spaced_labels, add_special_tokens=False)
     items = np.array([row for row, answer in enumerate(answers) if len(answer.ids) == 1], np.int64)
     texts = [template.replace("{content}", contents[row]) for row in items]
-    before = template.partition("{content}")[0].count(" ")
-    ids, words = [], []
-    for row, text, encoding in zip(
-        items, texts, tokenizer.encode_batch(texts, add_special_tokens=False), strict=True
-    ):
-        start = [] if bos is None else [bos]
+    encodings = tokenizer.encode_batch(texts, add_special_tokens=False)
+    words_before = template.partition("{content}")[0].count(" ")
+    start = [] if bos is None else [bos]
+    outside = np.full(len(start), OUTSIDE)
+    ids = []
+    words = []
+    for row, text, encoding in zip(items, texts, encodings, strict=True):
         ids.append(np.array(start + encoding.ids, np.int64))
-        numbers = assign_words(text, np.array([end for _, end in encoding.offsets], np.int64))
+        ends = np.array([end for _, end in encoding.offsets], np.int64)
+        numbers = assign_words(text, ends)
         if groups is not None:
-            count = contents[row].count(" ") + 1
-            if len(groups[row]) != count:
-                found = f"row {row + 1} has {len(groups[row])} groups for {count} words"
-                raise UserError(f"{found}; give each word a number")
-            numbers = merge_groups(groups[row], before, text.count(" ") + 1)[numbers]
-        words.append(np.concatenate([np.full(len(start), OUTSIDE), numbers]))
-    return Prompts(items, ids, words, np.array([answers[row].ids[0] for row in items], np.int64))
+            check_groups(groups[row], contents[row], row)
+            numbers = merge_groups(groups[row], words_before, text.count(" ") + 1)[numbers]
+        words.append(np.concatenate([outside, numbers]))
+    label_ids = np.array([answers[row].ids[0] for row in items], np.int64)
+    return Prompts(items, ids, words, label_ids)
+
+
+def check_groups(groups: Sequence[int], content: str, row: int) -> None:
+    """Raise UserError unless `groups` has a number for each word of the content of `row`."""
+    count = content.count(" ") + 1
+    if len(groups) != count:
+        raise UserError(
+            f"row {row + 1} has {len(groups)} groups for {count} words; give each word a number"
+        )
 
 
 def read_prompts(
     spec: ModelSpec, model: nn.Module, tokenizer_folder: Path, data: Path, split: str
 ) -> Prompts:
-    """Read the prompts of a split for the model of `spec`, whose tokenizer is in `tokenizer_folder`.
+    """Read the prompts of a split for the model of `spec`.
 
-    Items whose answer has several tokens are left out. With few answers that is an error. For the optional column
-    `groups` see `encode_prompts`.
+    Its tokenizer is in `tokenizer_folder`. Items whose answer has several tokens are left out. With
+    few answers that is an error. For the optional column `groups` see `encode_prompts`.
     """
     table = read_table(data, split, ["content", "label"])
-    s = get_prompt_settings(spec)
-    bos = find_bos_id(model, s.bos, spec.method_name)
-    contents, labels = (table[column].to_pylist() for column in ("content", "label"))
-    groups = (
-        read_table(data, split, ["groups"])["groups"].to_pylist()
-        if has_column(data, split, "groups")
-        else None
-    )
+    settings = get_prompt_settings(spec)
+    bos = find_bos_id(model, settings.bos, spec.method_name)
+    labels = table["label"].to_pylist()
+    groups = None
+    if has_column(data, split, "groups"):
+        groups = read_table(data, split, ["groups"])["groups"].to_pylist()
     tokenizer = load_tokenizer(tokenizer_folder)
-    tokens, rows = tokenizer.get_vocab_size(), model.get_input_embeddings().num_embeddings
-    if tokens > rows:
-        has = f"tokenizer.json has {tokens} tokens, and the model embeddings of {rows}"
-        raise UserError(f"{tokenizer_folder}: {has}; take the tokenizer that belongs to the model")
-    where, whose = data / f"{split}.parquet", f"of {tokenizer_folder / 'tokenizer.json'}"
+    check_embeddings(tokenizer, model, tokenizer_folder)
+    file = data / f"{split}.parquet"
     try:
         prompts = encode_prompts(
-            tokenizer, contents, labels, s.template, bos, s.label_space, groups
+            tokenizer,
+            table["content"].to_pylist(),
+            labels,
+            settings.template,
+            bos,
+            settings.label_space,
+            groups,
         )
     except UserError as error:
-        raise UserError(f"{where}: {error}") from error
-    if not len(prompts):
-        raise UserError(f"{where}: no answer is a single token {whose}")
-    lost = sorted(set(labels) - {labels[row] for row in prompts.items})
-    if lost and len(set(labels)) <= FEW_ANSWERS:
-        raise UserError(
-            f"{where}: the answer '{lost[0]}', one of {len(set(labels))}, is no single token {whose}; "
-            "take another tokenizer or set model.label_space"
-        )
-    longest, positions = int(prompts.length.max()), model.config.max_position_embeddings
+        raise UserError(f"{file}: {error}") from error
+    check_answers(prompts, labels, file, tokenizer_folder / "tokenizer.json")
+    longest = int(prompts.length.max())
+    positions = model.config.max_position_embeddings
     if longest > positions:
         raise UserError(
-            f"{where}: a prompt has {longest} tokens, more than the model's {positions} positions"
+            f"{file}: a prompt has {longest} tokens, more than the model's {positions} positions"
         )
     return prompts
 
 
+def check_embeddings(tokenizer: Tokenizer, model: nn.Module, tokenizer_folder: Path) -> None:
+    """Raise UserError if a tokenizer has tokens that the model has no embeddings of."""
+    tokens = tokenizer.get_vocab_size()
+    embeddings = model.get_input_embeddings().num_embeddings
+    if tokens > embeddings:
+        raise UserError(
+            f"{tokenizer_folder}: tokenizer.json has {tokens} tokens, and the model embeddings of "
+            f"{embeddings}; take the tokenizer that belongs to the model"
+        )
+
+
+def check_answers(prompts: Prompts, labels: list[str], file: Path, tokenizer_file: Path) -> None:
+    """Raise UserError if no answer is a single token, or if one of few answers is not.
+
+    labels: those of all rows of the file.
+    """
+    if not len(prompts):
+        raise UserError(f"{file}: no answer is a single token of {tokenizer_file}")
+    answers = set(labels)
+    lost = sorted(answers - {labels[row] for row in prompts.items})
+    if lost and len(answers) <= FEW_ANSWERS:
+        raise UserError(
+            f"{file}: the answer '{lost[0]}', one of {len(answers)}, is no single token of "
+            f"{tokenizer_file}; take another tokenizer or set model.label_space"
+        )
+
+
 def get_prompt_settings(spec: ModelSpec) -> ModelSettings:
     """Return the settings of the model. Raises UserError if they have no template."""
-    s = spec.model.settings
-    if not s.template:
+    settings = spec.model.settings
+    if not settings.template:
         raise UserError(f"{spec.method_name}: model.template is empty; it must contain {{content}}")
-    return s
+    return settings
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path, device: torch.device) -> Problem:
-    """Load the model of the folder `init`, and make batches on `device`, of shuffled prompts as in CARMA's code.
+    """Load the model of the folder `init`, and make batches of shuffled prompts on `device`.
 
-    Validation: exact match of the next token (percent) and its mean cross-entropy (nats), over the vocabulary. Raises
-    UserError if a file is missing or broken, or if no answer is a single token of the model's tokenizer.
+    The prompts are shuffled as in CARMA's code.
+    Validation: exact match of the next token (percent) and its mean cross-entropy (nats), over the
+    vocabulary. Raises UserError if a file is missing or broken, or if no answer is a single token
+    of the model's tokenizer.
     """
     settings = spec.training
     model = load_causal_lm(init, get_prompt_settings(spec).family).to(device)
     if settings.gradient_checkpointing:
         use_gradient_checkpointing(model)
-
     train = read_prompts(spec, model, init, data, "train")
-    sizes = settings.batch_tokens, settings.batch_sentences
-    batches = shuffle_examples(train.length, *sizes, lambda rows: train.make_batch(rows).to(device))
-    valid: list[PromptBatch] = []
+    batches = shuffle_examples(
+        train.length,
+        settings.batch_tokens,
+        settings.batch_sentences,
+        lambda rows: train.make_batch(rows).to(device),
+    )
+    validate = None
     if settings.selection:
-        prompts = read_prompts(spec, model, init, data, settings.selection.split)
-        chosen = bucket_texts(prompts.length, settings.batch_tokens)
-        valid = [prompts.make_batch(rows).to(device) for rows in chosen]
+        valid = read_prompts(spec, model, init, data, settings.selection.split)
+        rows_of_batches = bucket_texts(valid.length, settings.batch_tokens)
+        valid_batches = [valid.make_batch(rows).to(device) for rows in rows_of_batches]
+        validate = partial(validate_answers, valid_batches)
+    return Problem(
+        model,
+        partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing),
+        batches,
+        validate,
+        partial(copy_companions, init),
+        # Exact match is often the same twice.
+        tie_break_metric="cross_entropy",
+    )
 
-    def validate(trained: nn.Module) -> dict[str, float]:
-        count = sum(len(batch.ids) for batch in valid)
-        right = nats = torch.zeros((), dtype=torch.float64)
-        for batch in valid:
-            logits = compute_last_logits(trained, batch.ids, batch.last).float()
-            right = right + (logits.argmax(-1) == batch.label).sum()
-            nats = nats + cross_entropy(logits, batch.label, reduction="sum")
-        return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}
 
-    def save_extra_files(folder: Path) -> None:
-        for name in COMPANIONS:
-            if (init / name).exists():
-                shutil.copyfile(init / name, folder / name)
+def validate_answers(batches: Sequence[PromptBatch], model: nn.Module) -> dict[str, float]:
+    """Return exact match of the next token (percent) and its mean cross-entropy (nats)."""
+    count = 0
+    right = torch.zeros((), dtype=torch.float64)
+    nats = torch.zeros((), dtype=torch.float64)
+    for batch in batches:
+        count += len(batch.ids)
+        logits = compute_last_logits(model, batch.ids, batch.last).float()
+        right = right + (logits.argmax(-1) == batch.label).sum()
+        nats = nats + cross_entropy(logits, batch.label, reduction="sum")
+    return {"exact_match": 100 * float(right) / count, "cross_entropy": float(nats) / count}
 
-    loss = partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing)
-    # Exact match is often the same twice, so cross-entropy breaks ties.
-    return Problem(model, loss, batches, validate, save_extra_files, "cross_entropy")
+
+def copy_companions(init: Path, folder: Path) -> None:
+    """Copy what a checkpoint needs in addition to the weights from the folder `init`."""
+    for name in COMPANIONS:
+        if (init / name).exists():
+            shutil.copyfile(init / name, folder / name)
 
 
 def compute_answer_loss(

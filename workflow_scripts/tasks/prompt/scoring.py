@@ -14,19 +14,22 @@ from workflow_scripts.tasks.prompt.problem import PromptBatch, Prompts
 
 
 def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:
-    """Return the text of each of a model's V tokens by the tokenizer of a folder, without spaces around it: [V] str.
+    """Return the text of each of a model's V tokens, without spaces around it: [V] str.
 
-    A model of the hub may have more tokens than its tokenizer, and may answer with one: their text is empty.
+    folder: that of the tokenizer. A model of the hub may have more tokens than its tokenizer, and
+    may answer with one: their text is empty.
     """
     tokenizer = load_tokenizer(folder)
     ids = [[token] for token in range(model.get_input_embeddings().num_embeddings)]
-    return np.array(
-        [text.strip() for text in tokenizer.decode_batch(ids, skip_special_tokens=False)]
-    )
+    texts = tokenizer.decode_batch(ids, skip_special_tokens=False)
+    return np.array([text.strip() for text in texts])
 
 
 def matches(written: np.ndarray, label: np.ndarray, texts: np.ndarray, match: str) -> np.ndarray:
-    """Return whether `written` [N] are the answers `label` [N], as token ids or by their `texts` [V]: [N] bool."""
+    """Return whether `written` [N] are the answers `label` [N]: [N] bool.
+
+    They are compared as token ids, or by their `texts` [V].
+    """
     if match == "token":
         return written == label
     lowered = np.char.lower(texts.astype(str))
@@ -42,14 +45,18 @@ def predict_answers(
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the most probable next token of each prompt: (of the vocabulary [N], of `answers` [N]), as ids."""
-    among = torch.from_numpy(answers).to(device)
-    written, chosen = (np.empty(len(prompts), np.int64) for _ in range(2))
+    """Return the most probable next token of each prompt, as ids.
+
+    The two results are (of the vocabulary [N], of `answers` [N]).
+    """
+    candidates = torch.from_numpy(answers).to(device)
+    tokens = np.empty(len(prompts), np.int64)
+    tokens_among_answers = np.empty(len(prompts), np.int64)
     for rows in bucket_texts(prompts.length, batch_tokens):
         batch: PromptBatch = prompts.make_batch(rows).to(device)
         logits: Tensor = compute_last_logits(model, batch.ids, batch.last)
-        written[rows] = logits.argmax(-1).cpu()
-        chosen[rows] = among[logits[:, among].argmax(-1)].cpu()
+        tokens[rows] = logits.argmax(-1).cpu()
+        tokens_among_answers[rows] = candidates[logits[:, candidates].argmax(-1)].cpu()
         if reporter:
             reporter.advance(len(rows))
-    return written, chosen
+    return tokens, tokens_among_answers

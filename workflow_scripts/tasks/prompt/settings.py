@@ -21,7 +21,8 @@ class PromptEvaluation(Evaluation):
 
     match: Literal["token", "text"] = Field(
         "token",
-        description="A prompt's answer must be this very token, or the same text but for case and spaces.",
+        description="A prompt's answer must be this very token, or the same text but for case and "
+        "spaces.",
     )
 
 

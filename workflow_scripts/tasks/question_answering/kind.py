@@ -14,11 +14,11 @@ from workflow_scripts.evaluation.span_metrics import select_worst_variants
 from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.question_answering.problem import (
-    MEASURES,
     SpanModel,
     find_answers,
     make_problem,
     make_windows,
+    measure_answers,
     read_windows,
 )
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -47,68 +47,68 @@ class Kind(TaskKind):
         device: torch.device,
         progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split: `exact_match` and `f1`, percent, means over rows.
+        """Return (predictions, score rows) of every split.
 
-        A split with variants of its questions also has `adversarial_exact_match` and `adversarial_f1`: means over
-        questions of the rows that `select_worst_variants` selects.
+        `exact_match` and `f1`, percent, are means over rows. A split with variants of its questions
+        also has `adversarial_exact_match` and `adversarial_f1`: means over questions of the rows
+        that `select_worst_variants` selects.
         """
         settings = checkpoint.settings
-        splits = {
-            split: read_windows(checkpoint.spec, checkpoint.folder, data, split)
-            for split in settings.splits
-        }
-        predictions, scores = [], []
-        with Reporter(
-            checkpoint.name, sum(map(len, splits.values())), progress, unit="questions"
-        ) as reporter:
+        splits = {}
+        for split in settings.splits:
+            splits[split] = read_windows(checkpoint.spec, checkpoint.folder, data, split)
+        total = sum(len(windows) for windows in splits.values())
+        predictions = []
+        scores = []
+        with Reporter(checkpoint.name, total, progress, unit="questions") as reporter:
             for split, windows in splits.items():
                 reporter.set_stage(f"answer {split}")
-                given = find_answers(
-                    model, windows, windows.make_batches(settings.batch_tokens, device)
-                )
+                batches = windows.make_batches(settings.batch_tokens, device)
+                answers = find_answers(model, windows, batches)
                 items = read_table(data, split, ["item"])["item"].to_pylist()
-                measured = {
-                    name: [measure(*pair) for pair in zip(given, windows.answers, strict=True)]
-                    for name, measure in MEASURES.items()
-                }
-                rows = {"": list(range(len(items)))}
-                if any("-" in item for item in items):
-                    rows["adversarial_"] = select_worst_variants(items, measured["f1"])
-                for prefix, chosen in rows.items():
-                    for name, values in measured.items():
-                        value = 100 * float(np.mean(np.array(values)[chosen]))
-                        row = {
-                            "metric": prefix + name,
-                            "value": value,
-                            "unit": "percent",
-                            "n": len(chosen),
-                        }
-                        scores.append(
-                            {**row, "split": split, "subset": "all", "readout": model.readout}
-                        )
-                table = {
-                    "split": [split] * len(given),
+                values_of = measure_answers(answers, windows.answers)
+                for row in score_questions(items, values_of):
+                    scores.append(
+                        {"split": split, "subset": "all", "readout": model.readout, **row}
+                    )
+                columns = {
+                    "split": [split] * len(answers),
                     "item": items,
-                    "prediction": given,
-                    **measured,
+                    "prediction": answers,
+                    **values_of,
                 }
-                predictions.append(pa.table(table))
-                reporter.advance(len(given))
+                predictions.append(pa.table(columns))
+                reporter.advance(len(answers))
         return pa.concat_tables(predictions), scores
 
     def predict(
         self, checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]
     ) -> list[str]:
         """Return the answer to each pair of a question and a paragraph: a part of the paragraph."""
-        questions, contexts = map(list, zip(*items, strict=True))
-        unknown = {
+        columns = {
+            "question": [question for question, _ in items],
+            "context": [paragraph for _, paragraph in items],
+            # no right answer is given
             "start": [0] * len(items),
             "answer": [""] * len(items),
             "answers": ["[]"] * len(items),
         }
-        columns = {"question": questions, "context": contexts, **unknown}
         windows = make_windows(checkpoint.spec, checkpoint.folder, columns)
         device = next(model.parameters()).device
-        return find_answers(
-            model, windows, windows.make_batches(checkpoint.settings.batch_tokens, device)
-        )
+        batches = windows.make_batches(checkpoint.settings.batch_tokens, device)
+        return find_answers(model, windows, batches)
+
+
+def score_questions(items: list[str], values_of: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """Return the score rows of a split: items are those of its rows, values those of MEASURES."""
+    rows_by_prefix = {"": list(range(len(items)))}
+    if any("-" in item for item in items):
+        rows_by_prefix["adversarial_"] = select_worst_variants(items, values_of["f1"])
+    scores = []
+    for prefix, rows in rows_by_prefix.items():
+        for name, values in values_of.items():
+            mean = float(np.mean(np.array(values)[rows]))
+            scores.append(
+                {"metric": prefix + name, "value": 100 * mean, "unit": "percent", "n": len(rows)}
+            )
+    return scores

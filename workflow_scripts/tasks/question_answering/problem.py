@@ -1,4 +1,7 @@
-"""Fine-tuning of an encoder on questions: windows of paragraphs, the first and last token of the answer in them."""
+"""Fine-tuning of an encoder on questions.
+
+Its inputs are windows of paragraphs, its targets the first and last token of the answer in them.
+"""
 
 import json
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
@@ -31,8 +35,9 @@ MEASURES = {"exact_match": compute_exact_match, "f1": compute_f1}
 class SpanBatch(TensorBatch):
     """Windows `[CLS] question [SEP] part of the paragraph [SEP]`, padded on the right.
 
-    ids, types [B, S] int64; real [B, S] bool, false on padding; allowed [B, S] bool: [CLS] and the paragraph's tokens;
-    ends [B, 2] int64: the answer's first and last token, NOT_HERE in a window without it.
+    ids, types [B, S] int64; real [B, S] bool, false on padding; allowed [B, S] bool: [CLS] and the
+    paragraph's tokens; ends [B, 2] int64: the answer's first and last token, NOT_HERE in a window
+    without it.
     """
 
     ids: Tensor
@@ -46,8 +51,9 @@ class SpanBatch(TensorBatch):
 class Windows:
     """All windows of a split, in the order of its file.
 
-    item [W]: row of a window's question. ids, types: tokens of each window, int64. offsets: characters of the paragraph
-    where each token begins and ends, [length, 2] per window. ends [W, 2].
+    item [W]: row of a window's question. ids, types: tokens of each window, int64. offsets:
+    characters of the paragraph where each token begins and ends, [length, 2] per window. ends
+    [W, 2]: see SpanBatch.
     """
 
     item: np.ndarray
@@ -71,24 +77,35 @@ class Windows:
         """Make one padded batch of the windows `rows`."""
         length = self.length[rows]
         real = np.arange(length.max()) < length[:, None]
-        ids, types = np.full(real.shape, PAD, np.int64), np.zeros(real.shape, np.int64)
+        ids = np.full(real.shape, PAD, np.int64)
         ids[real] = np.concatenate([self.ids[row] for row in rows])
+        types = np.zeros(real.shape, np.int64)
         types[real] = np.concatenate([self.types[row] for row in rows])
         # The paragraph and its [SEP] have type 1; the [SEP] is each window's last token.
         allowed = (types == 1) & (np.arange(real.shape[1]) < length[:, None] - 1)
         allowed[:, 0] = True
-        return SpanBatch(*map(torch.from_numpy, (ids, types, real, allowed, self.ends[rows])))
+        return SpanBatch(
+            ids=torch.from_numpy(ids),
+            types=torch.from_numpy(types),
+            real=torch.from_numpy(real),
+            allowed=torch.from_numpy(allowed),
+            ends=torch.from_numpy(self.ends[rows]),
+        )
 
     def make_batches(
         self, batch_tokens: int, device: torch.device
     ) -> tuple[list[np.ndarray], list[SpanBatch]]:
         """Return (windows of each batch, batches on `device`) of similar length."""
-        chosen = bucket_texts(self.length, batch_tokens)
-        return chosen, [self.make_batch(rows).to(device) for rows in chosen]
+        rows_of_batches = bucket_texts(self.length, batch_tokens)
+        batches = [self.make_batch(rows).to(device) for rows in rows_of_batches]
+        return rows_of_batches, batches
 
 
 def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str) -> Windows:
-    """Read the windows of a split. Raises UserError if one can be longer than the model's positions."""
+    """Read the windows of a split.
+
+    Raises UserError if one can be longer than the model's positions.
+    """
     return make_windows(spec, tokenizer_folder, read_table(data, split, COLUMNS).to_pydict())
 
 
@@ -96,109 +113,150 @@ def make_windows(spec: ModelSpec, tokenizer_folder: Path, columns: dict[str, lis
     """Make the windows of questions, from COLUMNS as they are in a split."""
     from tokenizers.processors import BertProcessing
 
-    settings, positions = spec.problem, spec.model.settings.positions
+    settings = spec.problem
+    positions = spec.model.settings.positions
     if settings.longest > positions:
-        found = (
-            f"problem.longest is {settings.longest}, more than the model's {positions} positions"
+        raise UserError(
+            f"{spec.method_name}: problem.longest is {settings.longest}, more than the model's "
+            f"{positions} positions"
         )
-        raise UserError(f"{spec.method_name}: {found}")
     tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
     tokenizer.post_processor = BertProcessing(("[SEP]", vocabulary.sep), ("[CLS]", vocabulary.cls))
-    tokenizer.enable_truncation(settings.longest_question)
-    encoded = tokenizer.encode_batch(columns["question"], add_special_tokens=False)
-    questions = [
-        text[: one.offsets[-1][1]] if one.overflowing else text
-        for text, one in zip(columns["question"], encoded, strict=True)
-    ]
+    questions = shorten_questions(tokenizer, columns["question"], settings.longest_question)
     tokenizer.enable_truncation(settings.longest, stride=settings.stride, strategy="only_second")
-    found = tokenizer.encode_batch(list(zip(questions, columns["context"], strict=True)))
-    windows = [
-        (row, part) for row, first in enumerate(found) for part in (first, *first.overflowing)
-    ]
-    item = np.array([row for row, _ in windows])
-    ids, types, offsets = (
-        [np.array(getattr(part, name), np.int64) for _, part in windows]
-        for name in ("ids", "type_ids", "offsets")
-    )
-    begin = np.array(columns["start"], np.int64)
-    end = begin + np.array([len(answer) for answer in columns["answer"]])
-    ends = [
-        locate_answer(o, t, begin[row], end[row])
-        for o, t, row in zip(offsets, types, item, strict=True)
-    ]
-    answers = [json.loads(text) for text in columns["answers"]]
+    pairs = list(zip(questions, columns["context"], strict=True))
+    item: list[int] = []
+    ids = []
+    types = []
+    offsets = []
+    ends = []
+    for row, encoding in enumerate(tokenizer.encode_batch(pairs)):
+        begin = columns["start"][row]
+        end = begin + len(columns["answer"][row])
+        for window in (encoding, *encoding.overflowing):
+            item.append(row)
+            ids.append(np.array(window.ids, np.int64))
+            types.append(np.array(window.type_ids, np.int64))
+            offsets.append(np.array(window.offsets, np.int64))
+            ends.append(locate_answer(offsets[-1], types[-1], begin, end))
     return Windows(
-        item,
-        ids,
-        types,
-        offsets,
-        np.array(ends),
-        columns["context"],
-        answers,
-        settings.longest_answer,
+        item=np.array(item),
+        ids=ids,
+        types=types,
+        offsets=offsets,
+        ends=np.array(ends),
+        contexts=columns["context"],
+        answers=[json.loads(text) for text in columns["answers"]],
+        longest_answer=settings.longest_answer,
     )
+
+
+def shorten_questions(tokenizer: Tokenizer, questions: list[str], longest: int) -> list[str]:
+    """Cut each question after `longest` tokens, which becomes the truncation of the tokenizer."""
+    tokenizer.enable_truncation(longest)
+    encodings = tokenizer.encode_batch(questions, add_special_tokens=False)
+    cut = []
+    for question, encoding in zip(questions, encodings, strict=True):
+        if encoding.overflowing:
+            _, last_end = encoding.offsets[-1]
+            question = question[:last_end]
+        cut.append(question)
+    return cut
 
 
 def locate_answer(offsets: np.ndarray, types: np.ndarray, begin: int, end: int) -> tuple[int, int]:
-    """Return the tokens of a window that hold the paragraph's characters `begin` and `end` - 1, or twice NOT_HERE."""
+    """Return the first and the last token of the answer in a window, or twice NOT_HERE.
+
+    The answer is the characters begin to end - 1 of the paragraph.
+    """
     inside = np.flatnonzero(types == 1)[:-1]  # without the last [SEP]
-    start, stop = offsets[inside, 0], offsets[inside, 1]
-    first, last = inside[(start <= begin) & (begin < stop)], inside[(start < end) & (end <= stop)]
-    return (int(first[0]), int(last[-1])) if len(first) and len(last) else (NOT_HERE, NOT_HERE)
+    start = offsets[inside, 0]
+    stop = offsets[inside, 1]
+    first = inside[(start <= begin) & (begin < stop)]
+    last = inside[(start < end) & (end <= stop)]
+    if not len(first) or not len(last):
+        return NOT_HERE, NOT_HERE
+    return int(first[0]), int(last[-1])
 
 
 class SpanModel(EncoderWithHeads):
-    """Trained encoder with a random heads.span: linear d -> 2 on each token's state of one readout."""
+    """Trained encoder with a random heads.span.
 
-    def __init__(self, inner: PreTrainedModel, s: EncoderSettings):
-        super().__init__(inner, s.frozen)
-        self.readout = s.readout
-        layers = nn.Sequential(nn.Dropout(s.dropout), nn.Linear(inner.config.hidden_size, 2))
-        self.heads = nn.ModuleDict({"span": layers})
+    It is linear, d -> 2, on each token's state of one readout.
+    """
+
+    def __init__(self, inner: PreTrainedModel, settings: EncoderSettings):
+        super().__init__(inner, settings.frozen)
+        self.readout = settings.readout
+        dropout = nn.Dropout(settings.dropout)
+        linear = nn.Linear(inner.config.hidden_size, 2)
+        self.heads = nn.ModuleDict({"span": nn.Sequential(dropout, linear)})
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Score each token as the first and the last one, [B, 2, S]; -inf outside of [CLS] and the paragraph."""
+        """Score each token as the first and the last one: [B, 2, S].
+
+        The scores are -inf outside of [CLS] and the paragraph.
+        """
         states = self.compute_states(batch.ids, batch.real, batch.types)[self.readout]
         scores = self.heads["span"](states).transpose(1, 2)
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled windows.
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
-    Validation: exact match and F1 (percent). Raises UserError if a file is missing or broken.
+    The batches are of shuffled windows. Validation: exact match and F1 (percent). Raises UserError
+    if a file is missing or broken.
     """
     settings = spec.training
     model = SpanModel(load_initial_encoder(spec, init), spec.model.settings).to(device)
-    read = read_windows(spec, init, data, "train")
-    sizes = settings.batch_tokens, settings.batch_sentences
-    train = shuffle_examples(read.length, *sizes, lambda rows: read.make_batch(rows).to(device))
-    split = settings.selection.split if settings.selection else None
-    valid = read_windows(spec, init, data, split) if split else read
-    batches = valid.make_batches(settings.batch_tokens, device) if split else ([], [])
-
-    def validate(trained: SpanModel) -> dict[str, float]:
-        given = find_answers(trained, valid, batches)
-        return {
-            name: 100
-            * float(np.mean([measure(*pair) for pair in zip(given, valid.answers, strict=True)]))
-            for name, measure in MEASURES.items()
-        }
-
+    train = read_windows(spec, init, data, "train")
+    batches = shuffle_examples(
+        train.length,
+        settings.batch_tokens,
+        settings.batch_sentences,
+        lambda rows: train.make_batch(rows).to(device),
+    )
+    validate = None
+    if settings.selection:
+        valid = read_windows(spec, init, data, settings.selection.split)
+        valid_batches = valid.make_batches(settings.batch_tokens, device)
+        validate = partial(validate_spans, valid, valid_batches)
     return Problem(
         model,
         compute_span_loss,
-        train,
+        batches,
         validate,
         partial(write_companions, model.encoder.config, init),
     )
 
 
-def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (mean over windows of the mean of -log p(first token) and -log p(last token), in nats; parts).
+def validate_spans(
+    windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], model: SpanModel
+) -> dict[str, float]:
+    """Return exact match and F1 (percent) of a model in eval mode."""
+    answers = find_answers(model, windows, batches)
+    scores = {}
+    for name, values in measure_answers(answers, windows.answers).items():
+        scores[name] = 100 * float(np.mean(values))
+    return scores
 
-    In a window without the answer both tokens are [CLS].
+
+def measure_answers(predicted: list[str], right_answers: list[list[str]]) -> dict[str, list[float]]:
+    """Return the values of each of MEASURES, by predicted and right answers of N questions."""
+    values_of = {}
+    for name, measure in MEASURES.items():
+        values_of[name] = [
+            measure(answer, right) for answer, right in zip(predicted, right_answers, strict=True)
+        ]
+    return values_of
+
+
+def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return (loss, parts): the mean of -log p(first token) and -log p(last token), in nats.
+
+    It is a mean over windows. In a window without the answer both tokens are [CLS].
     """
     scores = model(batch).float()  # [B, 2, S]
     loss = cross_entropy(scores.flatten(0, 1), batch.ends.flatten())
@@ -213,26 +271,29 @@ def find_answers(
     best = np.full(len(windows), -np.inf)
     answers = [""] * len(windows)
     for rows, batch in zip(*batches, strict=True):
-        found = find_best_spans(model(batch).float(), windows.longest_answer)
-        for row, score, begin, end in zip(
-            rows, *(part.cpu().numpy() for part in found), strict=True
-        ):
+        spans = find_best_spans(model(batch).float(), windows.longest_answer)
+        score, first, last = (part.cpu().numpy() for part in spans)
+        for number, row in enumerate(rows):
             item = windows.item[row]
-            if score > best[item]:
-                best[item] = score
-                answers[item] = windows.contexts[item][
-                    windows.offsets[row][begin, 0] : windows.offsets[row][end, 1]
-                ]
+            if score[number] > best[item]:
+                best[item] = score[number]
+                begin = windows.offsets[row][first[number], 0]
+                end = windows.offsets[row][last[number], 1]
+                answers[item] = windows.contexts[item][begin:end]
     return answers
 
 
 def find_best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return (score, first, last token), each [B], of the best span without [CLS], by scores [B, 2, S]."""
-    first, last = scores[:, 0, 1:], scores[:, 1, 1:]
+    """Return (score, first, last token), each [B], of the best span, by scores [B, 2, S].
+
+    The span is without [CLS], and has at most `longest` tokens.
+    """
+    first = scores[:, 0, 1:]
+    last = scores[:, 1, 1:]
     size = first.size(-1)
     summed = first[:, :, None] + last[:, None, :]
     position = torch.arange(size, device=scores.device)
     distance = position[None, :] - position[:, None]
     summed = summed.masked_fill((distance < 0) | (distance >= longest), -torch.inf)
-    best, where = summed.flatten(1).max(-1)
-    return best, where // size + 1, where % size + 1
+    best, index = summed.flatten(1).max(-1)
+    return best, index // size + 1, index % size + 1

@@ -21,8 +21,8 @@ class Settings(StrictModel):
         """Raise ValueError if windows would not advance."""
         if self.longest - self.longest_question - 3 <= self.stride:
             raise ValueError(
-                f"longest is {self.longest}; it must be greater than longest_question {self.longest_question} + stride "
-                f"{self.stride} + 3 special tokens"
+                f"longest is {self.longest}; it must be greater than longest_question "
+                f"{self.longest_question} + stride {self.stride} + 3 special tokens"
             )
         return self
 

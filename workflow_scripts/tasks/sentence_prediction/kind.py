@@ -20,7 +20,12 @@ from workflow_scripts.tasks.sentence_prediction.problem import (
     read_sentences,
     tokenise_sentences,
 )
-from workflow_scripts.tasks.sentence_prediction.scoring import predict_items, score_subsets
+from workflow_scripts.tasks.sentence_prediction.scoring import (
+    PredictedItems,
+    decide_predictions,
+    predict_items,
+    score_subsets,
+)
 
 
 class Kind(TaskKind):
@@ -35,9 +40,10 @@ class Kind(TaskKind):
     def load_model(self, checkpoint: Checkpoint) -> SentenceModel:
         """Load encoder and head. Raises UserError if a file is missing or broken."""
         outputs = len(checkpoint.labels) if checkpoint.labels else 1
-        settings = checkpoint.spec.model.settings, checkpoint.spec.problem
+        encoder_settings = checkpoint.spec.model.settings
+        settings = checkpoint.spec.problem
         return load_fine_tuned(
-            checkpoint, lambda encoder: SentenceModel(encoder, *settings, outputs)
+            checkpoint, lambda encoder: SentenceModel(encoder, encoder_settings, settings, outputs)
         )
 
     def score(
@@ -48,74 +54,99 @@ class Kind(TaskKind):
         device: torch.device,
         progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split by readout: that of the head, or all if cosines are compared.
+        """Return (predictions, score rows) of every split by readout.
 
-        zero_states is the percentage of items with an all-zero [CLS].
+        That is the readout of the head, or all readouts if cosines are compared. zero_states is the
+        percentage of items with an all-zero [CLS].
         """
         settings = checkpoint.settings
-        where = checkpoint.spec, model.positions, checkpoint.folder, data
-        splits = {split: read_sentences(*where, split) for split in settings.splits}
-        predictions, scores = [], []
-        with Reporter(
-            checkpoint.name, sum(map(len, splits.values())), progress, unit="items"
-        ) as reporter:
+        spec = checkpoint.spec
+        splits = {}
+        for split in settings.splits:
+            splits[split] = read_sentences(spec, model.positions, checkpoint.folder, data, split)
+        total = sum(len(sentences) for sentences in splits.values())
+        predictions = []
+        scores = []
+        with Reporter(checkpoint.name, total, progress, unit="items") as reporter:
             for split, sentences in splits.items():
                 reporter.set_stage(f"score {split}")
                 table = read_table(data, split, ["item", "subset", "label"])
-                label, subsets = (table[name].to_numpy() for name in ("label", "subset"))
-                found, zero = predict_items(
+                outputs_of = predict_items(
                     model, sentences, settings.batch_tokens, device, reporter
                 )
-                for readout, predicted in found.items():
-                    made, likelihood = (
-                        decide_classes(predicted)
-                        if checkpoint.labels
-                        else (predicted.numpy(), None)
+                for readout, outputs in outputs_of.items():
+                    predicted = decide_predictions(
+                        outputs.values, has_classes=bool(checkpoint.labels)
                     )
-                    rows = score_subsets(made, likelihood, label, subsets, bool(checkpoint.labels))
-                    share = 100 * float(zero[readout].mean())
+                    rows = score_subsets(
+                        predicted, table["label"].to_numpy(), table["subset"].to_numpy()
+                    )
+                    share = 100 * float(outputs.is_zero.mean())
                     rows.append(
-                        {"subset": "all", "metric": "zero_states", "value": share, "n": len(label)}
+                        {"subset": "all", "metric": "zero_states", "value": share, "n": len(table)}
                     )
-                    scores += [
-                        {"split": split, "readout": readout, "unit": "percent", **row}
-                        for row in rows
-                    ]
-                    names = {
-                        "split": [split] * len(label),
-                        "item": table["item"],
-                        "subset": table["subset"],
-                    }
-                    content = {
-                        "readout": [readout] * len(label),
-                        "label": label,
-                        "prediction": made.astype(float),
-                    }
-                    content["likelihood"] = (
-                        pa.nulls(len(label), pa.float32()) if likelihood is None else likelihood
-                    )
-                    predictions.append(pa.table(names | content))
+                    for row in rows:
+                        scores.append(
+                            {"split": split, "readout": readout, "unit": "percent", **row}
+                        )
+                    predictions.append(make_prediction_table(split, readout, table, predicted))
         return pa.concat_tables(predictions), scores
 
     def predict(
         self, checkpoint: Checkpoint, model: SentenceModel, items: Sequence[str | tuple[str, str]]
     ) -> list[str] | list[float]:
         """Return the class or the score of each sentence, or of each pair of sentences."""
-        first, second = zip(
-            *((item, None) if isinstance(item, str) else item for item in items), strict=True
-        )
-        if len({type(text) for text in second}) > 1:
-            raise UserError("some items are sentences and some are pairs; predict them apart")
-        table = pa.table(
-            {"first": first, "second": pa.array(second, pa.string()), "label": [0.0] * len(items)}
-        )
+        table = make_item_table(items)
         sentences = tokenise_sentences(
             checkpoint.spec, model.positions, checkpoint.folder, table, "the items"
         )
-        tokens, device = checkpoint.settings.batch_tokens, next(model.parameters()).device
-        scores = predict_items(model, sentences, tokens, device, Reporter("", len(items), "none"))[
-            0
-        ][model.readout]
+        device = next(model.parameters()).device
+        reporter = Reporter("", len(items), "none")
+        outputs_of = predict_items(
+            model, sentences, checkpoint.settings.batch_tokens, device, reporter
+        )
+        values = outputs_of[model.readout].values
         if checkpoint.labels is None:
-            return scores.tolist()
-        return [checkpoint.labels[number] for number in decide_classes(scores)[0]]
+            return values.tolist()
+        classes, _ = decide_classes(values)
+        return [checkpoint.labels[number] for number in classes]
+
+
+def make_item_table(items: Sequence[str | tuple[str, str]]) -> pa.Table:
+    """Make the columns first, second and label of sentences or pairs, without right labels."""
+    first = []
+    second = []
+    for item in items:
+        if isinstance(item, str):
+            first.append(item)
+            second.append(None)
+        else:
+            first_sentence, second_sentence = item
+            first.append(first_sentence)
+            second.append(second_sentence)
+    if len({type(text) for text in second}) > 1:
+        raise UserError("some items are sentences and some are pairs; predict them apart")
+    return pa.table(
+        {"first": first, "second": pa.array(second, pa.string()), "label": [0.0] * len(items)}
+    )
+
+
+def make_prediction_table(
+    split: str, readout: str, table: pa.Table, predicted: PredictedItems
+) -> pa.Table:
+    """Make the table of the predictions by a readout, with a row for each row of the split."""
+    count = len(table)
+    likelihood: Any = predicted.likelihood
+    if likelihood is None:
+        likelihood = pa.nulls(count, pa.float32())
+    return pa.table(
+        {
+            "split": [split] * count,
+            "item": table["item"],
+            "subset": table["subset"],
+            "readout": [readout] * count,
+            "label": table["label"].to_numpy(),
+            "prediction": predicted.values.astype(float),
+            "likelihood": likelihood,
+        }
+    )

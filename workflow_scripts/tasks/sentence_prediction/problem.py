@@ -1,4 +1,7 @@
-"""Fine-tuning of an encoder on sentences and pairs of them: a class, a score, or the similarity of two sentences."""
+"""Fine-tuning of an encoder on sentences and pairs of them.
+
+It predicts a class, a score, or the similarity of two sentences.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from transformers import PreTrainedModel
@@ -31,7 +35,12 @@ from workflow_scripts.tasks.batching import (
     bucket_texts,
     shuffle_examples,
 )
-from workflow_scripts.tasks.encoders import EncoderWithHeads, join_sentences, load_initial_encoder
+from workflow_scripts.tasks.encoders import (
+    EncoderWithHeads,
+    SelectedSequences,
+    join_sentences,
+    load_initial_encoder,
+)
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.tasks.settings import Training
@@ -41,10 +50,12 @@ STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 
 @dataclass(frozen=True)
 class SentenceBatch(TensorBatch):
-    """Items of T texts: T is 1 for a sentence or a pair, 2 for a pair whose sentences are read separately.
+    """Items of T texts.
 
-    ids, types [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1 from the
-    second sentence on. real [B, T, S] bool, false on padding. label [B] float32: number of a class, or a score.
+    T is 1 for a sentence or a pair, 2 for a pair whose sentences are read separately. ids, types
+    [B, T, S] int64: `[CLS] first [SEP]` or `[CLS] first [SEP] second [SEP]`, padded; types are 1
+    from the second sentence on. real [B, T, S] bool, false on padding. label [B] float32: number of
+    a class, or a score.
     """
 
     ids: Tensor
@@ -69,8 +80,8 @@ class StateBatch:
 class Sentences:
     """The items of a split, in the order of its file.
 
-    second: None for single sentences. apart: whether the sentences of a pair are separate texts. limit: maximum tokens
-    of a text with special ones; cls, sep: their ids.
+    second: None for single sentences. apart: whether the sentences of a pair are separate texts.
+    limit: maximum tokens of a text with special ones; cls, sep: their ids.
     """
 
     first: RaggedSequences
@@ -87,116 +98,151 @@ class Sentences:
     @cached_property
     def length(self) -> np.ndarray:
         """Number of tokens of an item's longer text [N]."""
-        one = self.first.length + 2
-        if self.second is None:
-            return np.minimum(one, self.limit)
-        other = self.second.length + 2
-        return np.minimum(np.maximum(one, other) if self.apart else one + other - 1, self.limit)
+        longest = self.first.length + 2
+        if self.second is not None:
+            second = self.second.length + 2
+            if self.apart:
+                longest = np.maximum(longest, second)
+            else:
+                longest = longest + second - 1  # a pair has three special tokens
+        return np.minimum(longest, self.limit)
 
     def make_batch(self, rows: np.ndarray) -> SentenceBatch:
         """Make one padded batch of the items of `rows`."""
-        sides = [(side, rows) for side in (self.first, self.second) if side is not None]
-        texts = [(side, None) for side in sides] if self.apart or len(sides) == 1 else [sides]
         width = int(self.length[rows].max())
-        tables = [
-            join_sentences(*text, self.limit, self.cls, self.sep, width)[:3] for text in texts
-        ]
-        ids, types, real = (
-            torch.from_numpy(np.stack(each, 1)) for each in zip(*tables, strict=True)
-        )
+        ids = []
+        types = []
+        real = []
+        for first, second in self._list_texts(rows):
+            text = join_sentences(first, second, self.limit, self.cls, self.sep, width)
+            ids.append(text.ids)
+            types.append(text.types)
+            real.append(text.real)
         return SentenceBatch(
-            ids, types, real, torch.from_numpy(self.label[rows].astype(np.float32))
+            ids=torch.from_numpy(np.stack(ids, 1)),
+            types=torch.from_numpy(np.stack(types, 1)),
+            real=torch.from_numpy(np.stack(real, 1)),
+            label=torch.from_numpy(self.label[rows].astype(np.float32)),
         )
+
+    def _list_texts(
+        self, rows: np.ndarray
+    ) -> list[tuple[SelectedSequences, SelectedSequences | None]]:
+        """Return (first sentences, second sentences or None) of each of an item's T texts."""
+        first = SelectedSequences(self.first, rows)
+        if self.second is None:
+            return [(first, None)]
+        second = SelectedSequences(self.second, rows)
+        if self.apart:
+            return [(first, None), (second, None)]
+        return [(first, second)]
 
     def make_batches(
         self, batch_tokens: int, device: torch.device
     ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-        """Return (rows of each batch, batches on `device`) of similar length; see `bucket_texts`."""
-        rows = bucket_texts(self.length, batch_tokens)
-        return rows, [self.make_batch(chosen).to(device) for chosen in rows]
+        """Return (rows of each batch, batches on `device`) of similar length."""
+        rows_of_batches = bucket_texts(self.length, batch_tokens)
+        batches = [self.make_batch(rows).to(device) for rows in rows_of_batches]
+        return rows_of_batches, batches
 
 
 def read_sentences(
     spec: ModelSpec, positions: int, tokenizer_folder: Path, data: Path, split: str
 ) -> Sentences:
-    """Read and tokenise a split. Raises UserError if the run compares sentences and an item has only one."""
+    """Read and tokenise a split.
+
+    Raises UserError if the run compares sentences and an item has only one.
+    """
     table = read_table(data, split, ["first", "second", "label"])
     return tokenise_sentences(spec, positions, tokenizer_folder, table, f"{data / split}.parquet")
 
 
 def tokenise_sentences(
-    spec: ModelSpec, positions: int, tokenizer_folder: Path, table: pa.Table, where: str
+    spec: ModelSpec, positions: int, tokenizer_folder: Path, table: pa.Table, source: str
 ) -> Sentences:
-    """Tokenise columns first, second and label, at most `positions` tokens a text. Errors begin with `where`."""
-    settings, tokenizer = spec.problem, load_tokenizer(tokenizer_folder)
+    """Tokenise columns first, second and label, at most `positions` tokens a text.
+
+    source: what errors begin with.
+    """
+    settings = spec.problem
+    tokenizer = load_tokenizer(tokenizer_folder)
     vocabulary = extract_vocabulary(tokenizer, tokenizer_folder / "tokenizer.json")
-    single, apart = bool(table["second"].null_count), settings.prediction == "cosine"
-    if apart and single:
-        raise UserError(f"{where}: items have one sentence, and prediction cosine compares two")
+    are_single = bool(table["second"].null_count)
+    apart = settings.prediction == "cosine"
+    if apart and are_single:
+        raise UserError(f"{source}: items have one sentence, and prediction cosine compares two")
     limit = min(settings.longest, positions)
     tokenizer.enable_truncation(limit)
-
-    def tokenise(texts: list[str]) -> RaggedSequences:
-        ids = [found.ids for found in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-        length = np.array([len(row) for row in ids], np.int64)
-        return RaggedSequences(
-            np.concatenate([*ids, [0]]).astype(np.int64), np.cumsum(length) - length, length
-        )
-
-    first, second = (
-        tokenise(table["first"].to_pylist()),
-        None if single else tokenise(table["second"].to_pylist()),
-    )
+    first = tokenise_texts(tokenizer, table["first"].to_pylist())
+    second = None
+    if not are_single:
+        second = tokenise_texts(tokenizer, table["second"].to_pylist())
     return Sentences(
-        first, second, table["label"].to_numpy(), apart, limit, vocabulary.cls, vocabulary.sep
+        first,
+        second,
+        label=table["label"].to_numpy(),
+        apart=apart,
+        limit=limit,
+        cls=vocabulary.cls,
+        sep=vocabulary.sep,
     )
+
+
+def tokenise_texts(tokenizer: Tokenizer, texts: list[str]) -> RaggedSequences:
+    """Tokenise texts without special tokens."""
+    encodings = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    ids = [encoding.ids for encoding in encodings]
+    length = np.array([len(row) for row in ids], np.int64)
+    start = np.cumsum(length) - length
+    # One more id, because numpy concatenates no empty list.
+    return RaggedSequences(np.concatenate([*ids, [0]]).astype(np.int64), start, length)
 
 
 class SentenceModel(EncoderWithHeads):
-    """Trained encoder with a random heads.sentence on the last layer's state of [CLS] of one readout.
+    """Trained encoder with a random heads.sentence on the state of [CLS] of one readout.
 
-    The head has `outputs` numbers: scores of several classes, or one number. With `prediction: cosine` there is none,
-    and only the encoder is trained.
+    The state is that of the last layer. The head has `outputs` numbers: scores of several classes,
+    or one number. With `prediction: cosine` there is none, and only the encoder is trained.
     """
 
     def __init__(
-        self, inner: PreTrainedModel, s: EncoderSettings, settings: Settings, outputs: int
+        self,
+        inner: PreTrainedModel,
+        encoder_settings: EncoderSettings,
+        settings: Settings,
+        outputs: int,
     ):
-        super().__init__(inner, s.frozen)
-        self.readout = s.readout
+        super().__init__(inner, encoder_settings.frozen)
+        self.readout = encoder_settings.readout
         self.heads = nn.ModuleDict()
         if settings.prediction == "head":
-            width, dropout = inner.config.hidden_size, nn.Dropout(s.dropout)
-            if settings.head_layers == 1:
-                layers = [dropout, nn.Linear(width, outputs)]
-            else:
-                first, last = (
-                    nn.Linear(width, settings.head_width),
-                    nn.Linear(settings.head_width, outputs),
-                )
-                layers = [first, nn.Tanh(), dropout, last]
-            self.heads["sentence"] = nn.Sequential(*layers)
+            width = inner.config.hidden_size
+            self.heads["sentence"] = make_head(settings, width, outputs, encoder_settings.dropout)
 
     @property
     def positions(self) -> int:
         """Number of tokens of a text, at most. RoBERTa's positions begin after that of padding."""
-        return self.encoder.config.max_position_embeddings - (1 + PAD) * (self.prefix == "roberta")
+        positions = self.encoder.config.max_position_embeddings
+        if self.prefix == "roberta":
+            return positions - (1 + PAD)
+        return positions
 
     def compute_cls_states(self, batch: SentenceBatch) -> dict[str, Tensor]:
-        """Return the last layer's state of [CLS] of each of an item's T texts, by readout: [B, T, d]."""
-        ids, real, types = (tensor.flatten(0, 1) for tensor in (batch.ids, batch.real, batch.types))
-        found = self.compute_states(ids, real, types)
-        return {
-            name: states[:, 0].unflatten(0, batch.ids.shape[:2]) for name, states in found.items()
-        }
+        """Return the last layer's states of [CLS] by readout, of an item's T texts: [B, T, d]."""
+        items_and_texts = batch.ids.shape[:2]
+        states_by_readout = self.compute_states(
+            batch.ids.flatten(0, 1), batch.real.flatten(0, 1), batch.types.flatten(0, 1)
+        )
+        cls_states = {}
+        for readout, states in states_by_readout.items():
+            cls_states[readout] = states[:, 0].unflatten(0, items_and_texts)
+        return cls_states
 
     def forward(self, batch: SentenceBatch | StateBatch) -> Tensor:
         """Return scores of the classes [B, C], or numbers [B]."""
-        return self.predict(
-            batch.states
-            if isinstance(batch, StateBatch)
-            else self.compute_cls_states(batch)[self.readout]
-        )
+        if isinstance(batch, StateBatch):
+            return self.predict(batch.states)
+        return self.predict(self.compute_cls_states(batch)[self.readout])
 
     def predict(self, states: Tensor) -> Tensor:
         """Predict from states [B, T, d]; a cosine is 0 if one of the two states is all zero."""
@@ -207,96 +253,123 @@ class SentenceModel(EncoderWithHeads):
         )
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Load the encoder of the folder `init` with a new head, and make batches on `device`, of shuffled items.
+def make_head(settings: Settings, width: int, outputs: int, dropout: float) -> nn.Sequential:
+    """Make a head with random weights on states of `width` features."""
+    if settings.head_layers == 1:
+        return nn.Sequential(nn.Dropout(dropout), nn.Linear(width, outputs))
+    first = nn.Linear(width, settings.head_width)
+    last = nn.Linear(settings.head_width, outputs)
+    return nn.Sequential(first, nn.Tanh(), nn.Dropout(dropout), last)
 
-    Validation: the metrics of `evaluation.sentence_metrics`; an undefined one counts as LOWEST_METRIC. The states of a
-    frozen encoder are computed once. Raises UserError if a file is missing or broken.
+
+def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+    """Load the encoder of the folder `init` with a new head, and make batches on `device`.
+
+    The batches are of shuffled items. Validation: the metrics of `evaluation.sentence_metrics`; an
+    undefined one counts as LOWEST_METRIC. The states of a frozen encoder are computed once. Raises
+    UserError if a file is missing or broken.
     """
-    names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
     settings = spec.training
+    names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
     outputs = len(names) if names else 1
-    model = SentenceModel(
-        load_initial_encoder(spec, init), spec.model.settings, spec.problem, outputs
-    ).to(device)
+    encoder = load_initial_encoder(spec, init)
+    model = SentenceModel(encoder, spec.model.settings, spec.problem, outputs).to(device)
     if not (data / "train.parquet").exists():
         raise UserError(
-            f"{spec.task} has no training set; score on it what was trained on another task (`weights`)"
+            f"{spec.task} has no training set; "
+            "score on it what was trained on another task (`weights`)"
         )
-
-    def read(split: str) -> Sentences:
-        return read_sentences(spec, model.positions, init, data, split)
-
-    train = shuffle_items(model, read("train"), settings, device)
-    valid: Sequence[SentenceBatch | StateBatch] = []
+    train = read_sentences(spec, model.positions, init, data, "train")
+    batches = shuffle_items(model, train, settings, device)
+    validate = None
     if settings.selection:
-        items, tokens = read(settings.selection.split), max(settings.batch_tokens, STATES_TOKENS)
-        valid = (
-            [compute_states(model, items, device)]
-            if model.frozen
-            else items.make_batches(tokens, device)[1]
-        )
-
-    def validate(trained: SentenceModel) -> dict[str, float]:
-        predicted = torch.cat([trained(batch).float() for batch in valid]).cpu()
-        label = torch.cat([batch.label for batch in valid]).cpu().numpy()
-        if predicted.dim() == 1:
-            found = compute_correlations(predicted.numpy(), label)[0]
+        valid = read_sentences(spec, model.positions, init, data, settings.selection.split)
+        if model.frozen:
+            valid_batches = [compute_states(model, valid, device)]
         else:
-            found = compute_class_metrics(*decide_classes(predicted), label)[0]
-        return {settings.selection.metric: LOWEST_METRIC, **found}
-
+            batch_tokens = max(settings.batch_tokens, STATES_TOKENS)
+            _, valid_batches = valid.make_batches(batch_tokens, device)
+        validate = partial(validate_sentences, valid_batches, settings.selection.metric)
     return Problem(
         model,
         compute_sentence_loss,
-        train,
+        batches,
         validate,
         partial(write_companions, model.encoder.config, init),
     )
 
 
+def validate_sentences(
+    batches: Sequence[SentenceBatch | StateBatch], metric: str, model: SentenceModel
+) -> dict[str, float]:
+    """Return the metrics of a model in eval mode; `metric` is LOWEST_METRIC if undefined."""
+    predicted = torch.cat([model(batch).float() for batch in batches]).cpu()
+    label = torch.cat([batch.label for batch in batches]).cpu().numpy()
+    if predicted.dim() == 1:
+        values, _ = compute_correlations(predicted.numpy(), label)
+    else:
+        classes, likelihood = decide_classes(predicted)
+        values, _ = compute_class_metrics(classes, likelihood, label)
+    return {metric: LOWEST_METRIC, **values}
+
+
 def compute_sentence_loss(
     model: SentenceModel, batch: SentenceBatch | StateBatch
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return (mean of -log p(label) of classes, in nats, or mean squared error of scores; parts)."""
+    """Return (loss, parts): the mean of -log p(label) of classes, in nats.
+
+    Of scores it is the mean squared error.
+    """
     predicted = model(batch).float()
-    loss = (
-        mse_loss(predicted, batch.label)
-        if predicted.dim() == 1
-        else cross_entropy(predicted, batch.label.long())
-    )
+    if predicted.dim() == 1:
+        loss = mse_loss(predicted, batch.label)
+    else:
+        loss = cross_entropy(predicted, batch.label.long())
     return loss, {"sentence": loss.detach()}
 
 
 def shuffle_items(
     model: SentenceModel, sentences: Sentences, settings: Training, device: torch.device
 ) -> ShuffledBatches:
-    """Return shuffled batches of the items, or of the states that a frozen encoder has computed of them."""
-    if not model.frozen:
-        make = lambda rows: sentences.make_batch(rows).to(device)  # noqa: E731
-        return shuffle_examples(
-            sentences.length, settings.batch_tokens, settings.batch_sentences, make
+    """Return shuffled batches of the items.
+
+    For a frozen encoder they are of the states that it has computed of the items.
+    """
+    if model.frozen:
+        items = compute_states(model, sentences, device)
+        size = settings.batch_sentences or len(sentences)
+        return ShuffledBatches(
+            len(sentences), size, lambda rows: items.select(torch.from_numpy(rows).to(device))
         )
-    items = compute_states(model, sentences, device)
-    size = settings.batch_sentences or len(sentences)
-    return ShuffledBatches(
-        len(sentences), size, lambda rows: items.select(torch.from_numpy(rows).to(device))
+    return shuffle_examples(
+        sentences.length,
+        settings.batch_tokens,
+        settings.batch_sentences,
+        lambda rows: sentences.make_batch(rows).to(device),
     )
 
 
 def compute_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> StateBatch:
     """Compute the states of all items by a frozen encoder, in the order of the file."""
-    rows, made = sentences.make_batches(STATES_TOKENS, device)
+    rows_of_batches, batches = sentences.make_batches(STATES_TOKENS, device)
+    model.eval()
+    states_of_batches = []
     with torch.no_grad():
-        states = torch.cat(
-            [model.eval().compute_cls_states(batch)[model.readout].float() for batch in made]
-        )
+        for batch in batches:
+            states = model.compute_cls_states(batch)[model.readout]
+            states_of_batches.append(states.float())
     model.train()
-    states = states[torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)]  # [N, T, d]
+    order = torch.from_numpy(np.argsort(np.concatenate(rows_of_batches))).to(device)
+    states = torch.cat(states_of_batches)[order]  # [N, T, d]
     return StateBatch(states, torch.from_numpy(sentences.label.astype(np.float32)).to(device))
 
 
-def decide_classes(scores: torch.Tensor) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return (class with the greatest score, probability of class 1 if there are two classes) of scores [N, C]."""
-    likelihood = scores.softmax(-1)[:, 1].numpy() if scores.size(1) == 2 else None
-    return scores.argmax(-1).numpy(), likelihood
+def decide_classes(scores: Tensor) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return (class with the greatest score, probability of class 1) of scores [N, C].
+
+    The probability is None unless there are two classes.
+    """
+    classes = scores.argmax(-1).numpy()
+    if scores.size(1) != 2:
+        return classes, None
+    return classes, scores.softmax(-1)[:, 1].numpy()

@@ -1,7 +1,7 @@
 """Predictions of sentences by readout, and their metrics by subset."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,29 @@ from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, 
 from workflow_scripts.tasks.sentence_prediction.problem import (
     SentenceModel,
     Sentences,
+    decide_classes,
 )
+
+
+class ReadoutOutputs(NamedTuple):
+    """What a model gives for N items by a readout, in the order of the file.
+
+    values: class scores [N, C] or numbers [N]. is_zero [N]: whether a state of an item is all zero.
+    """
+
+    values: Tensor
+    is_zero: np.ndarray
+
+
+class PredictedItems(NamedTuple):
+    """The predicted classes or numbers of N items.
+
+    values [N]. likelihood [N]: the probability of class 1 if there are two classes, else None.
+    """
+
+    values: np.ndarray
+    likelihood: np.ndarray | None
+    are_classes: bool
 
 
 @torch.no_grad()
@@ -23,42 +45,53 @@ def predict_items(
     batch_tokens: int,
     device: torch.device,
     reporter: Reporter,
-) -> tuple[dict[str, Tensor], dict[str, np.ndarray]]:
-    """Return by readout: class scores [N, C] or numbers [N], and whether a state of an item is all zero [N]."""
-    found, zero = defaultdict(list), defaultdict(list)
-    batches = sentences.make_batches(batch_tokens, device)
-    for rows, batch in zip(*batches, strict=True):
+) -> dict[str, ReadoutOutputs]:
+    """Return the outputs by readout: that of the head, or all readouts if there is no head."""
+    values_of = defaultdict(list)
+    zeros_of = defaultdict(list)
+    rows_of_batches, batches = sentences.make_batches(batch_tokens, device)
+    for rows, batch in zip(rows_of_batches, batches, strict=True):
         for readout, states in model.compute_cls_states(batch).items():
             if not model.heads or readout == model.readout:
-                found[readout].append(model.predict(states).float().cpu())
-                zero[readout].append((states == 0).all(-1).any(-1).cpu())
+                values_of[readout].append(model.predict(states).float().cpu())
+                zeros_of[readout].append((states == 0).all(-1).any(-1).cpu())
         reporter.advance(len(rows))
-    order = np.argsort(np.concatenate(batches[0]))
-    predicted = {readout: torch.cat(parts)[order] for readout, parts in found.items()}
-    return predicted, {readout: torch.cat(zero[readout])[order].numpy() for readout in found}
+    order = np.argsort(np.concatenate(rows_of_batches))
+    outputs_of = {}
+    for readout in values_of:
+        values = torch.cat(values_of[readout])[order]
+        is_zero = torch.cat(zeros_of[readout])[order].numpy()
+        outputs_of[readout] = ReadoutOutputs(values, is_zero)
+    return outputs_of
+
+
+def decide_predictions(values: Tensor, has_classes: bool) -> PredictedItems:
+    """Return the predictions by class scores [N, C], or by numbers [N]."""
+    if has_classes:
+        classes, likelihood = decide_classes(values)
+        return PredictedItems(classes, likelihood, are_classes=True)
+    return PredictedItems(values.numpy(), None, are_classes=False)
 
 
 def score_subsets(
-    predicted: np.ndarray,
-    likelihood: np.ndarray | None,
-    label: np.ndarray,
-    subsets: np.ndarray,
-    classes: bool,
+    predicted: PredictedItems, label: np.ndarray, subsets: np.ndarray
 ) -> list[dict[str, Any]]:
     """Return one row per metric and subset. An undefined metric has a `reason` instead of a value.
 
-    predicted, label, subsets [N]. likelihood [N]: the probability of class 1, or None.
+    label, subsets: [N].
     """
-    rows = []
-    for subset, chosen in find_subset_rows(subsets).items():
-        if classes:
-            likely = None if likelihood is None else likelihood[chosen]
-            values, reasons = compute_class_metrics(predicted[chosen], likely, label[chosen])
+    scores = []
+    for subset, rows in find_subset_rows(subsets).items():
+        if predicted.are_classes:
+            likelihood = None
+            if predicted.likelihood is not None:
+                likelihood = predicted.likelihood[rows]
+            values, reasons = compute_class_metrics(predicted.values[rows], likelihood, label[rows])
         else:
-            values, reasons = compute_correlations(predicted[chosen], label[chosen])
-        where = {"subset": subset, "n": len(chosen)}
-        rows += [{**where, "metric": metric, "value": value} for metric, value in values.items()]
-        rows += [
-            {**where, "metric": metric, "reason": reason} for metric, reason in reasons.items()
-        ]
-    return rows
+            values, reasons = compute_correlations(predicted.values[rows], label[rows])
+        columns = {"subset": subset, "n": len(rows)}
+        for metric, value in values.items():
+            scores.append({**columns, "metric": metric, "value": value})
+        for metric, reason in reasons.items():
+            scores.append({**columns, "metric": metric, "reason": reason})
+    return scores

@@ -9,9 +9,10 @@ from workflow_scripts.tasks.settings import Evaluation, KindSettings, Recomputin
 
 
 class Settings(StrictModel):
-    """The prediction from an encoder's state of [CLS]: a class or a score by a head, or the cosine of two sentences."""
+    """Prediction from an encoder's state of [CLS], by a head or as the cosine of two sentences."""
 
-    prediction: Literal["head", "cosine"] = "head"  # cosine: each sentence is read alone
+    # head: a class or a score. cosine: each sentence is read alone.
+    prediction: Literal["head", "cosine"] = "head"
     head_layers: Literal[1, 2] = 1  # 2: with a tanh between them
     head_width: AtLeastOne = 768  # of the first of two layers
     # tokens of a sentence or a pair, with the special ones

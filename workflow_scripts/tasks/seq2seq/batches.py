@@ -1,4 +1,7 @@
-"""Sequence pairs of a data folder, whose sources are words or pieces of a pre-trained encoder, with marked phrases."""
+"""Sequence pairs of a data folder.
+
+Their sources are words, or pieces of a pre-trained encoder. Phrases may be marked in them.
+"""
 
 import re
 from collections.abc import Sequence
@@ -18,27 +21,34 @@ CONTINUES = 1  # mark of a token that belongs to the phrase of the token before 
 
 
 def read_pairs(folder: Path, split: str, pieces: Any = None) -> SequencePairs:
-    """Read the id columns of a split, or split sources into `pieces` (`find_pieces`) if they are given.
+    """Read the id columns of a split.
 
-    Raises UserError with file and row for a token outside the vocabulary.
+    With `pieces` (`find_pieces`) the sources are split into these. Raises UserError with file and
+    row for a token outside the vocabulary.
     """
     if pieces is not None:
         table = pieces.tokenise(read_table(folder, split, ["source", "source_ids", "target_ids"]))
         return SequencePairs(to_sequences(table["source_ids"]), to_sequences(table["target_ids"]))
-    sides, vocabulary = [], read_vocabularies(folder)
-    for side in ("source", "target"):
-        # One side after the other, because each is in memory twice while it is read.
-        found = to_sequences(read_table(folder, split, [f"{side}_ids"])[f"{side}_ids"])
-        known = len(vocabulary[side])
-        if found.ids.max(initial=0) >= known or found.ids.min(initial=0) < 0:
-            place = int(np.argmax((found.ids >= known) | (found.ids < 0)))
-            row = int(np.searchsorted(found.start, place, side="right")) - 1
-            raise UserError(
-                f"{folder / split}.parquet: row {row} has the {side} token {found.ids[place]}, but vocabulary.json "
-                f"ends at {known - 1}; delete {folder} and prepare it again"
-            )
-        sides.append(found)
-    return SequencePairs(*sides)
+    vocabulary = read_vocabularies(folder)
+    # One side after the other, because each is in memory twice while it is read.
+    source = _read_side(folder, split, "source", len(vocabulary["source"]))
+    target = _read_side(folder, split, "target", len(vocabulary["target"]))
+    return SequencePairs(source, target)
+
+
+def _read_side(folder: Path, split: str, side: str, vocabulary_size: int) -> RaggedSequences:
+    column = f"{side}_ids"
+    sequences = to_sequences(read_table(folder, split, [column])[column])
+    ids = sequences.ids
+    if ids.max(initial=0) >= vocabulary_size or ids.min(initial=0) < 0:
+        place = int(np.argmax((ids >= vocabulary_size) | (ids < 0)))
+        row = int(np.searchsorted(sequences.start, place, side="right")) - 1
+        raise UserError(
+            f"{folder / split}.parquet: row {row} has the {side} token {ids[place]}, "
+            f"but vocabulary.json ends at {vocabulary_size - 1}; "
+            f"delete {folder} and prepare it again"
+        )
+    return sequences
 
 
 @dataclass(frozen=True)
@@ -53,14 +63,18 @@ class PhraseBatch(Batch):
 
 @dataclass(frozen=True)
 class PhrasePairs(SequencePairs):
-    """Pairs with `phrases`: sequences of the lengths of `source`, with CONTINUES or 0 at each source token."""
+    """Pairs with `phrases`: sequences of the lengths of `source`.
+
+    They have CONTINUES or 0 at each source token.
+    """
 
     phrases: RaggedSequences
 
     def make_batch(self, rows: np.ndarray) -> PhraseBatch:
         """Make one padded batch of the pairs of `rows`."""
         batch = super().make_batch(rows)
-        words = torch.from_numpy((self.phrases.pad(rows) != CONTINUES).cumsum(axis=1) - 1)
+        begins_word = self.phrases.pad(rows) != CONTINUES
+        words = torch.from_numpy(begins_word.cumsum(axis=1) - 1)
         words = words.masked_fill(batch.source.eq(PAD), -1)
         return PhraseBatch(batch.source, batch.target_in, batch.target_out, words)
 
@@ -68,8 +82,8 @@ class PhrasePairs(SequencePairs):
 def mark_phrases(pairs: SequencePairs, sentences: Sequence[str], phrase: str) -> PhrasePairs:
     """Find the phrases in the sources `sentences` (tokens joined by one space) of the pairs.
 
-    A phrase is a match of the regular expression `phrase` that begins and ends with whole tokens. Of overlapping
-    matches the first counts. Raises UserError for an invalid regular expression.
+    A phrase is a match of the regular expression `phrase` that begins and ends with whole tokens.
+    Of overlapping matches the first counts. Raises UserError for an invalid regular expression.
     """
     try:
         whole_tokens = re.compile(rf"(?<!\S)(?:{phrase})(?!\S)")
@@ -78,8 +92,8 @@ def mark_phrases(pairs: SequencePairs, sentences: Sequence[str], phrase: str) ->
     marks = np.zeros_like(pairs.source.ids)
     for start, sentence in zip(pairs.source.start.tolist(), sentences, strict=True):
         for match in whole_tokens.finditer(sentence):
-            second = start + sentence.count(" ", 0, match.start()) + 1
-            marks[second : second + match.group().count(" ")] = CONTINUES
-    return PhrasePairs(
-        pairs.source, pairs.target, RaggedSequences(marks, pairs.source.start, pairs.source.length)
-    )
+            first_token = start + sentence.count(" ", 0, match.start())
+            last_token = first_token + match.group().count(" ")
+            marks[first_token + 1 : last_token + 1] = CONTINUES
+    phrases = RaggedSequences(marks, pairs.source.start, pairs.source.length)
+    return PhrasePairs(pairs.source, pairs.target, phrases)

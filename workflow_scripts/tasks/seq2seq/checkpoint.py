@@ -13,23 +13,28 @@ from workflow_scripts.models.weights import load_weight_file
 from workflow_scripts.tasks.checkpoints import FinishedRun, read_checked_run
 from workflow_scripts.tasks.run_spec import NamedSettings, parse_named_settings
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+CONFIG = "config.json"
+TOKENIZER = "tokenizer.json"
 
 
 def build_model(model: NamedSettings, vocabulary: dict[str, list[str]]) -> nn.Module:
     """Build a model with random weights."""
-    sizes = {f"{side}_vocabulary": len(vocabulary[side]) for side in ("source", "target")}
-    return import_model(model.name).build(model.settings, **sizes)
+    return import_model(model.name).build(
+        model.settings,
+        source_vocabulary=len(vocabulary["source"]),
+        target_vocabulary=len(vocabulary["target"]),
+    )
 
 
 def find_pieces(model: NamedSettings, folder: Path) -> Any:
-    """Return the word pieces (`Pieces`) of the encoder in a folder with weights; None if the model reads words."""
+    """Return the word pieces (`Pieces`) of the encoder in a folder with weights.
+
+    None if the model reads words.
+    """
     module = import_model(model.name)
-    return (
-        module.read_pieces(folder)
-        if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists()
-        else None
-    )
+    if hasattr(module, "read_pieces") and (folder / TOKENIZER).exists():
+        return module.read_pieces(folder)
+    return None
 
 
 def write_config(folder: Path, model: NamedSettings, vocabulary: dict[str, list[str]]) -> None:
@@ -39,17 +44,28 @@ def write_config(folder: Path, model: NamedSettings, vocabulary: dict[str, list[
 
 
 def load_checkpoint(folder: Path) -> tuple[nn.Module, dict[str, list[str]]]:
-    """Load (model in eval mode on the CPU, tokens by id of each side). Raises UserError if a file is broken."""
-    config, vocabulary = read_json(folder / CONFIG), read_vocabularies(folder)
-    section = config.get("model") if isinstance(config, dict) else None
+    """Load (model in eval mode on the CPU, tokens by id of each side).
+
+    Raises UserError if a file is broken.
+    """
+    file = folder / CONFIG
+    config = read_json(file)
+    vocabulary = read_vocabularies(folder)
+    section = None
+    if isinstance(config, dict):
+        section = config.get("model")
     if not isinstance(section, dict) or not isinstance(section.get("name"), str):
-        raise UserError(f"{folder / CONFIG} is not what train writes; train the run again")
-    model = build_model(parse_named_settings(section, "model", folder / CONFIG), vocabulary)
+        raise UserError(f"{file} is not what train writes; train the run again")
+    model = build_model(parse_named_settings(section, "model", file), vocabulary)
     load_weight_file(model, folder / "model.safetensors")
     return model.eval(), vocabulary
 
 
 def load_run(run_dir: Path, data_dir: Path) -> tuple[nn.Module, dict[str, list[str]], FinishedRun]:
-    """Load (model in eval mode, tokens by id of each side, run.json) of a run. Raises UserError unless the data fit."""
+    """Load (model in eval mode, tokens by id of each side, run.json) of a run.
+
+    Raises UserError unless the data fit.
+    """
     run = read_checked_run(run_dir, data_dir)
-    return *load_checkpoint(run_dir / "checkpoint"), run
+    model, vocabulary = load_checkpoint(run_dir / "checkpoint")
+    return model, vocabulary, run

@@ -1,12 +1,12 @@
-"""Greedy and beam search for encoder-decoder models, over whole batches, and the scores of the joined outputs.
+"""Greedy and beam search for encoder-decoder models, over whole batches, and scores of the outputs.
 
-Both searches return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at max_length), then
-padding. max_length is one for all sentences, or one for each, [B].
+Both searches return ids [B, T], T <= max_length: each row ends with the end symbol (unless cut at
+max_length), then padding. max_length is one for all sentences, or one for each, [B].
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,8 @@ COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) -> Tensor:
     """Choose the most probable token at every step: source [B, S] -> ids [B, T]."""
     limit, longest = _limits(max_length, source)
-    memory, cache = model.encode(source), None
+    memory = model.encode(source)
+    cache = None
     output = source.new_full((source.size(0), longest), PAD)
     rows = torch.arange(source.size(0), device=source.device)
     tokens = torch.full_like(rows, EOS)
@@ -41,7 +42,10 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) 
             break
         if _worth_dropping(alive):
             cache = cache.select(alive.nonzero()[:, 0])
-            rows, limit, tokens, alive = rows[alive], limit[alive], tokens[alive], alive[alive]
+            rows = rows[alive]
+            limit = limit[alive]
+            tokens = tokens[alive]
+            alive = alive[alive]
     return _cut(output)
 
 
@@ -55,76 +59,135 @@ def decode_with_beam(
 ) -> Tensor:
     """Find the best of `beam` hypotheses that reach the end symbol: source [B, S] -> ids [B, T].
 
-    A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) / T^length_penalty. The search for a
-    sentence stops when `beam` hypotheses have ended, or at max_length; without an ended one the best open one counts.
+    A hypothesis of T tokens (with the end symbol) has the score sum_t log p(y_t) /
+    T^length_penalty. The search for a sentence stops when `beam` hypotheses have ended, or at
+    max_length; without an ended one the best open one counts.
     """
-    sentences, device = source.size(0), source.device
+    device = source.device
+    sentences = source.size(0)
     limit, longest = _limits(max_length, source)
     memory = model.encode(source)
-    cache = model.start(memory).select(
-        torch.arange(sentences, device=device).repeat_interleave(beam)
-    )
-    output = source.new_full((sentences, longest), PAD)
-    # Of each sentence still searched: its row in the output, and its hypotheses, best first. All start from one.
-    rows = torch.arange(sentences, device=device)
-    hypotheses = source.new_full((sentences, beam, longest), PAD)
-    scores = torch.full((sentences, beam), -torch.inf, device=device)
-    scores[:, 0] = 0.0
-    ended = torch.zeros(sentences, dtype=torch.long, device=device)
-    best = torch.full((sentences,), -torch.inf, device=device)
+    sentence_of_hypothesis = torch.arange(sentences, device=device).repeat_interleave(beam)
+    cache = model.start(memory).select(sentence_of_hypothesis)
+    search = BeamSearch(source, beam, limit, longest, length_penalty)
     last = source.new_full((sentences * beam,), EOS)
     for step in range(longest):
         logits, cache = model.decode_step(memory, cache, last)
-        logits = logits.float()
-        logits[:, PAD] = -torch.inf
-        # Of 2 beam candidates at most beam are end symbols (one per hypothesis), so beam open ones remain. No more than
-        # 2 beam of them come from one hypothesis: only these get their probability and enter the comparison.
-        width = min(2 * beam, logits.size(-1))
-        values, words = logits.topk(width, dim=1)
-        values = (values - logits.logsumexp(dim=1, keepdim=True)).view(-1, beam, width) + scores[
-            ..., None
-        ]
-        candidates, index = values.flatten(1).topk(min(2 * beam, beam * width), dim=1)
-        parents, tokens = index // width, words.view(-1, beam * width).gather(1, index)
-        is_end = tokens.eq(EOS)
-
-        ending = is_end[:, :beam] & candidates[:, :beam].isfinite() & (ended < beam)[:, None]
-        final = (candidates[:, :beam] / (step + 1) ** length_penalty).masked_fill(
-            ~ending, -torch.inf
-        )
-        value, slot = final.max(dim=1)
-        better = (value > best).nonzero()[:, 0]
-        best[better] = value[better]
-        output[rows[better]] = hypotheses[better, parents[better, slot[better]]]
-        output[rows[better], step] = EOS
-        ended += ending.sum(dim=1)
-
-        scores, slots = candidates.masked_fill(is_end, -torch.inf).topk(beam, dim=1)
-        parents, tokens = parents.gather(1, slots), tokens.gather(1, slots)
-        hypotheses = hypotheses.gather(1, parents[..., None].expand_as(hypotheses))
-        hypotheses[..., step] = tokens
-        # At the limit without an ended hypothesis, the best open one counts.
-        cut = (limit == step + 1) & best.eq(-torch.inf)
-        output[rows[cut]] = hypotheses[cut, 0]
-        ended = ended.masked_fill(limit <= step + 1, beam)
-
-        alive = ended < beam
+        candidates = search.rank_candidates(logits)
+        search.record_ended(candidates, step)
+        search.update_hypotheses(candidates, step)
+        search.record_cut(step)
+        alive = search.ended < beam
         if not alive.any():
             break
         if _worth_dropping(alive):
             kept = alive.nonzero()[:, 0]
-            rows, ended, best, limit = rows[kept], ended[kept], best[kept], limit[kept]
-            hypotheses, scores, tokens, parents = (
-                x[kept] for x in (hypotheses, scores, tokens, parents)
-            )
-            cache = cache.select((kept[:, None] * beam + parents).flatten())
+            search.keep(kept)
+            cache = cache.select((kept[:, None] * beam + search.parents).flatten())
         else:
-            searched = torch.arange(len(rows), device=device)
-            cache = cache.select(
-                (searched[:, None] * beam + parents).flatten(), same_sentences=True
-            )
-        last = tokens.flatten()
-    return _cut(output)
+            searched = torch.arange(len(search.rows), device=device)
+            origins = (searched[:, None] * beam + search.parents).flatten()
+            cache = cache.select(origins, same_sentences=True)
+        last = search.tokens.flatten()
+    return _cut(search.output)
+
+
+class Candidates(NamedTuple):
+    """Extensions of hypotheses by a token, best first, all [B, C].
+
+    scores: sum_t log p(y_t). parents: numbers of the hypotheses. tokens: the last ones.
+    """
+
+    scores: Tensor
+    parents: Tensor
+    tokens: Tensor
+
+
+class BeamSearch:
+    """The hypotheses of the B sentences that are still searched, and the outputs of all.
+
+    rows [B]: a sentence's row in the output [sentences, longest]. limit [B]: its tokens, at most.
+    hypotheses [B, beam, longest], best first. scores [B, beam]: their sum_t log p(y_t). tokens,
+    parents [B, beam]: their last tokens, and the hypotheses that these extend. ended [B]: number of
+    hypotheses that have reached the end symbol. best [B]: the score of the best of these, which is
+    in the output.
+    """
+
+    def __init__(
+        self, source: Tensor, beam: int, limit: Tensor, longest: int, length_penalty: float
+    ):
+        sentences = source.size(0)
+        device = source.device
+        self.beam = beam
+        self.length_penalty = length_penalty
+        self.limit = limit
+        self.output = source.new_full((sentences, longest), PAD)
+        self.rows = torch.arange(sentences, device=device)
+        self.hypotheses = source.new_full((sentences, beam, longest), PAD)
+        # All start from one.
+        self.scores = torch.full((sentences, beam), -torch.inf, device=device)
+        self.scores[:, 0] = 0.0
+        self.ended = torch.zeros(sentences, dtype=torch.long, device=device)
+        self.best = torch.full((sentences,), -torch.inf, device=device)
+
+    def rank_candidates(self, logits: Tensor) -> Candidates:
+        """Return the best candidates of each sentence, by logits [B beam, V] of the next token."""
+        beam = self.beam
+        logits = logits.float()
+        logits[:, PAD] = -torch.inf
+        # Of 2 beam candidates at most beam are end symbols (one per hypothesis), so beam open ones
+        # remain. No more than 2 beam of them come from one hypothesis: only these get their
+        # probability and enter the comparison.
+        width = min(2 * beam, logits.size(-1))
+        values, words = logits.topk(width, dim=1)
+        log_probabilities = values - logits.logsumexp(dim=1, keepdim=True)
+        values = log_probabilities.view(-1, beam, width) + self.scores[..., None]
+        scores, index = values.flatten(1).topk(min(2 * beam, beam * width), dim=1)
+        tokens = words.view(-1, beam * width).gather(1, index)
+        return Candidates(scores, parents=index // width, tokens=tokens)
+
+    def record_ended(self, candidates: Candidates, step: int) -> None:
+        """Count the candidates that end, and write the best of them if none before was better."""
+        scores = candidates.scores[:, : self.beam]
+        is_end = candidates.tokens[:, : self.beam].eq(EOS)
+        ending = is_end & scores.isfinite() & (self.ended < self.beam)[:, None]
+        final = scores / (step + 1) ** self.length_penalty
+        final = final.masked_fill(~ending, -torch.inf)
+        value, slot = final.max(dim=1)
+        better = (value > self.best).nonzero()[:, 0]
+        self.best[better] = value[better]
+        parents = candidates.parents[better, slot[better]]
+        self.output[self.rows[better]] = self.hypotheses[better, parents]
+        self.output[self.rows[better], step] = EOS
+        self.ended += ending.sum(dim=1)
+
+    def update_hypotheses(self, candidates: Candidates, step: int) -> None:
+        """Make the best candidates that do not end the new hypotheses."""
+        is_end = candidates.tokens.eq(EOS)
+        open_scores = candidates.scores.masked_fill(is_end, -torch.inf)
+        self.scores, slots = open_scores.topk(self.beam, dim=1)
+        self.parents = candidates.parents.gather(1, slots)
+        self.tokens = candidates.tokens.gather(1, slots)
+        parents = self.parents[..., None].expand_as(self.hypotheses)
+        self.hypotheses = self.hypotheses.gather(1, parents)
+        self.hypotheses[..., step] = self.tokens
+
+    def record_cut(self, step: int) -> None:
+        """End the search at the limits. Without an ended hypothesis, the best open one counts."""
+        is_cut = (self.limit == step + 1) & self.best.eq(-torch.inf)
+        self.output[self.rows[is_cut]] = self.hypotheses[is_cut, 0]
+        self.ended = self.ended.masked_fill(self.limit <= step + 1, self.beam)
+
+    def keep(self, kept: Tensor) -> None:
+        """Search only the sentences `kept`."""
+        self.rows = self.rows[kept]
+        self.limit = self.limit[kept]
+        self.hypotheses = self.hypotheses[kept]
+        self.scores = self.scores[kept]
+        self.tokens = self.tokens[kept]
+        self.parents = self.parents[kept]
+        self.ended = self.ended[kept]
+        self.best = self.best[kept]
 
 
 def _limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
@@ -134,7 +197,10 @@ def _limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
 
 
 def _worth_dropping(alive: Tensor) -> bool:
-    """Whether enough sentences are finished (alive [B] is False) to pay for copying the cache without them."""
+    """Whether enough sentences are finished to pay for copying the cache without them.
+
+    alive [B] is False where a sentence is finished.
+    """
     return bool(alive.sum() <= 0.75 * alive.numel())
 
 
@@ -151,42 +217,59 @@ def decode(
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> list[str]:
-    """Decode each row of a split (columns `source`, `source_ids`). Words are joined by one space."""
+    """Decode each row of a split (columns `source`, `source_ids`). Words are joined by one space.
+
+    Identical sources are decoded once.
+    """
     coded = table["source"].combine_chunks().dictionary_encode()
-    which = coded.indices.to_numpy()
-    first = np.unique(which, return_index=True)[1]
-    sources = to_sequences(table["source_ids"].take(first))
+    source_of_row = coded.indices.to_numpy()
+    _, first_rows = np.unique(source_of_row, return_index=True)
+    sources = to_sequences(table["source_ids"].take(first_rows))
+    outputs: list[str] = [""] * len(sources)
     length = sources.length + 1
-    outputs: list[str] = [""] * len(first)
-    longest = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
-    for rows in bucket_by_length(length, length, max(settings.batch_tokens, int(length.max()))):
-        source, limit = (
-            torch.from_numpy(values).to(device) for values in (sources.pad(rows), longest[rows])
-        )
+    max_length = (settings.max_length_ratio * length).astype(np.int64) + settings.max_length
+    batch_tokens = max(settings.batch_tokens, int(length.max()))
+    for rows in bucket_by_length(length, length, batch_tokens):
+        source = torch.from_numpy(sources.pad(rows)).to(device)
+        limit = torch.from_numpy(max_length[rows]).to(device)
         if settings.beam == 1:
             ids = decode_greedily(model, source, limit)
         else:
             ids = decode_with_beam(model, source, settings.beam, limit)
         for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
-            end = sentence.index(EOS) if EOS in sentence else len(sentence)
-            outputs[row] = " ".join(target_words[token] for token in sentence[:end] if token != PAD)
+            outputs[row] = _spell_out(sentence, target_words)
         if reporter:
             reporter.advance(len(rows))
-    return [outputs[index] for index in which]
+    return [outputs[index] for index in source_of_row]
+
+
+def _spell_out(ids: list[int], target_words: list[str]) -> str:
+    """Return the words of a decoded row up to its end symbol, joined by one space."""
+    if EOS in ids:
+        ids = ids[: ids.index(EOS)]
+    return " ".join(target_words[token] for token in ids if token != PAD)
 
 
 def join_tokens(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Seq2SeqEvaluation.joined` says: `tokens` (unchanged), `words`, or one `text`."""
+    """Join space-separated tokens as `Seq2SeqEvaluation.joined` says.
+
+    `tokens` leaves them unchanged, `words` joins parts of words, and `text` makes one text.
+    """
     if into == "tokens":
         return list(texts)
     words = [text.replace("@@ ", "").removesuffix("@@") for text in texts]
-    return words if into == "words" else [text.replace(" ", "") for text in words]
+    if into == "words":
+        return words
+    return [text.replace(" ", "") for text in words]
 
 
 def score_with_modules(
     outputs: list[str], references: list[str], data: Path, split: str, settings: Seq2SeqEvaluation
 ) -> list[dict[str, Any]]:
-    """Return the score rows of the metric modules of the settings. Outputs and references are joined."""
+    """Return the score rows of the metric modules of the settings.
+
+    Outputs and references are joined.
+    """
     rows = []
     for name, options in settings.measures.items():
         score_outputs = import_function(name, "score_outputs", "workflow_scripts.evaluation")

@@ -1,6 +1,7 @@
 """The kind of task seq2seq."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,27 @@ from workflow_scripts.tasks.seq2seq.checkpoint import find_pieces, load_checkpoi
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.problem import make_problem
 from workflow_scripts.tasks.seq2seq.scoring import match_structures
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+
+
+@dataclass(frozen=True)
+class SplitToDecode:
+    """A split of the evaluation: COLUMNS of its rows, and its column `item` if it has one."""
+
+    name: str
+    table: pa.Table
+    items: pa.ChunkedArray | None
+
+    def count_sentences(self) -> int:
+        """Return the number of different source sentences: each is decoded once."""
+        return len(self.table["source"].unique())
+
+    def count_unknown_tokens(self) -> int:
+        """Return the number of source and target tokens outside the vocabulary."""
+        count = 0
+        for column in ("source_ids", "target_ids"):
+            count += int((to_sequences(self.table[column]).ids == UNK).sum())
+        return count
 
 
 class Kind(TaskKind):
@@ -35,7 +57,8 @@ class Kind(TaskKind):
 
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:
         """Load the model. Raises UserError if a file is missing or broken."""
-        return load_checkpoint(checkpoint.folder)[0]
+        model, _ = load_checkpoint(checkpoint.folder)
+        return model
 
     def score(
         self,
@@ -45,84 +68,149 @@ class Kind(TaskKind):
         device: torch.device,
         progress: str,
     ) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """Return (predictions, score rows) of every split, for the best checkpoint and for each further one.
+        """Return (predictions, score rows) of every split.
 
-        The name of a further checkpoint is its readout. Identical source sentences are decoded once. If a split has the
-        column `item`, which names what several of its rows have in common, the predictions have it, too.
+        They are of the best checkpoint, and of each further one. The name of a further checkpoint
+        is its readout. Identical source sentences are decoded once. If a split has the column
+        `item`, which names what several of its rows have in common, the predictions have it, too.
         """
-        spec, settings, folder = checkpoint.spec, checkpoint.settings, checkpoint.folder
-        target_words = read_vocabularies(folder)["target"]
+        settings = checkpoint.settings
+        target_words = read_vocabularies(checkpoint.folder)["target"]
         groups = read_mapping(data / "dataset.json").get("subset_groups", {})
-        splits = {split: read_table(data, split, COLUMNS) for split in settings.splits}
-        shared = [split for split in settings.splits if has_column(data, split, "item")]
-        items = {split: read_table(data, split, ["item"])["item"] for split in shared}
-        if pieces := find_pieces(spec.model, folder):
-            splits = {split: pieces.tokenise(table) for split, table in splits.items()}
-        for split in () if pieces else settings.splits:
-            read_pairs(data, split)  # refuses ids outside the vocabulary
-        readouts = [None, *spec.kept_checkpoints]
-        total = len(readouts) * sum(len(table["source"].unique()) for table in splits.values())
-        predictions, scores = [], []
-        with Reporter(checkpoint.name, total, progress, unit="sentences") as reporter:
+        splits = read_splits(checkpoint, data)
+        have_items = any(split.items is not None for split in splits)
+        readouts = [None, *checkpoint.spec.kept_checkpoints]
+        sentences = sum(split.count_sentences() for split in splits)
+        predictions = []
+        scores = []
+        with Reporter(
+            checkpoint.name, len(readouts) * sentences, progress, unit="sentences"
+        ) as reporter:
             for readout in readouts:
                 if readout:
-                    load_weight_file(model, folder / f"{readout}.safetensors")
-                for split, table in splits.items():
-                    reporter.set_stage(
-                        f"decode {split} ({readout})" if readout else f"decode {split}"
-                    )
-                    decoded = decode(model, table, target_words, settings, device, reporter)
-                    outputs, targets = (
-                        join_tokens(decoded, settings.joined),
-                        table["target"].to_pylist(),
-                    )
-                    references, subsets = (
-                        join_tokens(targets, settings.joined),
-                        table["subset"].to_numpy(),
-                    )
+                    load_weight_file(model, checkpoint.folder / f"{readout}.safetensors")
+                for split in splits:
+                    reporter.set_stage(describe_stage(split.name, readout))
+                    decoded = decode(model, split.table, target_words, settings, device, reporter)
+                    outputs = join_tokens(decoded, settings.joined)
+                    references = join_tokens(split.table["target"].to_pylist(), settings.joined)
                     correct = np.array(outputs) == np.array(references)
-                    rows = score_shares("exact_match", correct, subsets, groups)
+
+                    rows = score_shares(
+                        "exact_match", correct, split.table["subset"].to_numpy(), groups
+                    )
                     if not readout:
-                        unknown = sum(
-                            int((to_sequences(table[side]).ids == UNK).sum())
-                            for side in COLUMNS[-2:]
-                        )
-                        counts = {"examples": len(table), "out_of_vocabulary_tokens": unknown}
-                        where = {"subset": "all", "unit": "count", "n": len(table)}
-                        rows += [
-                            {**where, "metric": name, "value": count}
-                            for name, count in counts.items()
-                        ]
-                    rows += score_with_modules(outputs, references, data, split, settings)
-                    if settings.same_word:
-                        right = match_structures(outputs, references, settings.same_word)
-                        rows += score_shares("structure_match", right, subsets, groups)
-                    scores += [{"split": split, "readout": readout, **row} for row in rows]
-                    names = {
-                        "split": [split] * len(correct),
-                        "readout": pa.array([readout] * len(correct), pa.string()),
-                    }
-                    if items:
-                        names["item"] = items.get(split, pa.nulls(len(correct), pa.string()))
-                    content = {
-                        "row": np.arange(len(correct), dtype=np.int32),
-                        "subset": subsets,
-                        "prediction": outputs,
-                    }
-                    predictions.append(pa.table(names | content | {"correct": correct}))
+                        rows += make_count_rows(split)
+                    rows += score_further_metrics(
+                        outputs, references, data, split, settings, groups
+                    )
+                    scores += [{"split": split.name, "readout": readout, **row} for row in rows]
+                    predictions.append(
+                        make_predictions(split, readout, outputs, correct, have_items)
+                    )
         return pa.concat_tables(predictions), scores
 
     def predict(
         self, checkpoint: Checkpoint, model: nn.Module, sentences: Sequence[str]
     ) -> list[str]:
-        """Decode sentences, whose tokens are separated by single spaces, with the settings of the evaluation."""
-        vocabulary, settings = read_vocabularies(checkpoint.folder), checkpoint.settings
-        ids = {token: number for number, token in enumerate(vocabulary["source"])}
-        tokens = [[ids.get(token, UNK) for token in sentence.split(" ")] for sentence in sentences]
-        table = pa.table({"source": list(sentences), "source_ids": tokens})
-        if pieces := find_pieces(checkpoint.spec.model, checkpoint.folder):
+        """Decode sentences with the settings of the evaluation.
+
+        The tokens of a sentence are separated by single spaces.
+        """
+        settings = checkpoint.settings
+        vocabulary = read_vocabularies(checkpoint.folder)
+        id_of = {token: number for number, token in enumerate(vocabulary["source"])}
+        ids = []
+        for sentence in sentences:
+            ids.append([id_of.get(token, UNK) for token in sentence.split(" ")])
+        table = pa.table({"source": list(sentences), "source_ids": ids})
+        pieces = find_pieces(checkpoint.spec.model, checkpoint.folder)
+        if pieces is not None:
             table = pieces.tokenise(table)
-        outputs = decode(
-            model, table, vocabulary["target"], settings, next(model.parameters()).device
-        )
+        device = next(model.parameters()).device
+        outputs = decode(model, table, vocabulary["target"], settings, device)
         return join_tokens(outputs, settings.joined)
+
+
+def read_splits(checkpoint: Checkpoint, data: Path) -> list[SplitToDecode]:
+    """Read the splits of the settings. Raises UserError for ids outside the vocabulary."""
+    pieces = find_pieces(checkpoint.spec.model, checkpoint.folder)
+    splits = []
+    for name in checkpoint.settings.splits:
+        table = read_table(data, name, COLUMNS)
+        if pieces is None:
+            read_pairs(data, name)  # refuses ids outside the vocabulary
+        else:
+            table = pieces.tokenise(table)
+        items = None
+        if has_column(data, name, "item"):
+            items = read_table(data, name, ["item"])["item"]
+        splits.append(SplitToDecode(name, table, items))
+    return splits
+
+
+def describe_stage(split: str, readout: str | None) -> str:
+    """Return the stage that the progress shows."""
+    if readout is None:
+        return f"decode {split}"
+    return f"decode {split} ({readout})"
+
+
+def make_count_rows(split: SplitToDecode) -> list[dict[str, Any]]:
+    """Return the score rows of what is counted in the data: examples, and unknown tokens."""
+    counts = {
+        "examples": len(split.table),
+        "out_of_vocabulary_tokens": split.count_unknown_tokens(),
+    }
+    rows = []
+    for metric, count in counts.items():
+        score = {"metric": metric, "value": count, "unit": "count", "n": len(split.table)}
+        rows.append({"subset": "all", **score})
+    return rows
+
+
+def score_further_metrics(
+    outputs: list[str],
+    references: list[str],
+    data: Path,
+    split: SplitToDecode,
+    settings: Seq2SeqEvaluation,
+    groups: dict[str, list[str]],
+) -> list[dict[str, Any]]:
+    """Return the score rows of the metric modules, and of structures if the settings compare them.
+
+    outputs, references: the joined tokens of each row of the split.
+    """
+    rows = score_with_modules(outputs, references, data, split.name, settings)
+    if settings.same_word:
+        right = match_structures(outputs, references, settings.same_word)
+        subsets = split.table["subset"].to_numpy()
+        rows += score_shares("structure_match", right, subsets, groups)
+    return rows
+
+
+def make_predictions(
+    split: SplitToDecode,
+    readout: str | None,
+    outputs: list[str],
+    correct: np.ndarray,
+    with_items: bool,
+) -> pa.Table:
+    """Make the table of the predictions of a split, with a row for each of its rows.
+
+    with_items: whether it has a column `item`, which is empty for a split without items.
+    """
+    count = len(outputs)
+    columns: dict[str, Any] = {
+        "split": [split.name] * count,
+        "readout": pa.array([readout] * count, pa.string()),
+    }
+    if with_items and split.items is not None:
+        columns["item"] = split.items
+    elif with_items:
+        columns["item"] = pa.nulls(count, pa.string())
+    columns["row"] = np.arange(count, dtype=np.int32)
+    columns["subset"] = split.table["subset"].to_numpy()
+    columns["prediction"] = outputs
+    columns["correct"] = correct
+    return pa.table(columns)

@@ -3,9 +3,11 @@
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -16,7 +18,7 @@ from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
 from workflow_scripts.tasks.base import Problem, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
-from workflow_scripts.tasks.run_spec import RunSpec
+from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import (
     TOKENIZER,
@@ -26,13 +28,16 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.tasks.settings import Training, Validation
+
+# validate(model in eval mode) -> scores by name
+Validate = Callable[[nn.Module], dict[str, float]]
 
 
 def compute_word_cross_entropy(logits: Tensor, target: Tensor, label_smoothing: float) -> Tensor:
-    """(1 - eps) mean_n(-log p(y_n)) - eps mean_{n,v}(log p(v)), over the words that are not padding.
+    """Return the label-smoothed cross-entropy of the words that are not padding, in nats.
 
-    logits [B, T, V], target [B, T] -> scalar, in nats.
+    (1 - eps) mean_n(-log p(y_n)) - eps mean_{n,v}(log p(v)); logits [B, T, V], target [B, T].
     """
     flat_logits = logits.flatten(0, 1).float()
     flat_target = target.flatten()
@@ -57,21 +62,21 @@ class WordLoss:
 
 def list_compilable(model: nn.Module) -> list[nn.Module]:
     """Return the layers of a model that can be compiled, each for all shapes."""
-    return [
-        module for module in model.modules() if isinstance(module, (EncoderLayer, DecoderLayer))
-    ]
+    layers = (EncoderLayer, DecoderLayer)
+    return [module for module in model.modules() if isinstance(module, layers)]
 
 
 def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Make the model, batches on `device`, and the validation: teacher-forced, and decoded if the settings say so.
+    """Make the model, batches on `device`, and the validation.
 
-    With `phrases` in the spec, training batches hold the phrase of each source token. With `init`, the folder of a
-    pre-trained encoder, the model reads its weights, and source sentences are split into its pieces. Raises UserError
-    if a file is missing or broken, if an example is longer than `batch_tokens`, or for the `init` of a model that
-    starts from random weights.
+    The validation is teacher-forced, and decoded if the settings say so. With `phrases` in the
+    spec, training batches hold the phrase of each source token. With `init`, the folder of a
+    pre-trained encoder, the model reads its weights, and source sentences are split into its
+    pieces. Raises UserError if a file is missing or broken, if an example is longer than
+    `batch_tokens`, or for the `init` of a model that starts from random weights.
     """
-    settings = spec.training
-    vocabulary, pieces = read_vocabularies(data), None
+    vocabulary = read_vocabularies(data)
+    pieces = None
     if init:
         pieces = find_pieces(spec.model, init)
         if pieces is None:
@@ -81,90 +86,149 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     if init:
         model.read_pretrained(init)
     model = model.to(device)
-    loss = WordLoss(spec.problem.label_smoothing)
-    train = read_pairs(data, "train", pieces)
-    if spec.phrases is not None:
-        train = mark_phrases(
-            train, read_table(data, "train", ["source"])["source"].to_pylist(), spec.phrases
-        )
-    try:
-        shuffle_seed = spec.seed if settings.shuffle_rows else None
-        batches = make_bucketed_batches(train, settings.batch_tokens, device, shuffle_seed)
-    except ValueError as error:
-        raise UserError(
-            f"{data / 'train.parquet'}: {error}; raise training.batch_tokens"
-        ) from error
-
-    def save_extra_files(folder: Path) -> None:
-        write_config(folder, spec.model, vocabulary)
-        if init:
-            shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
-
-    validations = {}
-    if settings.selection:
-        splits = {"": settings.selection.split}
-        splits |= {f"{split}_": split for split in settings.kept_splits}
-        for prefix, split in splits.items():
-            selection = settings.selection.model_copy(update={"split": split})
-            validations[prefix] = make_validation(
-                data, selection, settings.batch_tokens, pieces, device
-            )
-
-    def validate(trained: nn.Module) -> dict[str, float]:
-        scores = {prefix: validation(trained) for prefix, validation in validations.items()}
-        return {
-            prefix + name: value
-            for prefix, found in scores.items()
-            for name, value in found.items()
-        }
-
+    batches = make_training_batches(spec, data, pieces, device)
+    validations = make_validations(spec.training, data, pieces, device)
     return Problem(
         model,
-        loss,
+        WordLoss(spec.problem.label_smoothing),
         batches,
-        validate,
-        save_extra_files,
+        partial(validate_splits, validations),
+        partial(save_companions, spec.model, vocabulary, init),
         capturable=getattr(model, "capturable", False),  # a model of your own may not say it
         compilable=list_compilable(model),
     )
 
 
+def make_training_batches(
+    spec: RunSpec, data: Path, pieces: Any, device: torch.device
+) -> Sequence[Batch]:
+    """Make the batches of the split train, with phrases if the spec has a pattern of them."""
+    settings = spec.training
+    pairs = read_pairs(data, "train", pieces)
+    if spec.phrases is not None:
+        sentences = read_table(data, "train", ["source"])["source"].to_pylist()
+        pairs = mark_phrases(pairs, sentences, spec.phrases)
+    shuffle_seed = spec.seed if settings.shuffle_rows else None
+    try:
+        return make_bucketed_batches(pairs, settings.batch_tokens, device, shuffle_seed)
+    except ValueError as error:
+        file = data / "train.parquet"
+        raise UserError(f"{file}: {error}; raise training.batch_tokens") from error
+
+
+def save_companions(
+    model: NamedSettings, vocabulary: dict[str, list[str]], init: Path | None, folder: Path
+) -> None:
+    """Write to `folder` what a checkpoint needs in addition to the weights."""
+    write_config(folder, model, vocabulary)
+    if init:
+        shutil.copyfile(init / TOKENIZER, folder / TOKENIZER)
+
+
+def make_validations(
+    settings: Training, data: Path, pieces: Any, device: torch.device
+) -> dict[str, Validate]:
+    """Make the validation of the split that chooses the best weights, and of each further split.
+
+    The keys are what comes before the names of its values: nothing, or `<split>_`.
+    """
+    if settings.selection is None:
+        return {}
+    splits = {"": settings.selection.split}
+    for split in settings.kept_splits:
+        splits[f"{split}_"] = split
+    validations = {}
+    for prefix, split in splits.items():
+        validation = settings.selection.model_copy(update={"split": split})
+        validations[prefix] = make_validation(
+            data, validation, settings.batch_tokens, pieces, device
+        )
+    return validations
+
+
+def validate_splits(validations: dict[str, Validate], model: nn.Module) -> dict[str, float]:
+    """Return the values of all validations, each name with the prefix of its validation."""
+    values = {}
+    for prefix, validate in validations.items():
+        for name, value in validate(model).items():
+            values[prefix + name] = value
+    return values
+
+
+@dataclass(frozen=True)
+class DecodedValidation:
+    """validate(model) -> teacher-forced scores, and metrics of decoded outputs, such as BLEU.
+
+    batches, table: the split, for the two. references: the joined tokens of each row of the table.
+    """
+
+    batches: Sequence[Batch]
+    table: pa.Table
+    references: list[str]
+    target_words: list[str]
+    data: Path
+    split: str
+    settings: Seq2SeqEvaluation
+    device: torch.device
+
+    def __call__(self, model: nn.Module) -> dict[str, float]:
+        """Return the scores of a model in eval mode; of the same name the decoded one counts."""
+        decoded = decode(model, self.table, self.target_words, self.settings, self.device)
+        outputs = join_tokens(decoded, self.settings.joined)
+        rows = score_with_modules(outputs, self.references, self.data, self.split, self.settings)
+        scores = score_teacher_forced(model, self.batches)
+        for row in rows:
+            if row["subset"] == "all":
+                scores[row["metric"]] = row["value"]
+        return scores
+
+
 def make_validation(
     data: Path, validation: Validation, batch_tokens: int, pieces: Any, device: torch.device
-) -> Callable[[nn.Module], dict[str, float]]:
+) -> Validate:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 
-    The scores are teacher-forced. With `decoding` in the settings the metrics of decoded outputs, such as BLEU, follow.
+    The scores are teacher-forced. With `decoding` in the settings the metrics of decoded outputs,
+    such as BLEU, follow.
     """
     split = validation.split
     pairs = read_pairs(data, split, pieces)
     longest = 1 + int(max(pairs.source.length.max(), pairs.target.length.max()))
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if validation.decoding is None:
-        return lambda trained: score_teacher_forced(trained, batches)
+        return partial(score_teacher_forced, batches=batches)
     decoding = {"splits": [split], **validation.decoding}
     settings = parse_as(Seq2SeqEvaluation, decoding, "settings: training.validation.decoding")
-    table, words = read_table(data, split, COLUMNS), read_vocabularies(data)["target"]
-    references = join_tokens(table["target"].to_pylist(), settings.joined)
-
-    def validate(trained: nn.Module) -> dict[str, float]:
-        outputs = join_tokens(decode(trained, table, words, settings, device), settings.joined)
-        rows = score_with_modules(outputs, references, data, split, settings)
-        decoded = {row["metric"]: row["value"] for row in rows if row["subset"] == "all"}
-        return score_teacher_forced(trained, batches) | decoded
-
-    return validate
+    table = read_table(data, split, COLUMNS)
+    return DecodedValidation(
+        batches=batches,
+        table=table,
+        references=join_tokens(table["target"].to_pylist(), settings.joined),
+        target_words=read_vocabularies(data)["target"],
+        data=data,
+        split=split,
+        settings=settings,
+        device=device,
+    )
 
 
 def find_exact_matches(logits: Tensor, target_out: Tensor) -> Tensor:
-    """Return [B] bool: whether greedy decoding would give target_out [B, T], by its teacher-forced logits [B, T, V]."""
+    """Return [B] bool: whether greedy decoding would give target_out [B, T].
+
+    logits [B, T, V] are teacher-forced.
+    """
     predicted = logits[..., PAD + 1 :].argmax(-1) + PAD + 1
     return ((predicted == target_out) | (target_out == PAD)).all(-1)
 
 
 def score_teacher_forced(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
-    """Return exact match (percent), mean cross-entropy and log-likelihood (nats per token) of a model in eval mode."""
-    right = sentences = tokens = 0
+    """Return scores of a model in eval mode.
+
+    Exact match (percent), mean cross-entropy and log-likelihood (nats per token).
+    """
+    right: Tensor | int = 0
+    sentences = 0
+    tokens: Tensor | int = 0
     nats: Tensor | float = 0.0
     for batch in batches:
         logits = model(batch.source, batch.target_in).logits.float()

@@ -23,27 +23,30 @@ class Seq2SeqTraining(Training):
 
     shuffle_rows: bool = Field(
         True,
-        description="Whether rows are permuted at random, by the run's seed, before they are sorted by length into "
-        "batches, as in fairseq; for sequence-to-sequence tasks. Fine-tuning on prompts, sentences and questions draws "
-        "new batches in each epoch, by the run's seed, whatever the lengths.",
+        description="Whether rows are permuted at random, by the run's seed, before they are "
+        "sorted by length into batches, as in fairseq; for sequence-to-sequence tasks. Fine-tuning "
+        "on prompts, sentences and questions draws new batches in each epoch, by the run's seed, "
+        "whatever the lengths.",
     )
     also_keep: Annotated[list[SplitName], AfterValidator(require_unique)] = Field(
         [],
-        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: `last`, the last "
-        "weights, or a split, the weights that are best on it by the metric of `validation`, at the same validations.",
+        description="Further checkpoints that are kept and scored, of sequence-to-sequence tasks: "
+        "`last`, the last weights, or a split, the weights that are best on it by the metric of "
+        "`validation`, at the same validations.",
     )
     compiled: bool = Field(
         False,
-        description="Whether layers are compiled, on an NVIDIA GPU only. Dropout then draws other numbers; for "
-        "sequence-to-sequence tasks.",
+        description="Whether layers are compiled, on an NVIDIA GPU only. Dropout then draws other "
+        "numbers; for sequence-to-sequence tasks.",
     )
 
     @model_validator(mode="after")
     def check_kept_splits(self) -> Self:
-        """Raise ValueError if weights are to be chosen on a split without a validation, or have the name of others."""
+        """Raise ValueError for kept weights that nothing chooses, or with the name of others."""
         if CHOSEN in self.also_keep:
             raise ValueError(
-                f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; rename the split"
+                f"also_keep: '{CHOSEN}' is the name of the weights that validation chooses; "
+                "rename the split"
             )
         if self.kept_splits and not self.selection:
             raise ValueError(
@@ -52,7 +55,7 @@ class Seq2SeqTraining(Training):
         return self
 
     def list_kept_checkpoints(self) -> list[str]:
-        """Return the names of the checkpoints that are kept and scored in addition to the best one."""
+        """Return the names of the checkpoints that are kept and scored besides the best one."""
         return self.also_keep
 
     def is_compiled(self) -> bool:
@@ -76,21 +79,25 @@ class Seq2SeqEvaluation(Evaluation):
     )
     joined: Literal["tokens", "words", "text"] = Field(
         "tokens",
-        description="What output and reference are compared as: their tokens, the words that parts with @@ make, or "
-        "text without any spaces.",
+        description="What output and reference are compared as: their tokens, the words that parts "
+        "with @@ make, or text without any spaces.",
     )
     measures: dict[str, dict[str, Any]] = Field(
         {},
-        description="Modules of workflow_scripts/evaluation that score outputs in addition to exact match, with "
-        "options of each.",
+        description="Modules of workflow_scripts/evaluation that score outputs in addition to "
+        "exact match, with options of each.",
     )
     same_word: Pattern | None = Field(
         None,
-        description="Regular expression of output words that count as one and the same for structure_match.",
+        description="Regular expression of output words that count as one and the same for "
+        "structure_match.",
     )
 
     def get_measures(self) -> dict[str, dict[str, Any]]:
-        """Return the modules of workflow_scripts/evaluation that score outputs, with the options of each."""
+        """Return the modules that score outputs, with the options of each.
+
+        They are in workflow_scripts/evaluation.
+        """
         return self.measures
 
 
