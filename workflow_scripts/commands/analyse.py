@@ -12,7 +12,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_options
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -60,7 +60,9 @@ def main(args: argparse.Namespace) -> None:
     entry = planned.entry
     # Snakemake deletes its outputs before a job; record.json is none of them.
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
-    analyse = import_function(entry.module, "analyse", "workflow_scripts.analyses")
+    analyse = import_function(entry.module, "analyse", ANALYSES)
+    place = f"analysis {planned.analysis} of {planned.paper}"
+    options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
@@ -80,10 +82,10 @@ def main(args: argparse.Namespace) -> None:
         trained.append(TrainedRun(*names, origin.protocol, folder, data, run.series, run.readout))
     sources, digests = verify_downloads(planned.sources, args.downloads)
     if planned.published is None:
-        analysis = analyse(trained, entry.options, *([sources] if entry.sources else []))
+        analysis = analyse(trained, options, *([sources] if entry.sources else []))
     else:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
-        analysis = analyse(parse_published(rows), entry.options)
+        analysis = analyse(parse_published(rows), options)
     models = [origin.model for origin in origins]
     fingerprint = fingerprint_analysis(entry, models, planned.published_numbers)
     digests |= {

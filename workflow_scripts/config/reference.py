@@ -10,6 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from workflow_scripts.common.plug_ins import (
+    ANALYSES,
+    FIGURES,
+    MEASURES,
+    list_modules,
+    load_options,
+)
+from workflow_scripts.common.validation import list_models_in
 from workflow_scripts.config import analysis_plan, display_schema, schema
 from workflow_scripts.interventions import settings as interventions
 from workflow_scripts.tasks import settings
@@ -42,6 +50,12 @@ GROUPS = {  # heading -> classes, each after those that it extends
     "Section intervention": (interventions, "Intervention"),
 }
 
+OPTIONS = {  # heading -> package whose modules have options
+    "Options of measures": MEASURES,
+    "Options of analyses": ANALYSES,
+    "Options of figures": FIGURES,
+}
+
 
 def make_reference() -> str:
     """Return the lists of keys as Markdown, by file and by section of the settings."""
@@ -65,6 +79,10 @@ def make_reference() -> str:
                 lines += list_keys(model, format_link(group, name), shown)
     lines.append("### Section problem")
     lines += list_keys_by_kind("problem", shown)
+    for heading, package in OPTIONS.items():
+        lines.append(f"### {heading}")
+        for name in list_modules(f"{package}.options"):
+            lines += list_option_keys(package, name, shown)
     return "\n\n".join(lines) + "\n"
 
 
@@ -84,16 +102,29 @@ def list_keys_by_kind(section: str, shown: dict[type[BaseModel], str]) -> Iterat
             yield from list_keys(model, ", ".join(links), shown)
 
 
+def list_option_keys(package: str, name: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
+    """Yield the keys of a module's options, and of the classes of their values."""
+    model = load_options(name, package)
+    link = f"[{name}](../{package.replace('.', '/')}/options/{name}.py)"
+    yield from list_keys(model, link, shown)
+    for field in model.model_fields.values():
+        for inner_model in list_models_in(field.annotation):
+            if inner_model not in shown:
+                yield from list_keys(inner_model, inner_model.__name__, shown)
+
+
 def list_keys(
     model: type[BaseModel], title: str, shown: dict[type[BaseModel], str]
 ) -> Iterator[str]:
     """Yield a heading and a table of the keys of a class, without those that it has from a class in `shown`."""
-    content, comments = model.model_json_schema(), read_comments(model)
+    content = model.model_json_schema()
+    properties = content.get("properties", {})  # a RootModel has none
+    comments = read_comments(model) if properties else {}
     inherited: dict[str, Any] = {}
     for base in (base for base in shown if issubclass(model, base)):
         inherited |= base.model_json_schema()["properties"]
     rows = []
-    for key, one in content["properties"].items():
+    for key, one in properties.items():
         if inherited.get(key) != one and "const" not in one:
             default = (
                 "required"
@@ -108,7 +139,8 @@ def list_keys(
     shown[model] = title
     text = " ".join(inspect.cleandoc(model.__doc__ or "").split("\n\n")[0].split())
     yield f"**{title}**: {text}" + f" Besides the keys of {' and '.join(bases)}:" * bool(bases)
-    yield "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
+    if rows:
+        yield "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
 
 
 def format_type(content: dict[str, Any]) -> str:
@@ -120,6 +152,8 @@ def format_type(content: dict[str, Any]) -> str:
     if "enum" in content or "const" in content:
         return ", ".join(f"`{value}`" for value in content.get("enum", [content.get("const")]))
     inner = content.get("items") or content.get("additionalProperties")
+    if "prefixItems" in content:
+        inner = content["prefixItems"][0]
     inner = next(iter(content.get("patternProperties", {}).values()), inner)
     words = {
         "integer": "whole number",
