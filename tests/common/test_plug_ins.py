@@ -13,7 +13,7 @@ from workflow_scripts.common.plug_ins import (
     ANALYSES,
     NoOptions,
     import_function,
-    load_options,
+    load_options_class,
     parse_options,
 )
 from workflow_scripts.config.loading import load_catalogue
@@ -80,11 +80,11 @@ def test_only_modules_of_the_folder_are_imported(name):
 )
 def test_options_are_those_of_a_module_of_the_folder(name):
     with pytest.raises(UserError, match=r"no module '.*' in workflow_scripts\.analyses; "):
-        load_options(name, ANALYSES)
+        load_options_class(name, ANALYSES)
 
 
 def test_a_module_without_a_file_of_options_takes_none():
-    assert load_options("set_up", ANALYSES) is NoOptions
+    assert load_options_class("set_up", ANALYSES) is NoOptions
     with pytest.raises(UserError) as error:
         parse_options("set_up", ANALYSES, {"words": []}, "d.yaml", ("options",))
     assert str(error.value) == "d.yaml: unknown key 'options.words'; none are known here"
@@ -99,4 +99,4 @@ def test_a_measure_states_its_metrics(name):
 def test_a_file_of_options_without_the_class_is_named(monkeypatch):
     monkeypatch.delattr(audit, "Options")
     with pytest.raises(UserError, match=r"analyses/options/audit\.py has no class `Options`"):
-        load_options("audit", ANALYSES)
+        load_options_class("audit", ANALYSES)

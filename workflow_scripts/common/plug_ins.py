@@ -45,7 +45,7 @@ def import_function(name: str, function: str, package: str) -> Callable[..., Any
     return imported
 
 
-def load_options(name: str, package: str) -> type[BaseModel]:
+def load_options_class(name: str, package: str) -> type[BaseModel]:
     """Load the class of the options of a module that a configuration names.
 
     It is `Options` of the module of the same name in `options/` of `package`, or NoOptions if there
@@ -68,9 +68,9 @@ def parse_options(
 ) -> BaseModel:
     """Parse the options of a module, which a file has under `keys`.
 
-    Raises UserError as `load_options` and `parse_as` do.
+    Raises UserError as `load_options_class` and `parse_as` do.
     """
-    return parse_as(load_options(name, package), content, file, keys)
+    return parse_as(load_options_class(name, package), content, file, keys)
 
 
 def _check_module(name: str, package: str) -> None:

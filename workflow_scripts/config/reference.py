@@ -15,7 +15,7 @@ from workflow_scripts.common.plug_ins import (
     FIGURES,
     MEASURES,
     list_modules,
-    load_options,
+    load_options_class,
 )
 from workflow_scripts.common.validation import list_models_in
 from workflow_scripts.config import analysis_plan, display_schema, schema
@@ -104,7 +104,7 @@ def list_keys_by_kind(section: str, shown: dict[type[BaseModel], str]) -> Iterat
 
 def list_option_keys(package: str, name: str, shown: dict[type[BaseModel], str]) -> Iterator[str]:
     """Yield the keys of a module's options, and of the classes of their values."""
-    model = load_options(name, package)
+    model = load_options_class(name, package)
     link = f"[{name}](../{package.replace('.', '/')}/options/{name}.py)"
     yield from list_keys(model, link, shown)
     for field in model.model_fields.values():

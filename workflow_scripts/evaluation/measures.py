@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import MEASURES, list_modules, load_options
+from workflow_scripts.common.plug_ins import MEASURES, list_modules, load_options_class
 from workflow_scripts.common.validation import parse_as, suggest_name
 
 
@@ -34,7 +34,7 @@ def parse_measure_options(
 
     Raises UserError if they are wrong, or if there is no such measure.
     """
-    options = load_options(name, MEASURES)
+    options = load_options_class(name, MEASURES)
     if not issubclass(options, MeasureOptions) or isabstract(options):
         raise UserError(f"module '{name}' is no measure; {suggest_name(name, list_measures())}")
     return parse_as(options, content, place, keys)
