@@ -124,8 +124,10 @@ class Settings(StrictModel):
 """
 METRIC = '''"""Mean number of words of the outputs."""
 
+from workflow_scripts.evaluation.options.words import Options
 
-def score_outputs(outputs, references, table, data, options):
+
+def score_outputs(outputs, references, table, data, options: Options):
     mean = sum(len(output.split(" ")) for output in outputs) / len(outputs)
     return [{"subset": "all", "metric": "words", "value": mean, "unit": "words", "n": len(outputs)}]
 '''
@@ -200,10 +202,11 @@ ANALYSIS = '''"""Lengths of the test sentences."""
 
 import pandas
 
+from workflow_scripts.analyses.options.lengths import Options
 from workflow_scripts.analyses.result import AnalysisResult
 
 
-def analyse(runs, options):
+def analyse(runs, options: Options):
     lengths = [len(source.split()) for source in runs[0].read_pairs(options.split)["source"]]
     table = pandas.DataFrame({"length": lengths})
     scores = runs[0].make_scores({"length": (table["length"].mean(), "words", len(table))})

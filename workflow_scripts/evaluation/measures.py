@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import MEASURES, list_modules, load_options_class
-from workflow_scripts.common.validation import parse_as, suggest_name
+from workflow_scripts.common.validation import parse_as
 
 
 class MeasureOptions(BaseModel, ABC):
@@ -36,5 +36,8 @@ def parse_measure_options(
     """
     options = load_options_class(name, MEASURES)
     if not issubclass(options, MeasureOptions) or isabstract(options):
-        raise UserError(f"module '{name}' is no measure; {suggest_name(name, list_measures())}")
+        raise UserError(
+            f"module '{name}' of {MEASURES} is no measure: "
+            f"options/{name}.py has no class `Options`, a MeasureOptions with `list_metrics`"
+        )
     return parse_as(options, content, place, keys)
