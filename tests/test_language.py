@@ -127,12 +127,13 @@ def test_no_two_modules_define_the_same_public_name():
 
 
 def test_no_two_modules_have_the_same_name():
-    """Except modules of one role, a data set and its stand-in, and an analysis and its figure."""
+    """Except modules of one role, and of one thing: data and stand-in, analysis, figure and options."""
     places = defaultdict(list)
     for module in MODULES:
         if module.stem not in ROLES and module.parent.name not in (
             "commands",
             "figures",
+            "options",
             "stand_ins",
         ):
             places[module.stem].append(str(module.relative_to(PACKAGE)))

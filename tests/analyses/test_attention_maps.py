@@ -11,7 +11,9 @@ from workflow_scripts.analyses.attention_maps import (
     compute_encoder_attention,
     compute_kl_divergence,
 )
+from workflow_scripts.analyses.options.attention_maps import Options
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.models.sq_transformer import model as sq_transformer
 
 PAIR = ["walk around left", "jump around left"]
@@ -78,7 +80,7 @@ def test_maps_come_in_the_order_of_the_sentences() -> None:
 
 def test_analysis_of_two_runs(trained) -> None:
     runs = [trained(f"scan-complexity-{size}/transformer/default") for size in ("1x", "20x")]
-    found = attention_maps.analyse(runs, {"sentences": ["look around left", *PAIR]})
+    found = attention_maps.analyse(runs, Options(sentences=["look around left", *PAIR]))
     scores = {(row["task"], row["metric"]): row for row in found.scores}
     assert len(scores) == 2 and all(
         row["value"] > 0 and row["unit"] == "nats" for row in scores.values()
@@ -110,10 +112,10 @@ def test_analysis_of_two_runs(trained) -> None:
     [
         ({"sentence": PAIR}, "did you mean 'sentences'"),
         ({"sentences": ["skip around left", *PAIR]}, "no source word 'skip'"),
-        ({"sentences": PAIR[:1]}, "at least two"),
+        ({"sentences": PAIR[:1]}, "at least 2 items"),
     ],
 )
 def test_wrong_options_are_named(trained, options: dict, message: str) -> None:
     run = trained("scan-complexity-1x/transformer/default")
     with pytest.raises(UserError, match=message):
-        attention_maps.analyse([run], options)
+        attention_maps.analyse([run], parse_as(Options, options, "displays.yaml"))

@@ -5,6 +5,7 @@ from scipy.stats import entropy as scipy_entropy
 
 from workflow_scripts.analyses import attention_over_layers
 from workflow_scripts.analyses.attention_over_layers import collect_fusion_weights, compute_entropy
+from workflow_scripts.analyses.options.attention_over_layers import Options
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 
@@ -56,7 +57,7 @@ def test_references_that_are_no_tokens_are_refused(trained) -> None:
 def test_scores_of_the_variants(trained) -> None:
     names = ("default", "uniform", "previous", "encoder", "with-current")
     runs = [trained(f"scan-jump-x2/lrf/{name}") for name in names]
-    found = attention_over_layers.analyse(runs, {"sentences": 10})
+    found = attention_over_layers.analyse(runs, Options(sentences=10))
     scores = {(row["variant"], row["subset"], row["metric"]): row["value"] for row in found.scores}
     assert scores["uniform", "all", "fused_layers"] == pytest.approx(2)
     assert scores["uniform", "all", "fusion_entropy"] == pytest.approx(100)
@@ -78,4 +79,4 @@ def test_scores_of_the_variants(trained) -> None:
 def test_a_run_without_fuse_attention_is_refused(trained) -> None:
     run = trained("scan-jump-x2/lrf/matched")
     with pytest.raises(UserError, match="seed-1 has no fuse-attention to analyse"):
-        attention_over_layers.analyse([run], {})
+        attention_over_layers.analyse([run], Options())

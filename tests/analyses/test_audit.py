@@ -9,6 +9,7 @@ from scipy import stats
 from tests.analyses.small_runs import ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses import audit
+from workflow_scripts.analyses.options.audit import Options
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.published import Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
@@ -45,7 +46,7 @@ def print_numbers(models: dict[str, tuple]) -> dict:
 
 # The second model has twice the spread under CARMA, and its ConsistSyn is 2 points higher.
 PRINTED = print_numbers({"M": ((50, 0.01), (50, 0.01)), "N": ((52, 0.02), (50, 0.01))})
-OPTIONS = {"displays": {"idm": "t"}, "rates": {"25%": 0.25}, "models": ["M", "N"]}
+OPTIONS = Options(displays={"idm": "t"}, rates={"25%": 0.25}, models=["M", "N"])
 
 
 def test_means_over_cells() -> None:
@@ -57,9 +58,8 @@ def test_means_over_cells() -> None:
 
 
 def test_a_misprinted_cv_leaves_its_score() -> None:
-    more = audit.analyse(
-        PRINTED, OPTIONS | {"misprinted": [["t", "N", "25%"]], "models": ["M", "N"]}
-    )
+    options = OPTIONS.model_copy(update={"misprinted": [("t", "N", "25%")]})
+    more = audit.analyse(PRINTED, options)
     found = {(s["metric"], s["task"], s.get("subset")): s["value"] for s in more.scores}
     assert (
         found["cv_ratio_count", "all", "all"] == 1 and found["difference_mean", "all", "all"] == 1

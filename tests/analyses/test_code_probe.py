@@ -11,6 +11,7 @@ from workflow_scripts.analyses.code_probe import (
     find_most_frequent_tags,
 )
 from workflow_scripts.analyses.embedding_space import assign_codes
+from workflow_scripts.analyses.options.code_probe import Options
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.evaluation.compounds import PART_OF
 
@@ -34,7 +35,7 @@ def test_a_class_that_was_not_seen_is_wrong() -> None:
 
 def test_scores_of_a_made_up_run(trained) -> None:
     run = trained("cognition/sq-transformer/srl")
-    found = code_probe.analyse([run], {"split": "cg_test"}, {})
+    found = code_probe.analyse([run], Options(split="cg_test"), {})
     scores = {score["metric"]: score for score in found.scores}
     model, words = run.load()
     code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
@@ -57,18 +58,18 @@ def test_scores_of_a_made_up_run(trained) -> None:
 
 def test_a_model_without_codes_is_noted(trained) -> None:
     run = trained("cognition/transformer/default")
-    found = code_probe.analyse([run], {"split": "cg_test"}, {})
+    found = code_probe.analyse([run], Options(split="cg_test"), {})
     assert not found.scores and "without codes" in found.notes[0]
 
 
 def test_real_data_need_the_tagger(sal) -> None:
     with pytest.raises(UserError, match=f"needs the source {TAGGER}"):
-        code_probe.analyse([sal], {}, {})
+        code_probe.analyse([sal], Options(), {})
 
 
 def test_tags_are_those_of_the_tagger_in_context(mirror: Path, sal) -> None:
     found = code_probe.analyse(
-        [sal], {"split": "valid", "sentences": 50}, {TAGGER: mirror / TAGGER}
+        [sal], Options(split="valid", sentences=50), {TAGGER: mirror / TAGGER}
     )
     scores = {score["metric"]: score["value"] for score in found.scores}
     assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100

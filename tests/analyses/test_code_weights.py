@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses import code_weights
+from workflow_scripts.analyses.options.code_weights import Options
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import pretraining_pairs
@@ -113,7 +114,7 @@ def known_words(data):
 
 def test_a_real_model(run):
     analysis = code_weights.analyse(
-        [run], {"words": ["goat", "run", "zyx"], "top": 3, "sentences": 40}
+        [run], Options(words=["goat", "run", "zyx"], top=3, sentences=40)
     )
     scores = {(row["metric"], row.get("layer")): row["value"] for row in analysis.scores}
     assert 0 < scores["active_codes", 1] <= 8 and 0 < scores["used_codes", 2] <= 100
@@ -128,7 +129,8 @@ def test_a_real_model(run):
 
 
 def read_gold_scores(run, **options):
-    analysis = code_weights.analyse([run], {"sentences": 10**6, "longest": 1000} | options)
+    options = Options(sentences=10**6, longest=1000, **options)
+    analysis = code_weights.analyse([run], options)
     return {row["metric"]: row["value"] for row in analysis.scores if "layer" not in row}
 
 

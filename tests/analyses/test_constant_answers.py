@@ -8,6 +8,7 @@ import pytest
 
 from tests.reporting.reference import rows_of
 from workflow_scripts.analyses.constant_answers import analyse
+from workflow_scripts.analyses.options.constant_answers import Options
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 
@@ -33,7 +34,7 @@ def run(tmp_path: Path) -> TrainedRun:
 
 
 def test_both_constant_answers_are_scored_on_the_prompts_that_the_model_answered(run: TrainedRun):
-    analysis = analyse([run, run], {})
+    analysis = analyse([run, run], Options())
     found = {
         row["readout"]: (row["value"], row["n"], row["metric"], row["task"])
         for row in analysis.scores
@@ -52,7 +53,7 @@ def test_without_predictions_it_is_one_line(run: TrainedRun):
         UserError,
         match=r"predictions\.parquet does not exist; evaluate idm/gpt2-small/ft/seed-1 first",
     ):
-        analyse([run], {})
+        analyse([run], Options())
 
 
 def test_the_floor_of_the_plan_is_below_the_best_constant_answer_on_idm():

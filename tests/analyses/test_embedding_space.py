@@ -13,10 +13,12 @@ from sklearn.metrics import (
 
 from tests.data.preparing import prepare_data
 from workflow_scripts.analyses import embedding_space
+from workflow_scripts.analyses.options.embedding_space import ComparedWord, Options
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.datasets import cogs
 
-FOCUS = {"word": "jump", "peers": ["walk", "look", "run"], "name": "verbs"}
+FOCUS = ComparedWord(word="jump", peers=["walk", "look", "run"], name="verbs")
 
 
 def clusters(size: int, seed: int = 0) -> np.ndarray:
@@ -59,7 +61,7 @@ def test_a_map_of_three_words_is_refused() -> None:
     ],
 )
 def test_where_the_code_of_jump_is(codes: dict[str, int], with_verbs: bool, alone: bool) -> None:
-    assert embedding_space.score_focus_code(codes, **FOCUS) == {
+    assert embedding_space.score_focus_code(codes, FOCUS) == {
         "jump_with_verbs": with_verbs,
         "jump_alone": alone,
     }
@@ -76,10 +78,10 @@ def test_an_output_word_has_the_code_of_a_peer(
         "assign_codes",
         lambda model, side, ids: {"target": [jump, 1, 2, 3], "source": list(ids)}[side],
     )
-    output = {"word": "I_JUMP", "peers": ["I_WALK", "I_LOOK"], "name": "verb"}
+    output = ComparedWord(word="I_JUMP", peers=["I_WALK", "I_LOOK"], name="verb")
     scores = {
         row["metric"]: row["value"]
-        for row in embedding_space.analyse([sal], {"output": output}).scores
+        for row in embedding_space.analyse([sal], Options(output=output)).scores
     }
     assert scores["I_JUMP_with_any_verb"] == (jump < 3)
 
@@ -115,10 +117,9 @@ def test_target_codes_are_the_nearest_of_the_embeddings(sal) -> None:
 
 
 def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:
-    output = {"word": "I_WALK", "peers": ["</s>"], "name": "end"}
-    found = embedding_space.analyse(
-        [plain, sal], {"classes": "scan", "focus": FOCUS, "output": output}
-    )
+    output = ComparedWord(word="I_WALK", peers=["</s>"], name="end")
+    options = Options(classes="scan", focus=FOCUS, output=output)
+    found = embedding_space.analyse([plain, sal], options)
     unstructured, structured = (
         {row["metric"]: row["value"] for row in found.scores if row["method"] == run.method}
         for run in (plain, sal)
@@ -148,19 +149,19 @@ def test_scores_of_a_model_with_codes_and_of_one_without(plain, sal) -> None:
 
 
 def test_a_focus_that_the_data_lack_is_noted(sal) -> None:
-    output = {"word": "I_HOP", "peers": ["</s>"], "name": "end"}
-    found = embedding_space.analyse(
-        [sal], {"classes": "scan", "focus": FOCUS | {"word": "jump9"}, "output": output}
-    )
+    output = ComparedWord(word="I_HOP", peers=["</s>"], name="end")
+    focus = FOCUS.model_copy(update={"word": "jump9"})
+    options = Options(classes="scan", focus=focus, output=output)
+    found = embedding_space.analyse([sal], options)
     assert found.notes == [
         f"{sal}: not in the training data: {name}" for name in ("jump9", "I_HOP")
     ]
     assert "v_measure" in {row["metric"] for row in found.scores}
 
 
-def test_unknown_classes_are_refused(plain) -> None:
-    with pytest.raises(UserError, match="known: cogs, scan"):
-        embedding_space.make_word_table(plain, "wordnet")
+def test_unknown_classes_are_refused() -> None:
+    with pytest.raises(UserError, match="key 'classes' is 'wordnet'; input should be 'cogs' or"):
+        parse_as(Options, {"classes": "wordnet"}, "displays.yaml")
 
 
 def test_every_scan_word_has_the_class_that_the_paper_names() -> None:

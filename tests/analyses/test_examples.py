@@ -6,6 +6,7 @@ import pytest
 
 from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.analyses.examples import analyse
+from workflow_scripts.analyses.options.examples import Options
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import bird
@@ -39,7 +40,7 @@ def run(tmp_path, mirror):
 
 
 def test_pairs_of_table_1(run):
-    analysis = analyse([run], {"items": ITEMS})
+    analysis = analyse([run], Options(items=ITEMS))
     said = {(row["metric"], row["subset"]): row for row in analysis.scores}
     # The human scores that the paper prints.
     assert (
@@ -58,4 +59,4 @@ def test_a_run_that_is_not_evaluated_is_named(run):
     with pytest.raises(
         UserError, match=r"predictions\.parquet does not exist; evaluate bird/cat/mix@paws/seed-3"
     ):
-        analyse([run], {"items": ITEMS})
+        analyse([run], Options(items=ITEMS))

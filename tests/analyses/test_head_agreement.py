@@ -7,6 +7,8 @@ from tests.analyses.small_runs import ROOT
 from workflow_scripts.analyses import head_agreement
 from workflow_scripts.analyses.embedding_space import assign_codes
 from workflow_scripts.analyses.head_agreement import compute_agreement
+from workflow_scripts.analyses.options.head_agreement import CodeRun, Options
+from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import read_text_lines
 from workflow_scripts.evaluation.published import read_published
@@ -30,7 +32,7 @@ def test_pairs_that_are_given_by_their_rows(trained) -> None:
     same = next(row for row in range(1, len(sources)) if lengths[row] == lengths[0])
     other = next(row for row in range(1, len(sources)) if lengths[row] != lengths[0])
     rows = [[0, same], [0, other], [0, 0], [3, len(sources)]]
-    found = head_agreement.analyse([run], {"rows": rows, "split": "cg_test"})
+    found = head_agreement.analyse([run], Options(rows=rows, split="cg_test"))
     pairs = found.files["pairs"]
     assert pairs[["first", "second"]].to_numpy().tolist() == [
         [sources[0], sources[same]],
@@ -51,8 +53,9 @@ def test_whether_our_codes_are_one_sequence_too(trained) -> None:
     code = dict(zip(words, assign_codes(model, "source", range(len(words))), strict=True))
     sources = runs[0].read_pairs("cg_test")["source"].tolist()
     rows = [[0, row] for row in range(60) if len(sources[row].split()) == len(sources[0].split())]
-    coder = {"method": "sq-transformer", "variant": "srl"}
-    found = head_agreement.analyse(runs, {"rows": rows, "codes_from": coder, "split": "cg_test"})
+    coder = CodeRun(method="sq-transformer", variant="srl")
+    options = Options(rows=rows, codes_from=coder, split="cg_test")
+    found = head_agreement.analyse(runs, options)
     expected = [
         [code[w] for w in sources[0].split()] == [code[w] for w in sources[row].split()]
         for _, row in rows
@@ -73,7 +76,7 @@ def test_the_papers_pairs_are_rows_of_the_real_test_set(mirror: Path) -> None:
     options = (
         load_catalogue(ROOT).papers["sq_transformer"].analyses["head-agreement-cognition"].options
     )
-    rows = options["rows"]
+    rows = parse_as(Options, options, "displays.yaml").rows
     assert len(rows) == 48
     first, second = (lines[row] for row in rows[0])
     assert (first, second) == (

@@ -11,6 +11,7 @@ from tests.analyses.small_runs import add_answers
 from workflow_scripts.analyses.item_sets import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.plug_ins import NoOptions
 
 SYNONYMS = {"intervention": "synonyms", "layer": None, "pooling": None, "rate": 0.25}
 CAP = {
@@ -55,7 +56,7 @@ def found(scores: list[dict], variant: str, metric: str) -> dict[int | None, tup
 )
 def test_both_are_measured_on_the_items_that_both_had_right(tmp_path, readout, accuracy, prefix):
     runs = [trained(tmp_path, variant, answers, readout) for variant, answers in ANSWERS.items()]
-    scores = analyse(runs, {}).scores  # common: a and b
+    scores = analyse(runs, NoOptions()).scores  # common: a and b
     assert found(scores, "ft", f"{prefix}consistency") == {42: (50.0, 2), 7: (0.0, 2)}
     assert found(scores, "carma", f"{prefix}consistency") == {42: (100.0, 2), 7: (50.0, 2)}
     assert found(scores, "ft", "items") == found(scores, "carma", "items") == {None: (2, 2)}
@@ -103,7 +104,8 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
             expected[*of, prefix + "cv_noise", rate, None] = kept.std() / kept.mean()
     names = ("seed", "variant", "readout", "metric", "rate", "intervention_seed")
     found = {
-        tuple(row.get(name) for name in names): row["value"] for row in analyse(runs, {}).scores
+        tuple(row.get(name) for name in names): row["value"]
+        for row in analyse(runs, NoOptions()).scores
     }
     found = {key: value for key, value in found.items() if not key[3].endswith(("_low", "_high"))}
     assert found == pytest.approx(expected)
@@ -112,7 +114,7 @@ def test_seeds_readouts_and_rates_are_kept_apart(tmp_path):
 def test_no_common_item_no_score(tmp_path):
     wrong = {item: (0, *after) for item, (_, *after) in ANSWERS["ft"].items()}
     runs = [trained(tmp_path, "ft", wrong), trained(tmp_path, "carma", ANSWERS["carma"])]
-    analysis = analyse(runs, {})
+    analysis = analyse(runs, NoOptions())
     rows = [(row["metric"], row["value"], row["readout"]) for row in analysis.scores]
     assert rows == [("items", 0, "vocabulary")] * 2
     ends = ("ft/seed-1: no common item by vocabulary", "carma/seed-1: no common item by vocabulary")
@@ -132,7 +134,8 @@ CVS, WHERE = {"cv", "cv_low", "cv_high", "cv_noise"}, "over 2 draws at rate 0.25
 def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
     answers = {item: (before, *after) for item, (before, *_) in ANSWERS["ft"].items()}
     analysis = analyse(
-        [trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])], {}
+        [trained(tmp_path, "ft", answers), trained(tmp_path, "carma", ANSWERS["carma"])],
+        NoOptions(),
     )
     assert {
         row["metric"] for row in analysis.scores if row["variant"] == "ft" and "cv" in row["metric"]
@@ -143,7 +146,7 @@ def test_a_cv_without_a_logarithm_is_noted(tmp_path, after, metrics, note):
 
 
 def test_a_variant_alone_is_noted(tmp_path):
-    analysis = analyse([trained(tmp_path, "ft", ANSWERS["ft"])], {})
+    analysis = analyse([trained(tmp_path, "ft", ANSWERS["ft"])], NoOptions())
     assert analysis.scores == []
     assert analysis.notes == [
         "idm/gpt2-small/ft/seed-1: no other variant of this seed to share items with"
@@ -157,4 +160,4 @@ def test_a_run_without_answers_is_named(tmp_path):
         UserError,
         match=r"answers.parquet does not exist; name the intervention of idm/gpt2-small/ft",
     ):
-        analyse(runs, {})
+        analyse(runs, NoOptions())

@@ -4,11 +4,13 @@ import pytest
 
 from tests.analyses.small_runs import add_scores, name_run
 from workflow_scripts.analyses.mean_scores import analyse
+from workflow_scripts.analyses.options.mean_scores import Options
 
 MODELS = {"bert": ("BERT", "last"), "cat": ("CAT", "mix")}  # by method: series and readout
 ONE = {"task": "a", "split": "test", "subset": "all", "metric": "accuracy"}
 MEANS = {"both": [ONE | {"subset": "swap"}, ONE | {"task": "b", "metric": "pearson"}], "one": [ONE]}
-OPTIONS = {"means": MEANS}
+OPTIONS = Options(means=MEANS)
+WITH_GAINS = Options(means=MEANS, over={"CAT": ["BERT"]})
 
 
 def run(folder, task, method, variant, seed, protocol="paper", **values):
@@ -71,12 +73,12 @@ def test_models_of_one_readout_name_none(tmp_path):
         name_run(tmp_path, "a", "lrf"), [row | {"subset": subset} for subset in ("all", "NP")]
     )
     means = {"m": [{"task": "a", "split": "test", "subset": "all", "metric": "exact_match"}]}
-    (found,) = analyse([made], {"means": means}).scores
+    (found,) = analyse([made], Options(means=means)).scores
     assert (found["value"], found["readout"], found["item_set"]) == (5.0, None, "m")
 
 
 def test_gains_by_seed(runs):
-    rows = by_key(analyse(runs, OPTIONS | {"over": {"CAT": ["BERT"]}}))
+    rows = by_key(analyse(runs, WITH_GAINS))
     expected = {("both", "cat", 1): 10.0, ("one", "cat", 1): 5.0, ("one", "cat", 2): 9.0}
     assert {key: row["value"] for key, row in rows.items()} == expected
     # No better than the worse of its two sides.
@@ -93,5 +95,5 @@ def test_what_lacks_a_score_has_no_mean_and_no_gain(runs):
     assert found.notes == [
         f"both: not all of its scores are there for {name}" for name in ("BERT", "CAT")
     ]
-    found = analyse(some, OPTIONS | {"over": {"CAT": ["BERT"]}})
+    found = analyse(some, WITH_GAINS)
     assert found.notes == ["both: not all of its scores are there for CAT and BERT"]

@@ -7,6 +7,7 @@ from hypothesis.extra.numpy import arrays
 from workflow_scripts.analyses import neighbours
 from workflow_scripts.analyses.embedding_space import make_word_table, project_tsne
 from workflow_scripts.analyses.neighbours import find_nearest_rows
+from workflow_scripts.analyses.options.neighbours import Options
 
 
 @given(
@@ -19,7 +20,7 @@ def test_nearest_rows_agree_with_brute_force(points: np.ndarray, row: int, k: in
 
 
 def test_neighbours_of_a_run(plain) -> None:
-    options = {"words": ["jump", "left", "no-such-word"], "k": 3, "classes": "scan", "seed": 1}
+    options = Options(words=["jump", "left", "no-such-word"], k=3, classes="scan", seed=1)
     found = neighbours.analyse([plain], options)
     table = found.files["neighbours"]
     assert table.groupby("word")["rank"].apply(list).to_dict() == {
@@ -40,7 +41,7 @@ def test_neighbours_of_a_run(plain) -> None:
 
 def test_share_of_neighbours_of_the_same_class(trained) -> None:
     run = trained("cogs/transformer/default")
-    found = neighbours.analyse([run], {"k": 2, "classes": "cogs"})
+    found = neighbours.analyse([run], Options(k=2, classes="cogs"))
     words, vectors = make_word_table(run, "cogs")
     keep = (words["word"] != "</s>").to_numpy()
     of_class, points = words["class"].to_numpy()[keep], project_tsne(vectors, 0)[keep].astype(float)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from tests.analyses.small_runs import add_scores, name_run
+from workflow_scripts.analyses.options.sample_efficiency import Options
 from workflow_scripts.analyses.sample_efficiency import analyse
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.validation import parse_as
 
 TASKS = ["a-10pc", "a-30pc", "a-50pc"]
 VALUES = {"a-10pc": 60.0, "a-30pc": 71.0, "a-50pc": 65.0}
@@ -25,7 +27,7 @@ def run(folder, task, value, split="test"):
 
 def test_mean_of_neighbours(tmp_path):
     runs = [run(tmp_path, task, VALUES[task]) for task in TASKS[::-1]]
-    (row,) = analyse(runs, {"sizes": {"A": TASKS}}).scores
+    (row,) = analyse(runs, Options(sizes={"A": TASKS})).scores
     assert row["value"] == pytest.approx(np.diff(list(VALUES.values())).mean())
     assert (row["task"], row["readout"], row["n"], row["unit"]) == ("a-50pc", "mix", 2, "points")
 
@@ -34,17 +36,17 @@ def test_another_split_without_the_sizes_between(tmp_path):
     runs = [
         run(tmp_path, task, VALUES[task], split="in_distribution") for task in ("a-10pc", "a-50pc")
     ]
-    (row,) = analyse(runs, {"sizes": {"A": TASKS}, "split": {"A": "in_distribution"}}).scores
+    (row,) = analyse(runs, Options(sizes={"A": TASKS}, split={"A": "in_distribution"})).scores
     assert row["value"] == pytest.approx(2.5)
 
 
 def test_an_end_that_is_missing_is_noted(tmp_path):
     analysis = analyse(
-        [run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-30pc", 61.0)], {"sizes": {"A": TASKS}}
+        [run(tmp_path, "a-10pc", 60.0), run(tmp_path, "a-30pc", 61.0)], Options(sizes={"A": TASKS})
     )
     assert not analysis.scores and analysis.notes == ["a-10pc/cat/mix/seed-1: not run on a-50pc"]
 
 
 def test_one_size_is_refused():
-    with pytest.raises(UserError, match=r"option sizes\.A has 1 tasks; a gain needs two"):
-        analyse([], {"sizes": {"A": ["a"]}})
+    with pytest.raises(UserError, match=r"key 'sizes\.A' is \['a'\]; .* at least 2 items"):
+        parse_as(Options, {"sizes": {"A": ["a"]}}, "displays.yaml")

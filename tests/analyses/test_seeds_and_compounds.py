@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from tests.analyses.small_runs import name_run
+from workflow_scripts.analyses.options.seeds_and_compounds import Options
 from workflow_scripts.analyses.seeds_and_compounds import (
     SideErrors,
     analyse,
@@ -33,6 +34,8 @@ LEXICON = {
     "girl": ["女孩"],
 }
 SENTENCES = 5
+
+OPTIONS = Options(pairs={"lrf over plain": ["plain", "lrf"]})
 
 
 def write_run(folder, series, seed, wrong):
@@ -73,10 +76,7 @@ def test_effect_and_intervals_by_hand(tmp_path):
         for series, seeds in (("plain", WORSE), ("lrf", BETTER))
         for seed, errors in enumerate(seeds)
     ]
-    found = {
-        row["metric"]: row
-        for row in analyse(runs, {"pairs": {"lrf over plain": ["plain", "lrf"]}}).scores
-    }
+    found = {row["metric"]: row for row in analyse(runs, OPTIONS).scores}
     sides = [[log_odds(errors) for errors in seeds] for seeds in (WORSE, BETTER)]
     assert found["log_odds"]["value"] == pytest.approx(np.mean(sides[0]) - np.mean(sides[1]))
     assert (found["log_odds"]["n"], found["log_odds"]["item_set"]) == (3, "lrf over plain")
@@ -105,11 +105,11 @@ def test_effect_and_intervals_by_hand(tmp_path):
 
 def test_what_is_missing_is_said(tmp_path):
     run = write_run(tmp_path, "plain", 1, dict.fromkeys(COMPOUNDS, 2))
-    found = analyse([run], {"pairs": {"lrf over plain": ["plain", "lrf"]}})
+    found = analyse([run], OPTIONS)
     assert (found.scores, found.notes) == ([], ["lrf over plain: no run of lrf"])
     perfect = write_run(tmp_path, "lrf", 1, dict.fromkeys(COMPOUNDS, 0))
     with pytest.raises(UserError, match="its odds have no logarithm"):
-        analyse([run, perfect], {"pairs": {"lrf over plain": ["plain", "lrf"]}})
+        analyse([run, perfect], OPTIONS)
 
 
 def test_the_interval_over_seeds_and_compounds_covers_the_true_ratio():

@@ -10,6 +10,7 @@ from transformers import BertModel
 from tests.analyses.test_training_free import found, prepared
 from tests.conftest import find_wheel
 from tests.data.preparing import prepare_data
+from workflow_scripts.analyses.options.sentence_encoder import Options
 from workflow_scripts.analyses.sentence_encoder import analyse, embed_sentences
 from workflow_scripts.data.datasets import bird
 from workflow_scripts.data.sources.declared import load_repositories
@@ -51,7 +52,7 @@ def test_bird(tmp_path, mirror, minilm):
     run = prepared(tmp_path, "bird", prepare_data(bird, {"set": "all"}, sources))
     repository = load_repositories()[MODEL]
     analysis = analyse(
-        [run, run], {"model": MODEL}, {repository.wheel: find_wheel(MODEL, tmp_path)}
+        [run, run], Options(model=MODEL), {repository.wheel: find_wheel(MODEL, tmp_path)}
     )
     assert found(analysis, metric="pearson") == [pytest.approx(67.32, abs=0.05)]
     assert found(analysis, metric="spearman") == [pytest.approx(70.99, abs=0.05)]
@@ -61,7 +62,7 @@ def test_bird(tmp_path, mirror, minilm):
 
 
 def test_at_demo_there_is_no_encoder(tmp_path):
-    analysis = analyse([], {"model": MODEL}, {})
+    analysis = analyse([], Options(model=MODEL), {})
     assert not analysis.scores and analysis.notes == [
         "no score: the encoder is for upstream's data only"
     ]

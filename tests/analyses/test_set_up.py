@@ -9,6 +9,7 @@ from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from workflow_scripts.__main__ import main
 from workflow_scripts.analyses.set_up import analyse
 from workflow_scripts.analyses.trained_runs import TrainedRun
+from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.models.causal_lm.model import load_causal_lm
 
 
@@ -37,7 +38,7 @@ def run(request, tmp_path_factory) -> TrainedRun:
 
 
 def test_sizes_are_those_of_the_data_and_of_the_model(run):
-    scores = analyse([run], {}).scores
+    scores = analyse([run], NoOptions()).scores
     examples = {
         row["split"]: (row["value"], row["protocol"])
         for row in scores

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.preparing import prepare_data, write_data
+from workflow_scripts.analyses.options.training_free import Options
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.analyses.training_free import analyse, compute_overlaps
 from workflow_scripts.data.datasets import bird, paws
@@ -40,7 +41,7 @@ def test_overlaps_on_bird(tmp_path, mirror):
         prepared(tmp_path, task, prepare_data(bird, {"set": which}, sources))
         for task, which in (("bird", "all"), ("bird-abba", "abba"))
     ]
-    analysis = analyse(runs, {}, {name: mirror / name for name in hownet.SOURCES})
+    analysis = analyse(runs, Options(), {name: mirror / name for name in hownet.SOURCES})
     (words,) = found(analysis, task="bird", readout="word_overlap", metric="pearson")
     (parts,) = found(analysis, task="bird", readout="sememe_overlap", metric="pearson")
     assert (words, parts) == (pytest.approx(33.8, abs=0.05), pytest.approx(41.8, abs=0.1))
@@ -55,7 +56,7 @@ def test_overlaps_on_bird(tmp_path, mirror):
 
 def test_the_constant_answer_on_paws(tmp_path):
     run = prepared(tmp_path, "paws", prepare_data(paws, {"from": "stand_in", "validation": 80}, {}))
-    analysis = analyse([run, run], {}, {})
+    analysis = analyse([run, run], Options(), {})
     test = pandas.read_parquet(run.data / "test.parquet")
     train = pandas.read_parquet(run.data / "train.parquet")
     answer = train["label"].mode()[0]
@@ -73,7 +74,7 @@ def test_the_constant_answer_on_paws(tmp_path):
 def test_the_constant_answer_is_that_of_training(tmp_path, answer):
     made = prepare_data(paws, {"from": "stand_in", "validation": 80}, {})
     made.tables["train"]["label"] = [answer] * len(made.tables["train"]["label"])
-    analysis = analyse([prepared(tmp_path, "paws", made)], {}, {})
+    analysis = analyse([prepared(tmp_path, "paws", made)], Options(), {})
     right = 100 * np.mean(np.array(made.tables["test"]["label"]) == answer)
     assert found(analysis, metric="accuracy", subset="all") == [pytest.approx(right)]
 

@@ -7,9 +7,17 @@ import pytest
 from tests.config.copies import edit
 from tests.training.toy import assert_one_error
 from workflow_scripts.__main__ import main
+from workflow_scripts.analyses.options import audit
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.common.plug_ins import (
+    ANALYSES,
+    NoOptions,
+    import_function,
+    load_options_class,
+    parse_options,
+)
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -65,3 +73,30 @@ def test_only_modules_of_the_folder_are_imported(name):
         import_function(name, "score_outputs", "workflow_scripts.evaluation")
     with pytest.raises(UserError, match="has no function score_outputs"):
         import_function("scores", "score_outputs", "workflow_scripts.evaluation")
+
+
+@pytest.mark.parametrize(
+    "name", ["hostile", "os.system", "options.audit", "../hostile", "__init__", ""]
+)
+def test_options_are_those_of_a_module_of_the_folder(name):
+    with pytest.raises(UserError, match=r"no module '.*' in workflow_scripts\.analyses; "):
+        load_options_class(name, ANALYSES)
+
+
+def test_a_module_without_a_file_of_options_takes_none():
+    assert load_options_class("set_up", ANALYSES) is NoOptions
+    with pytest.raises(UserError) as error:
+        parse_options("set_up", ANALYSES, {"words": []}, "d.yaml", ("options",))
+    assert str(error.value) == "d.yaml: unknown key 'options.words'; none are known here"
+
+
+@pytest.mark.parametrize("name", ["scores", "measures", "bleuu"])
+def test_a_measure_states_its_metrics(name):
+    with pytest.raises(UserError, match=f"module '{name}'"):
+        parse_measure_options(name, {}, "evaluation.measures")
+
+
+def test_a_file_of_options_without_the_class_is_named(monkeypatch):
+    monkeypatch.delattr(audit, "Options")
+    with pytest.raises(UserError, match=r"analyses/options/audit\.py has no class `Options`"):
+        load_options_class("audit", ANALYSES)

@@ -1,9 +1,9 @@
 """Mistakes planted in the files that a user edits: `lint` names each, with its file and line, before anything runs."""
 
 import re
-import shutil
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from tests.config.copies import ROOT
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
 from workflow_scripts.config import checker
 from workflow_scripts.config.checker import check_files, find_problems
 from workflow_scripts.config.loading import read_catalogue
+from workflow_scripts.evaluation.measures import list_measures, parse_measure_options
 
 SEQ2SEQ = "catalogue/methods/seq2seq.yaml"
 
@@ -112,6 +114,18 @@ def test_no_mutation_of_a_file_ends_in_a_traceback(copy: Path, data: st.DataObje
     assert all(line and "\n" not in line and "Traceback" not in line for line in problems)
 
 
+HEAVY = {
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "sacrebleu",
+    "sklearn",
+    "torch",
+    "transformers",
+}
+
+
 def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: Path):
     """In a separate process, so that its imports can be listed."""
     file = copy / SEQ2SEQ
@@ -119,8 +133,9 @@ def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: P
         file.read_text().replace("width: 128", "widht: 128", 1).replace("name: lrf", "name: lfr", 1)
     )
     code = (
+        f"HEAVY = {HEAVY}; "
         "import sys; from workflow_scripts.__main__ import main; status = main(['lint']); "
-        "assert not {'torch', 'numpy', 'pandas', 'transformers'} & set(sys.modules); sys.exit(status)"
+        "assert not HEAVY & set(sys.modules), HEAVY & set(sys.modules); sys.exit(status)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -135,21 +150,28 @@ def test_the_command_prints_one_line_for_each_problem_and_needs_no_torch(copy: P
     assert yaml.safe_load(file.read_text())
 
 
-def test_a_computed_list_of_metrics_is_named(tmp_path: Path, monkeypatch):
-    package = tmp_path / "workflow_scripts"
-    shutil.copytree(checker.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    module = package / "evaluation/compound_measure.py"
-    text = module.read_text()
-    assert "METRICS = (" in text
-    module.write_text(
-        text.replace("METRICS = (", "METRICS = sorted((", 1).replace(")\n", "))\n", 1)
-    )
-    monkeypatch.setattr(checker, "PACKAGE", package)
-    checker._read_metrics.cache_clear()
-    problems = find_problems(ROOT)
-    checker._read_metrics.cache_clear()
-    assert len(problems) == 1 and problems[0].startswith(f"{module}:"), problems
-    assert problems[0].endswith(" is computed; write the value itself")
+def test_the_options_of_every_shipped_entry_and_measure_are_parsed():
+    catalogue = read_catalogue(str(ROOT), str(ROOT))
+    modules = defaultdict(set)
+    for paper in catalogue.papers.values():
+        entries = [(ANALYSES, entry) for entry in paper.analyses.values()]
+        entries += [(FIGURES, entry) for entry in paper.displays.values() if entry.kind == "figure"]
+        for package, entry in entries:
+            options = parse_options(entry.module, package, entry.options, "file", ())
+            assert options.model_dump(exclude_unset=True, mode="json") == entry.options
+            modules[package].add(entry.module)
+    for package, used in modules.items():
+        assert used >= set(list_modules(f"{package}.options")) and len(used) > 7
+    for measure, content, metrics in MEASURES:
+        assert parse_measure_options(measure, content, "file").list_metrics() == metrics
+    assert [measure for measure, _, _ in MEASURES] == list_measures()
+
+
+MEASURES = [  # measure, its options, the metrics that they give
+    ("bleu", {"a": {"tokenize": "zh"}, "b": {"tokenize": "13a"}}, ["a", "b"]),
+    ("compound_measure", {}, ["cter_instance", "cter_aggregate"]),
+    ("moses_bleu", {"language": "de"}, ["bleu_tokenised", "bleu_detokenised"]),
+]
 
 
 def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(
@@ -165,5 +187,5 @@ def test_files_that_have_no_problem_are_not_checked_again_until_one_changes(
     file = copy / "papers/lrf/published.csv"
     file.write_text(file.read_text().replace("50.3%,50.3", "50.3%,5o.3"))
     read_catalogue.cache_clear()
-    with pytest.raises(UserError, match=r"published\.csv:3: could not convert"):
+    with pytest.raises(UserError, match=r"published\.csv:3: '5o.3' is not a decimal number"):
         check_files(stamp)

@@ -8,7 +8,9 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.evaluation.moses_bleu import score_outputs
+from workflow_scripts.evaluation.options.moses_bleu import Options
 
 TOKENS = ["The well @-@ known member can &apos;t vote .", "He said : &quot; yes &quot; ."]
 TEXTS = ["The well-known member can't vote.", 'He said: "yes".']
@@ -24,7 +26,8 @@ def data(tmp_path):
 
 
 def scores(outputs, data, split="test", language="en"):
-    rows = score_outputs(outputs, ["", ""], read_table(data, split), data, {"language": language})
+    options = Options(language=language)
+    rows = score_outputs(outputs, ["", ""], read_table(data, split), data, options)
     return {row["metric"]: row["value"] for row in rows}
 
 
@@ -64,6 +67,6 @@ def test_text_is_put_together_as_its_language_writes_it(tmp_path):
         assert (found["bleu_detokenised"] == pytest.approx(100)) == right
 
 
-def test_an_unknown_language_is_refused(data):
-    with pytest.raises(UserError, match="key 'language' is 'zh'"):
-        score_outputs(TOKENS, TOKENS, read_table(data, "test"), data, {"language": "zh"})
+def test_an_unknown_language_is_refused():
+    with pytest.raises(UserError, match=r"^spec: key 'language' is 'zh'; input should be 'en', "):
+        parse_measure_options("moses_bleu", {"language": "zh"}, "spec")

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, MEASURES, list_modules
 from workflow_scripts.provenance.code import code_digest, find_closure
 
 FILES = {
@@ -92,3 +93,12 @@ def test_a_module_that_is_not_there_is_named():
         UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"
     ):
         code_digest(("workflow_scripts.analyses.nothing",))
+
+
+@pytest.mark.parametrize("package", [ANALYSES, FIGURES, MEASURES])
+def test_the_options_of_a_module_are_part_of_its_code(package: str):
+    names = list_modules(f"{package}.options")
+    assert len(names) > 2
+    for name in names:
+        closure = find_closure((f"{package}.{name}",))
+        assert {f"{package}.{name}", f"{package}.options.{name}"} <= closure.keys()

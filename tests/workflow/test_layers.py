@@ -124,11 +124,21 @@ class Settings(StrictModel):
 """
 METRIC = '''"""Mean number of words of the outputs."""
 
+from workflow_scripts.evaluation.options.words import Options
 
-def score_outputs(outputs, references, table, data, given):
+
+def score_outputs(outputs, references, table, data, options: Options):
     mean = sum(len(output.split(" ")) for output in outputs) / len(outputs)
     return [{"subset": "all", "metric": "words", "value": mean, "unit": "words", "n": len(outputs)}]
 '''
+METRIC_OPTIONS = """from workflow_scripts.common.validation import StrictModel
+from workflow_scripts.evaluation.measures import MeasureOptions
+
+
+class Options(StrictModel, MeasureOptions):
+    def list_metrics(self):
+        return ["words"]
+"""
 
 
 def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(demo):
@@ -141,6 +151,7 @@ def test_a_new_model_objective_and_metric_are_new_files_and_rerun_nothing_else(d
         "objectives/with_norm/settings.py": OBJECTIVE_SETTINGS,
         "objectives/with_norm/objective.py": OBJECTIVE,
         "evaluation/words.py": METRIC,
+        "evaluation/options/words.py": METRIC_OPTIONS,
     }.items():
         (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text)
@@ -191,21 +202,28 @@ ANALYSIS = '''"""Lengths of the test sentences."""
 
 import pandas
 
+from workflow_scripts.analyses.options.lengths import Options
 from workflow_scripts.analyses.result import AnalysisResult
 
 
-def analyse(runs, options):
-    lengths = [len(source.split()) for source in runs[0].read_pairs("test")["source"]]
+def analyse(runs, options: Options):
+    lengths = [len(source.split()) for source in runs[0].read_pairs(options.split)["source"]]
     table = pandas.DataFrame({"length": lengths})
     scores = runs[0].make_scores({"length": (table["length"].mean(), "words", len(table))})
     return AnalysisResult(scores, {"lengths": table})
 '''
+ANALYSIS_OPTIONS = """from workflow_scripts.common.validation import SplitName, StrictModel
+
+
+class Options(StrictModel):
+    split: SplitName
+"""
 FIGURE = '''"""A histogram of lengths."""
 
 from workflow_scripts.reporting.figures.style import PAGE, make_figure
 
 
-def draw(inputs):
+def draw(inputs, options):
     table, figure = inputs.read_table("lengths"), make_figure(PAGE, 2)
     figure.subplots().hist(table["length"])
     return figure, table
@@ -220,7 +238,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
     )
     paper.mkdir()
     variant = {"task": "echo", "method": "transformer", "variant": "default"}
-    analysis = {"module": "lengths", "runs": [variant]}
+    analysis = {"module": "lengths", "runs": [variant], "options": {"split": "test"}}
     experiments = {"title": "Mine", "citation": "Me, 2026", "seeds": {"demo": [1]}}
     experiments["demo"] = [{"task": "echo", "methods": {"transformer": ["default"]}}]
     figure = {"source": "Figure 1", "title": "Lengths", "group": "Data", "analyses": ["lengths"]}
@@ -239,6 +257,7 @@ def test_a_new_data_set_analysis_and_figure_are_new_files_and_rerun_nothing_else
         demo.root / "catalogue/tasks/echo.yaml": yaml.safe_dump({"echo": task}),
         package / "data/datasets/echo.py": DATA_SET,
         package / "analyses/lengths.py": ANALYSIS,
+        package / "analyses/options/lengths.py": ANALYSIS_OPTIONS,
         package / "reporting/figures/lengths.py": FIGURE,
         paper / "experiments.yaml": yaml.safe_dump(experiments),
         paper / "displays.yaml": yaml.safe_dump(displays),

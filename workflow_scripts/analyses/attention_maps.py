@@ -1,17 +1,15 @@
 """Encoder attention for sentences of one structure, and its divergence (figures 1, 5 and 8)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas
 import torch
 from torch import nn
 
+from workflow_scripts.analyses.options.attention_maps import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, encode_sentences, stack_tables
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 
 FLOOR = 1e-12
 BATCH = 256  # sentences
@@ -66,21 +64,14 @@ def make_map_table(
     return pandas.DataFrame(columns)
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
-    """Compute maps of `sentences`, and the KL divergence from the first map to those of the others.
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
+    """Compute maps of sentences, and the KL divergence from the first map to those of the others.
 
-    options:
-        sentences: sentences of one structure, the first one from training, the last one new.
-            attention.csv has their maps, kl_by_head.csv the divergences KL(first || other) by layer
-            and head (the paper does not name the direction). Score `attention_kl` (nats): that of
-            the last, averaged over layers, heads and queries (including EOS).
+    attention.csv has the maps, kl_by_head.csv the divergences KL(first || other) by layer and head
+    (the paper does not name the direction). Score `attention_kl` (nats): that of the last sentence,
+    averaged over layers, heads and queries (including EOS).
     """
-    sentences = merge_options(options, sentences=[])["sentences"]
-    if len(sentences) < 2:
-        raise UserError(
-            "displays.yaml: option sentences must name at least two, "
-            "to compare the last with the first"
-        )
+    sentences = options.sentences
     map_tables = []
     divergence_tables = []
     scores = []

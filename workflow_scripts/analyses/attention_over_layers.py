@@ -1,16 +1,16 @@
 """How many earlier layers fuse-attention reads: the entropy of its weights (LRF)."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from workflow_scripts.analyses.options.attention_over_layers import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.lrf.model import FusedTransformer
 from workflow_scripts.tasks.batching import bucket_by_length
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -77,10 +77,9 @@ def score_layer(weights: np.ndarray) -> LayerScores:
     return LayerScores(fused_layers, entropy)
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Give two scores of each run for `encoder`, `decoder` and `all`.
 
-    options: split, sentences, seed: the data are at most `sentences` random pairs of the split.
     Scores are means over heads, and over the layers after the first, which can read only one layer:
         fused_layers: exp of the entropy of the mean weights: 1 if all positions read the same
             layer, K if they read all K layers equally.
@@ -88,8 +87,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             a single layer.
     A variant that fuses only the previous layer has no choice: its scores are 1 and 0.
     """
-    settings = merge_options(options, split="test", sentences=500, seed=0)
-    split = settings["split"]
+    split = options.split
     scores = []
     for run in runs:
         model, _ = run.load()
@@ -98,9 +96,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 f"displays.yaml: {run} has no fuse-attention to analyse; "
                 "take it out of the analysis' runs"
             )
-        weights_of = collect_fusion_weights(
-            model, run, split, settings["sentences"], settings["seed"]
-        )
+        weights_of = collect_fusion_weights(model, run, split, options.sentences, options.seed)
         by_side: dict[str, list[LayerScores]] = {"encoder": [], "decoder": [], "all": []}
         for (side, layer), weights in weights_of.items():
             if layer > 1:

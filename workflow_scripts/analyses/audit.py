@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from workflow_scripts.analyses.options.audit import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.published import Key, Published
 from workflow_scripts.evaluation.scores import make_scores
 
@@ -38,48 +38,28 @@ class CellPair:
     cv_ratio: float | None
 
 
-def analyse(published: dict[Key, Published], options: dict[str, Any]) -> AnalysisResult:
-    """Return the scores `cv_ratio_*` and `difference_*`.
-
-    options:
-        displays: task -> the table with its numbers.
-        rates: prefix of columns -> rate of replaced words, e.g. "25%" -> 0.25.
-        models: prefixes of rows.
-        versions: the endings of the two rows that are compared, e.g. [CARMA, FT].
-        runs: how many runs each printed number is from.
-        misprinted: [display, model, prefix of the rate] of cells whose CV is a misprint.
-    """
-    settings = merge_options(
-        options,
-        displays={},
-        rates={},
-        models=[],
-        versions=["CARMA", "FT"],
-        runs=6,
-        misprinted=[],
-    )
-    pairs = list(find_cell_pairs(published, settings))
+def analyse(published: dict[Key, Published], options: Options) -> AnalysisResult:
+    """Return the scores `cv_ratio_*` and `difference_*`."""
+    pairs = list(find_cell_pairs(published, options))
     if not pairs:
         raise UserError(
             "displays.yaml: the audit finds no cell with both versions in published.csv; "
             "see its options"
         )
-    return AnalysisResult(score_spreads(pairs, settings["runs"]))
+    return AnalysisResult(score_spreads(pairs, options.runs))
 
 
-def find_cell_pairs(
-    published: dict[Key, Published], settings: dict[str, Any]
-) -> Iterator[CellPair]:
-    """Yield the cells that `published` has for both versions; `settings` are the options."""
-    displays = settings["displays"].items()
-    rates = settings["rates"].items()
-    for (task, display), (prefix, rate), model in product(displays, rates, settings["models"]):
-        rows = [f"{model} {version}" for version in settings["versions"]]
+def find_cell_pairs(published: dict[Key, Published], options: Options) -> Iterator[CellPair]:
+    """Yield the cells that `published` has for both versions."""
+    displays = options.displays.items()
+    rates = options.rates.items()
+    for (task, display), (prefix, rate), model in product(displays, rates, options.models):
+        rows = [f"{model} {version}" for version in options.versions]
         consistency = [published.get((display, row, f"{prefix} CS", "consistency")) for row in rows]
         cv = [published.get((display, row, f"{prefix} CV", "cv")) for row in rows]
         if None in consistency or None in cv:
             continue
-        if [display, model, prefix] in settings["misprinted"]:
+        if (display, model, prefix) in options.misprinted:
             cv_ratio = None
         else:
             cv_ratio = cv[0].value / cv[1].value

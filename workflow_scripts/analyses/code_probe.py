@@ -8,13 +8,13 @@ them can do no better.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workflow_scripts.analyses.embedding_space import assign_codes
+from workflow_scripts.analyses.options.code_probe import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.compounds import PART_OF
 from workflow_scripts.interventions.settings import TAGGER
 from workflow_scripts.interventions.synonym_resources import load_tagger
@@ -52,20 +52,16 @@ def compute_probe_accuracy(
 
 
 def analyse(
-    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+    runs: Sequence[TrainedRun], options: Options, sources: dict[str, Path]
 ) -> AnalysisResult:
     """Score a probe that is fitted on the tokens of the training set and predicts those of a split.
 
-    options:
-        split: whose tokens are predicted.
-        sentences: how many distinct ones of each set are tagged at most.
     Tags are those of the Penn Treebank, by NLTK's averaged perceptron in context.
     Scores, in percent: `pos_accuracy` from codes; for comparison `pos_accuracy_none` without any
     input (the most frequent tag in training) and `pos_accuracy_words` from the word itself, an
     upper bound. Runs without codes get a note.
     """
-    settings = merge_options(options, split="test", sentences=20000)
-    split = settings["split"]
+    split = options.split
     tagger = load_data_tagger(runs, sources)
     tagged: dict[tuple[str, str], TaggedTokens] = {}  # by task and split
     result = AnalysisResult()
@@ -77,7 +73,7 @@ def analyse(
             continue
         for name in ("train", split):
             if (run.task, name) not in tagged:
-                tagged[run.task, name] = tag_split(run, name, settings["sentences"], tagger)
+                tagged[run.task, name] = tag_split(run, name, options.sentences, tagger)
         train = tagged[run.task, "train"]
         tested = tagged[run.task, split]
         code_of = dict(zip(words, codes, strict=True))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas
@@ -10,11 +10,11 @@ import torch
 from tokenizers import Tokenizer
 from torch.nn.utils.rnn import pad_sequence
 
+from workflow_scripts.analyses.options.code_weights import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.models.cat.model import CatModel
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
@@ -70,16 +70,12 @@ class CodeUses:
     words: WeightsOfWords
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Describe the weights O of the codes in the state of each token, for pre-trained CAT models.
 
-    options:
-        words: each is read alone, as `[CLS] word [SEP]`. words.csv has the `top` sememes of the
-            last layer, with their share of the weights (percent, mean over pieces) and whether they
-            are gold; gold.csv has all gold sememes.
-        split, sentences, seed, longest: scores are of the first `longest` tokens of `sentences`
-            random first sentences.
-        without: names of sememes; scores of the last layer leave out words that have one of them.
+    words.csv has the sememes of the last layer for single words, with their share of the weights
+    (percent, mean over pieces) and whether they are gold; gold.csv has all gold sememes.
+
     Scores of each layer: `active_codes` of a token; `used_codes`, percent of the layer's codes that
     any token uses. Scores of the last layer, the one that has sememes, over words with gold
     sememes, in percent: `gold_weight` on gold sememes, the mean of words; `gold_first`, words whose
@@ -89,24 +85,21 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
     sememes; `gold_weight_one_sememe`, all on the one sememe that most words have. A `gold_weight`
     that is not above all of these does not say that words attend to their own sememes.
     """
-    settings = merge_options(
-        options, words=[], top=5, split="valid", sentences=500, seed=0, longest=64, without=[]
-    )
-    split = settings["split"]
+    split = options.split
     tables: dict[str, list[pandas.DataFrame]] = {name: [] for name in COLUMNS}
     scores = []
     for run in runs:
         loaded = load_run_with_lexicon(run)
-        unknown = set(settings["without"]) - set(loaded.sememe_names)
+        unknown = set(options.without) - set(loaded.sememe_names)
         if unknown:
             raise UserError(
                 f"displays.yaml: {run.data} has no sememe '{min(unknown)}'; correct `without`"
             )
-        for word_tables in describe_words(loaded, settings["words"], settings["top"]):
+        for word_tables in describe_words(loaded, options.words, options.top):
             for name, table in word_tables.items():
                 tables[name].append(table.assign(**run.columns))
 
-        uses = observe_codes(loaded, sample_sentences(run, split, settings))
+        uses = observe_codes(loaded, sample_sentences(run, options))
         tokens = uses.tokens
         for layer, used in enumerate(uses.by_layer, start=1):
             values = {
@@ -115,7 +108,7 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             }
             scores += run.make_scores(values, split=split, layer=layer)
         weights, gold = uses.words
-        left_out = [loaded.sememe_names.index(name) for name in settings["without"]]
+        left_out = [loaded.sememe_names.index(name) for name in options.without]
         kept = ~gold[:, left_out].any(1)
         gold_scores = compute_gold_scores(weights[kept], gold[kept])
         scores += run.make_scores(gold_scores, split=split)
@@ -168,15 +161,15 @@ def describe_words(
             yield make_word_tables(next(remaining), weights, gold, loaded.sememe_names, top)
 
 
-def sample_sentences(run: TrainedRun, split: str, settings: dict[str, Any]) -> list[np.ndarray]:
+def sample_sentences(run: TrainedRun, options: Options) -> list[np.ndarray]:
     """Draw first sentences of a split: the ids of at most `longest` pieces of each."""
-    first, _ = read_sentence_ids(run.data, split)
-    order = np.random.default_rng(settings["seed"]).permutation(len(first.length))
-    sample = np.sort(order[: settings["sentences"]])
+    first, _ = read_sentence_ids(run.data, options.split)
+    order = np.random.default_rng(options.seed).permutation(len(first.length))
+    sample = np.sort(order[: options.sentences])
     texts = []
     for row in sample:
         start = first.start[row]
-        length = min(first.length[row], settings["longest"])
+        length = min(first.length[row], options.longest)
         texts.append(first.ids[start : start + length])
     return texts
 

@@ -2,28 +2,27 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow.parquet as pq
 
+from workflow_scripts.analyses.options.constant_answers import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Report `exact_match` (percent) of constant answers.
 
     It is on the prompts that the first run of each task answered. Prompts whose answer is not one
-    token of its model are none of them. options: split. Readouts: `constant`, the most frequent
-    answer in training, and `best_constant`, that of the split: no constant answer is right more
-    often. Of equally frequent answers the first in the alphabet counts. Raises UserError for a run
-    without predictions.
+    token of its model are none of them. Readouts: `constant`, the most frequent answer in training,
+    and `best_constant`, that of the split: no constant answer is right more often. Of equally
+    frequent answers the first in the alphabet counts. Raises UserError for a run without
+    predictions.
     """
-    split = merge_options(options, split="test")["split"]
+    split = options.split
     result = AnalysisResult()
     for run in {run.task: run for run in reversed(runs)}.values():
         path = run.folder / "eval/predictions.parquet"

@@ -7,7 +7,6 @@ forms (COGS).
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas
@@ -16,10 +15,10 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, v_measure_score
 from torch import nn
 
+from workflow_scripts.analyses.options.embedding_space import ComparedWord, Options, WordClasses
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, find_most_frequent, stack_tables
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, read_vocabularies
 from workflow_scripts.tasks.batching import EOS
 
@@ -62,7 +61,7 @@ def assign_codes(model: nn.Module, side: str, ids: Sequence[int]) -> list[int] |
         return model.assign_codes(side, torch.tensor(ids)).tolist()
 
 
-def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np.ndarray]:
+def make_word_table(run: TrainedRun, classes: WordClasses) -> tuple[pandas.DataFrame, np.ndarray]:
     """Return (word, class and code of each source word, embeddings [N, d]).
 
     `classes` is `scan` (by the grammar) or `cogs` (by the training data). `</s>` is a class. The
@@ -72,10 +71,8 @@ def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np
     ids = [id_ for id_, word in enumerate(words) if word not in UNTRAINED]
     if classes == "scan":
         class_of = find_scan_classes(words)
-    elif classes == "cogs":
-        class_of = find_cogs_classes(run.read_pairs("train").itertuples(index=False))
     else:
-        raise UserError(f"displays.yaml: option classes is {classes!r}; known: cogs, scan")
+        class_of = find_cogs_classes(run.read_pairs("train").itertuples(index=False))
     class_of[END] = END
     trained_words = [words[id_] for id_ in ids]
     codes = assign_codes(model, "source", ids) or [None] * len(ids)
@@ -89,14 +86,9 @@ def make_word_table(run: TrainedRun, classes: str) -> tuple[pandas.DataFrame, np
     return table, model.source_embedding.weight.detach()[ids].float().numpy()
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Map the words of each run, and score how far embeddings and codes agree with the classes.
 
-    options:
-        classes: `scan` or `cogs`; seed: of t-SNE.
-        focus: {word, peers, name}: also compare the code of a source word with its peers, e.g. jump
-            with the verbs.
-        output: {word, peers, name}: the same for a target word, e.g. I_JUMP.
     Scores of the embeddings, without `</s>`: `silhouette`, the mean by class (Euclidean; -1 to 1; 0
     for a class of one word), and `<word>_silhouette` of the focus. Scores of models with codes:
         v_measure, adjusted_rand: agreement of codes with classes (1: the same partition).
@@ -105,18 +97,17 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
             (jump, jump1) are one.
         <word>_with_any_<name>: 1 if any peer of the output has its code, else 0.
     """
-    settings = merge_options(options, classes="scan", seed=0, focus=None, output=None)
     tables = []
     result = AnalysisResult()
     for run in runs:
-        table, vectors = make_word_table(run, settings["classes"])
-        table[["x", "y"]] = project_tsne(vectors, settings["seed"])
+        table, vectors = make_word_table(run, options.classes)
+        table[["x", "y"]] = project_tsne(vectors, options.seed)
         tables.append(pandas.DataFrame({**run.columns, **table}))
         is_word = (table["word"] != END).to_numpy()
         words = table[is_word].reset_index(drop=True)
-        values = score_words(words, vectors[is_word], settings["focus"], run, result.notes)
-        if settings["output"] and has_codes(words):
-            values |= score_output(run, settings["output"], result.notes)
+        values = score_words(words, vectors[is_word], options.focus, run, result.notes)
+        if options.output and has_codes(words):
+            values |= score_output(run, options.output, result.notes)
         result.scores += run.make_scores(values)
     result.files["words"] = stack_tables(tables, ["word", "class", "code", "x", "y"])
     return result
@@ -130,7 +121,7 @@ def has_codes(words: pandas.DataFrame) -> bool:
 def score_words(
     words: pandas.DataFrame,
     vectors: np.ndarray,
-    focus: dict[str, Any] | None,
+    focus: ComparedWord | None,
     run: TrainedRun,
     notes: list[str],
 ) -> dict[str, tuple[float, str, int]]:
@@ -145,17 +136,17 @@ def score_words(
         values["adjusted_rand"] = (adjusted_rand_score(classes, codes), "index", n)
     if not focus or not _has_words(silhouettes, focus, run, notes):
         return values
-    word = focus["word"]
+    word = focus.word
     values[f"{word}_silhouette"] = (silhouettes[word], "index", 1)
     if has_codes(words):
         code_of = dict(zip(words["word"], words["code"], strict=True))
-        for name, share in score_focus_code(code_of, **focus).items():
+        for name, share in score_focus_code(code_of, focus).items():
             values[name] = (share, "share", 1)
     return values
 
 
 def score_output(
-    run: TrainedRun, output: dict[str, Any], notes: list[str]
+    run: TrainedRun, output: ComparedWord, notes: list[str]
 ) -> dict[str, tuple[float, str, int]]:
     """Score whether a target word shares its code with any of its peers; see `analyse`."""
     words = read_vocabularies(run.data)["target"]
@@ -164,29 +155,28 @@ def score_output(
     code_of = dict(zip(words, codes, strict=True))
     if not _has_words(code_of, output, run, notes):
         return {}
-    word = output["word"]
-    codes_of_peers = [code_of[peer] for peer in output["peers"]]
-    return {f"{word}_with_any_{output['name']}": (code_of[word] in codes_of_peers, "share", 1)}
+    word = output.word
+    codes_of_peers = [code_of[peer] for peer in output.peers]
+    return {f"{word}_with_any_{output.name}": (code_of[word] in codes_of_peers, "share", 1)}
 
 
 def _has_words(
-    words: Container[str], compared: dict[str, Any], run: TrainedRun, notes: list[str]
+    words: Container[str], compared: ComparedWord, run: TrainedRun, notes: list[str]
 ) -> bool:
     """Return whether `words` contain the compared word and its peers; add a note if not."""
-    missing = [name for name in (compared["word"], *compared["peers"]) if name not in words]
+    missing = [name for name in (compared.word, *compared.peers) if name not in words]
     if missing:
         notes.append(f"{run}: not in the training data: {', '.join(missing)}")
     return not missing
 
 
-def score_focus_code(
-    code_of: dict[str, int], word: str, peers: Sequence[str], name: str
-) -> dict[str, bool]:
+def score_focus_code(code_of: dict[str, int], focus: ComparedWord) -> dict[str, bool]:
     """Compute <word>_with_<name> and <word>_alone of `analyse` from the codes of source words."""
+    word = focus.word
     code = code_of[word]
     sharing = {other.rstrip(DIGITS) for other in code_of if code_of[other] == code}
-    with_peers = all(code_of[peer] == code for peer in peers)
-    return {f"{word}_with_{name}": with_peers, f"{word}_alone": sharing == {word}}
+    with_peers = all(code_of[peer] == code for peer in focus.peers)
+    return {f"{word}_with_{focus.name}": with_peers, f"{word}_alone": sharing == {word}}
 
 
 def find_scan_classes(words: Iterable[str]) -> dict[str, str]:

@@ -8,27 +8,26 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from workflow_scripts.analyses.options.examples import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 
 NO_LETTER = re.compile(r"[\W_]+")
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Report labels and predictions of single pairs; the column subset has their names.
 
-    options: items: name -> [first, second]; case, spaces and punctuation are ignored.
     Metric `label`, for each task that has the pair: its class, or the annotators' score. Metric
     `prediction`, by run and readout, if the split of the pair was evaluated. A task without a pair
     gets a note.
     """
     printed: dict[tuple[str, str], str] = {}  # normalised pair -> its name
-    for name, pair in merge_options(options, items={})["items"].items():
+    for name, pair in options.items.items():
         printed[normalise_pair(*pair)] = name
     result = AnalysisResult()
     for task in dict.fromkeys(run.task for run in runs):

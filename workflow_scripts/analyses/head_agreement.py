@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas
 
 from workflow_scripts.analyses.attention_maps import compute_encoder_attention
 from workflow_scripts.analyses.embedding_space import assign_codes
+from workflow_scripts.analyses.options.head_agreement import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import RUN_COLUMNS, TrainedRun, encode_sentences
-from workflow_scripts.common.plug_ins import merge_options
 
 COLUMNS = [*RUN_COLUMNS, "pair", "first", "second", "agreement", "same_codes"]
 
@@ -32,29 +32,24 @@ def compute_agreement(first: np.ndarray, second: np.ndarray) -> float:
     return float((first.argmax(-1) == second.argmax(-1)).mean())
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Score how many (layer, head, query) attend most to one position in both sentences of a pair.
 
     Score of each run: `head_agreement_printed`, in percent. The paper counts "attention heads that
     assign the highest weight to the same token"; here every (layer, head, query) counts once, and
-    EOS is a query.
-
-    options:
-        split, rows: the pairs, as rows of the split (from 0). Pairs of different lengths, and those
-            with words that are not in the training data, are left out.
-        codes_from: {method, variant} of the run of the same seed whose codes are compared, too; its
-            own score `printed_same_codes` is the share of pairs with one sequence of codes.
+    EOS is a query. Pairs of different lengths, and those with words that are not in the training
+    data, are left out. Score of the run with the codes: `printed_same_codes`, the share of pairs
+    with one sequence of codes.
     """
-    settings = merge_options(options, codes_from={}, rows=[], split="test")
-    split = settings["split"]
+    split = options.split
     run_of = {str(run): run for run in runs}
     rows = []
     result = AnalysisResult()
     for run in runs:
         model, words = run.load()
         sources = run.read_pairs(split)["source"].tolist()
-        pairs = select_pairs(sources, settings["rows"], words)
-        printed = len(settings["rows"])
+        pairs = select_pairs(sources, options.rows, words)
+        printed = len(options.rows)
         result.notes.append(f"{run}: {len(pairs)} of {printed} pairs of rows can be compared")
         if not pairs:
             continue
@@ -68,8 +63,10 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
         values = {"head_agreement_printed": (np.mean(shares), "percent", len(pairs))}
 
         same_codes: list[bool | None] = [None] * len(pairs)
-        coder = run_of.get(str(replace(run, **settings["codes_from"])))
-        if settings["codes_from"] and coder:
+        coder = None
+        if options.codes_from:
+            coder = run_of.get(str(replace(run, **options.codes_from.model_dump())))
+        if coder:
             codes = assign_codes(coder.load()[0], "source", range(len(words)))
             same_codes = compare_codes(codes, first_ids, second_ids)
             if str(coder) == str(run):

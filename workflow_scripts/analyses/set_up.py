@@ -1,24 +1,21 @@
 """Sizes of data sets and models, from the files of preparation and training."""
 
-from typing import Any
-
 from transformers import AutoConfig, PretrainedConfig
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import merge_options
+from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.evaluation.scores import make_scores
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
     """Report `examples` of each task and split, and the sizes of each method's model.
 
     The models are causal language models. Sizes are `parameters` (million), `layers`, `width`,
     `heads` and `feed_forward`, from the first run of the method (the column subset). n counts
     examples or parameters.
     """
-    merge_options(options)
     first_of_task: dict[str, TrainedRun] = {}
     first_of_method: dict[str, TrainedRun] = {}
     for run in runs:

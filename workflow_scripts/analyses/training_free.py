@@ -9,14 +9,13 @@ nine in ten pairs are none. A model has learnt something only if it is better th
 import tempfile
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from workflow_scripts.analyses.options.training_free import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.plug_ins import merge_options
 from workflow_scripts.data.formats import hownet
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.data.stand_ins import sememes as stand_in
@@ -25,16 +24,16 @@ from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, 
 
 
 def analyse(
-    runs: Sequence[TrainedRun], options: dict[str, Any], sources: dict[str, Path]
+    runs: Sequence[TrainedRun], options: Options, sources: dict[str, Path]
 ) -> AnalysisResult:
-    """Score the data of `runs` by task and readout, without reading the runs; options: split.
+    """Score the data of `runs` by task and readout, without reading the runs.
 
     Readouts: for tasks with scores `word_overlap` and `sememe_overlap` (pearson, spearman, times
     100); for tasks with two classes `constant`, the most frequent class in training (accuracy,
     accuracy_label_0, f1, auc, in percent). An undefined metric, such as the correlation of an
     overlap that is the same for all pairs, gets a note.
     """
-    split = merge_options(options, split="test")["split"]
+    split = options.split
     sememes = read_sememes_of_words(sources)
     result = AnalysisResult()
     for run in {run.task: run for run in runs}.values():

@@ -13,17 +13,16 @@ import pandas
 
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, group_runs
-from workflow_scripts.common.plug_ins import merge_options
+from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.evaluation.scores import make_scores, read_scores
 
 
-def analyse(runs: list[TrainedRun], options: dict[str, Any]) -> AnalysisResult:
+def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
     """Compute `sd_training_seeds` and `sd_draws` (points) for each task, method, variant and rate.
 
     Method and variant are in the column subset.
     n is the number of training seeds, or of draws of each seed. A score needs at least two.
     """
-    merge_options(options)
     result = AnalysisResult()
     for (task, method, variant), members in group_runs(runs, "task", "method", "variant"):
         rows: list[dict[str, Any]] = []

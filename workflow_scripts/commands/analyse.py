@@ -13,7 +13,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
-from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_options
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -64,7 +64,9 @@ def main(args: argparse.Namespace) -> None:
     entry = planned.entry
     # Snakemake deletes its outputs before a job; record.json is none of them.
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
-    analyse = import_function(entry.module, "analyse", "workflow_scripts.analyses")
+    analyse = import_function(entry.module, "analyse", ANALYSES)
+    place = f"analysis {planned.analysis} of {planned.paper}"
+    options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
@@ -86,11 +88,11 @@ def main(args: argparse.Namespace) -> None:
     sources, source_digests = verify_downloads(planned.sources, args.downloads)
     if planned.published is not None:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
-        analysis = analyse(parse_published(rows), entry.options)
+        analysis = analyse(parse_published(rows), options)
     elif entry.sources:
-        analysis = analyse(trained_runs, entry.options, sources)
+        analysis = analyse(trained_runs, options, sources)
     else:
-        analysis = analyse(trained_runs, entry.options)
+        analysis = analyse(trained_runs, options)
     protocol = None
     if trained_runs:
         protocol = find_worst_protocol(*(run.protocol for run in trained_runs))

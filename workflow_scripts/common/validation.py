@@ -9,7 +9,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    Strict,
+    ValidationError,
+)
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import find_line
@@ -41,6 +49,7 @@ Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 SplitName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_]*$")]
 Pattern = Annotated[str, AfterValidator(require_pattern)]
 AtLeastOne = Annotated[int, Field(ge=1, le=1_000_000)]  # a larger size exhausts any memory
+FromList = Strict(False)  # marks a tuple: files write it as a list
 NonNegative = Annotated[float, Field(ge=0)]
 Dropout = Annotated[float, Field(ge=0, le=0.99)]
 MAX_LISTED = 40  # names listed in one message
@@ -58,6 +67,8 @@ class StrictModel(BaseModel):
 def suggest_name(key: str, known_keys: Any) -> str:
     """Suggest the known key that was probably meant, or list at most MAX_LISTED known keys."""
     names = sorted(map(str, known_keys))
+    if not names:
+        return "none are known here"
     close = difflib.get_close_matches(key, names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
@@ -200,11 +211,11 @@ def _list_fields_at(model: type[BaseModel], location: Sequence[str | int]) -> li
 
     Of a union of models they are those of all members.
     """
-    models = [model]
+    models = list_models_in(model)
     for key in location:
         inner_models: list[type[BaseModel]] = []
         for outer_model in models:
-            inner_models += _models_in(_fields(outer_model).get(str(key)))
+            inner_models += list_models_in(_fields(outer_model).get(str(key)))
         # An item of a list and a value of a dict are of the models that their type names.
         models = inner_models or models
     names: list[str] = []
@@ -218,11 +229,13 @@ def _fields(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
+def list_models_in(annotation: Any) -> list[type[BaseModel]]:
     """Return the models that a type names: itself, or members of a union, a list or a dict."""
+    if isinstance(annotation, type) and issubclass(annotation, RootModel):
+        return list_models_in(annotation.model_fields["root"].annotation)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     models = []
     for part in get_args(annotation):
-        models += _models_in(part)
+        models += list_models_in(part)
     return models

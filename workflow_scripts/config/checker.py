@@ -3,18 +3,16 @@
 Each has its file and line.
 """
 
-import ast
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from workflow_scripts.common.errors import Problems, UserError
 from workflow_scripts.common.files import digest
-from workflow_scripts.common.validation import locate, suggest_name
+from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
+from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, VariantKey
 from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
@@ -29,6 +27,7 @@ from workflow_scripts.config.specs import (
     resolve_run,
 )
 from workflow_scripts.data.data_spec import DataSpec
+from workflow_scripts.evaluation.measures import list_measures, parse_measure_options
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
@@ -42,8 +41,6 @@ OF_A_RUN = re.compile(
     r"|task \S+: "
     r"|init: run \S+ \S+ "
 )
-# Functions whose keyword arguments are a module's options.
-OPTION_READERS = ("merge_options", "read_options")
 
 
 def find_problems(root: str | Path = ".") -> list[str]:
@@ -175,7 +172,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
     settings = f"settings of {'/'.join(run.unseeded)}"
     data = resolve_data(catalogue, run.task, scale)
     with locate_errors(merge_settings(catalogue, run, scale)):
-        _check_measures(evaluation, settings)
+        _check_measures("evaluation.measures", evaluation.get_measures(), settings)
         _check_splits("evaluation.splits", evaluation.splits, data, settings)
         if not isinstance(spec, RunSpec):
             return
@@ -187,13 +184,13 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
             _check_metric(selection, spec.kind, settings)
 
 
-def _check_measures(evaluation: Evaluation, settings: str) -> None:
-    """Raise UserError unless the measures of an evaluation are modules of evaluation/."""
-    for name in evaluation.get_measures():
-        if not (PACKAGE / f"evaluation/{name}.py").exists():
-            modules = [path.stem for path in (PACKAGE / "evaluation").glob("*.py")]
-            suggestion = suggest_name(name, modules)
-            raise UserError(f"{settings}: key 'evaluation.measures' names '{name}'; {suggestion}")
+def _check_measures(key: str, measures: dict[str, dict], settings: str) -> None:
+    """Raise UserError unless a key names measures, with options that they have."""
+    for name, content in measures.items():
+        if name not in list_measures():
+            suggestion = suggest_name(name, list_measures())
+            raise UserError(f"{settings}: key '{key}' names '{name}'; {suggestion}")
+        parse_measure_options(name, content, settings, (*key.split("."), name))
 
 
 def _check_splits(key: str, splits: Sequence[str], data: DataSpec, settings: str) -> None:
@@ -210,96 +207,37 @@ def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
     kind = load_kind_settings(kind_name)
     metrics = list(kind.validation_metrics)
     if kind.decoding and selection.decoding is not None:
-        measures = selection.decoding.get("measures", {})
+        key = "training.validation.decoding"
+        content = {"splits": [selection.split], **selection.decoding}
+        evaluation = parse_as(kind.evaluation, content, settings, tuple(key.split(".")))
+        measures = evaluation.get_measures()
+        _check_measures(f"{key}.measures", measures, settings)
         metrics += [*kind.metrics, *_list_metrics(measures)]
     if selection.metric not in metrics:
         problem = f"key 'training.validation' has the metric '{selection.metric}'"
         raise UserError(f"{settings}: {problem}; {suggest_name(selection.metric, metrics)}")
 
 
-def _parse_module(file: Path) -> ast.Module:
-    """Parse the code of a module; one that does not exist has none."""
-    return ast.parse(file.read_text() if file.exists() else "")
-
-
 def _check_modules(file: Path, paper: Paper) -> Iterator[str]:
-    """Yield unknown modules of analyses and figures, and options that these do not read."""
+    """Yield unknown modules of analyses and figures, and wrong options of these."""
     for name, analysis in paper.analyses.items():
-        yield from _check_module(file, ("analyses", name), analysis, PACKAGE / "analyses")
-    folder = PACKAGE / "reporting/figures"
+        yield from _check_module(file, ("analyses", name), analysis, ANALYSES)
     for name, display in paper.displays.items():
         if isinstance(display, FigureDisplay):
-            yield from _check_module(file, ("displays", name), display, folder)
+            yield from _check_module(file, ("displays", name), display, FIGURES)
 
 
 def _check_module(
-    file: Path,
-    keys: tuple[str, str],
-    entry: Analysis | FigureDisplay,
-    folder: Path,
-) -> Iterator[str]:
-    """Yield the module of an entry if it is not in its folder, and options it does not read."""
-    modules = {path.stem: path for path in folder.glob("*.py")}
-    name = ".".join(keys)
+    file: Path, keys: tuple[str, str], entry: Analysis | FigureDisplay, package: str
+) -> list[str]:
+    """Return the problems of an entry's module and of its options."""
+    modules = list_modules(package)
     if entry.module not in modules:
-        line = locate(file, (*keys, "module"))
-        suggestion = suggest_name(entry.module, modules)
-        yield f"{line}: key '{name}.module' names '{entry.module}'; {suggestion}"
-        return
-    if not entry.options:
-        return
-    defaults = _read_default_options(modules[entry.module])
-    for option, value in entry.options.items():
-        place = f"{locate(file, (*keys, 'options', option))}: {name}"
-        if option not in defaults:
-            yield f"{place}: unknown option '{option}'; {suggest_name(option, defaults)}"
-        elif not _has_type_of(value, defaults[option]):
-            problem = f"option '{option}' is {str(value)[:100]}"
-            yield f"{place}: {problem}; give a value such as {defaults[option]!r}"
-
-
-def _read_default_options(module: Path) -> dict[str, object]:
-    """Read the options of an analysis or figure with their defaults from its code.
-
-    Its imports are slow.
-    """
-    options: dict[str, object] = {}
-    for node in ast.walk(ast.parse(module.read_text())):
-        if not isinstance(node, ast.Call):
-            continue
-        function = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if function not in OPTION_READERS:
-            continue
-        for keyword in node.keywords:
-            if keyword.arg:
-                options[keyword.arg] = _read_value(keyword.value, module)
-    return options
-
-
-def _read_value(node: ast.expr, file: Path) -> Any:
-    """Return the literal value of an expression, without importing its module.
-
-    Raises UserError if it is computed.
-    """
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        problem = f"{ast.unparse(node)} is computed; write the value itself"
-        raise UserError(f"{file}:{node.lineno}: {problem}") from None
-
-
-def _has_type_of(value: object, default: object) -> bool:
-    """Whether a value has the type of the default.
-
-    Whole numbers are numbers, and None says nothing.
-    """
-    if default is None:
-        return True
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    return isinstance(value, type(default))
+        return [describe_unknown(file, (*keys, "module"), entry.module, modules)]
+    problems = Problems()
+    with problems.collect():
+        parse_options(entry.module, package, entry.options, file, (*keys, "options"))
+    return list(problems.lines)
 
 
 def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[str]:
@@ -337,18 +275,21 @@ def _list_score_names(
 ) -> dict[str, Collection[str]]:
     """Return the metrics, splits and subsets of the scores of a variant.
 
-    They are those under an intervention if the cell is. An empty list says nothing.
+    They are those under an intervention if the cell is. What is missing or empty says nothing.
     """
     if cell.intervention is not None:
         return {"metric": METRICS}
     task = catalogue.tasks[variant[0]]
+    evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
+    if not evaluations:
+        return {}
     measures: dict[str, dict] = {}
     splits: list[str] = []
-    for evaluation in _list_evaluations(catalogue, Run(*variant, seed=0)):
+    for evaluation in evaluations:
         measures |= evaluation.get_measures()
         splits += evaluation.splits
     return {
-        "metric": (*load_kind_settings(task.kind).metrics, *_list_metrics(measures)),
+        "metric": [*load_kind_settings(task.kind).metrics, *_list_metrics(measures)],
         "split": splits,
         "subset": ("all", *task.subsets),
     }
@@ -358,24 +299,14 @@ def _list_evaluations(catalogue: Catalogue, run: Run) -> Iterator[Evaluation]:
     """Yield how a run is scored at each scale where its settings are right."""
     for scale in catalogue.scales:
         with suppress(UserError):
-            yield resolve_evaluation(catalogue, run, scale)
+            evaluation = resolve_evaluation(catalogue, run, scale)
+            _check_measures("evaluation.measures", evaluation.get_measures(), "")
+            yield evaluation
 
 
-def _list_metrics(measures: dict[str, dict]) -> Iterator[str]:
-    """Yield the metrics of modules of evaluation/.
-
-    These are METRICS in their code, or the names of their options.
-    """
-    for name, options in measures.items():
-        yield from options
-        yield from _read_metrics(name)
-
-
-@cache
-def _read_metrics(measure: str) -> tuple[str, ...]:
-    """Return METRICS of a module of evaluation/."""
-    file = PACKAGE / "evaluation" / f"{measure}.py"
-    for node in _parse_module(file).body:
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "METRICS":
-            return tuple(_read_value(node.value, file))
-    return ()
+def _list_metrics(measures: dict[str, dict]) -> list[str]:
+    """Return the metrics of measures, which are right."""
+    metrics: list[str] = []
+    for name, content in measures.items():
+        metrics += parse_measure_options(name, content, "evaluation.measures").list_metrics()
+    return metrics

@@ -13,6 +13,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from workflow_scripts.common.plug_ins import (
+    ANALYSES,
+    FIGURES,
+    MEASURES,
+    list_modules,
+    load_options_class,
+)
+from workflow_scripts.common.validation import list_models_in
 from workflow_scripts.config import analysis_plan, display_schema, schema
 from workflow_scripts.interventions import settings as interventions
 from workflow_scripts.tasks import settings
@@ -45,6 +53,12 @@ GROUPS = {  # heading -> classes, each after those that it extends
     "Section intervention": (interventions, "Intervention"),
 }
 
+
+OPTIONS = {  # heading -> package whose modules have options
+    "Options of measures": MEASURES,
+    "Options of analyses": ANALYSES,
+    "Options of figures": FIGURES,
+}
 
 Titles = dict[type[BaseModel], str]  # of the classes whose keys are listed already
 
@@ -84,6 +98,10 @@ def make_reference() -> str:
             lines += list_keys(model, format_link(group, name), titles)
     lines.append("### Section problem")
     lines += list_keys_by_kind("problem", titles)
+    for heading, package in OPTIONS.items():
+        lines.append(f"### {heading}")
+        for name in list_modules(f"{package}.options"):
+            lines += list_option_keys(package, name, titles)
     return "\n\n".join(lines) + "\n"
 
 
@@ -122,19 +140,31 @@ def list_keys_by_kind(section: str, titles: Titles) -> Iterator[str]:
             yield from list_keys(model, ", ".join(links), titles)
 
 
+def list_option_keys(package: str, name: str, titles: Titles) -> Iterator[str]:
+    """Yield the keys of a module's options, and of the classes of their values."""
+    model = load_options_class(name, package)
+    link = f"[{name}](../{package.replace('.', '/')}/options/{name}.py)"
+    yield from list_keys(model, link, titles)
+    for field in model.model_fields.values():
+        for inner_model in list_models_in(field.annotation):
+            if inner_model not in titles:
+                yield from list_keys(inner_model, inner_model.__name__, titles)
+
+
 def list_keys(model: type[BaseModel], title: str, titles: Titles) -> Iterator[str]:
     """Yield a heading and a table of the keys of a class, and add the class to `titles`.
 
     The keys that it has from a class in `titles` are left out.
     """
     schema = model.model_json_schema()
-    comments = read_comments(model)
+    properties = schema.get("properties", {})  # a RootModel has none
+    comments = read_comments(model) if properties else {}
     inherited: dict[str, Any] = {}
     for base in titles:
         if issubclass(model, base):
             inherited |= base.model_json_schema()["properties"]
-    rows = ["| key | type | default | |", "|---|---|---|---|"]
-    for key, content in schema["properties"].items():
+    rows = []
+    for key, content in properties.items():
         if inherited.get(key) == content or "const" in content:
             continue
         is_required = key in schema.get("required", ())
@@ -153,7 +183,8 @@ def list_keys(model: type[BaseModel], title: str, titles: Titles) -> Iterator[st
     if bases:
         heading += f" Besides the keys of {' and '.join(bases)}:"
     yield heading
-    yield "\n".join(rows)
+    if rows:
+        yield "\n".join(["| key | type | default | |", "|---|---|---|---|", *rows])
 
 
 def _format_default(content: dict[str, Any], is_required: bool) -> str:
@@ -202,6 +233,8 @@ def format_type(content: dict[str, Any]) -> str:
 def _find_content_of_values(content: dict[str, Any]) -> dict[str, Any] | None:
     """Return the schema of the values of a list or a mapping; None if they have none."""
     schema = content.get("items") or content.get("additionalProperties")
+    if "prefixItems" in content:
+        schema = content["prefixItems"][0]
     if content.get("patternProperties"):
         schema = next(iter(content["patternProperties"].values()))
     if isinstance(schema, dict):

@@ -1,26 +1,14 @@
-"""BLEU from sacrebleu, over a split and each of its subsets.
-
-Options: metric name -> {tokenize: a tokenizer of sacrebleu}. `zh` splits Chinese into characters
-and keeps other words whole, `char` splits everything into characters, `none` splits only at spaces.
-"""
+"""BLEU from sacrebleu, over a split and each of its subsets."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from sacrebleu.metrics import BLEU
 
-from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.evaluation.options.bleu import Options
 from workflow_scripts.evaluation.scores import find_subset_rows, make_scores
-
-PLACE = "evaluation.measures of workflow_scripts.evaluation.bleu"
-
-
-class Options(StrictModel):
-    """See the module's docstring."""
-
-    tokenize: Literal[tuple(BLEU.TOKENIZERS)]
 
 
 def score_outputs(
@@ -28,7 +16,7 @@ def score_outputs(
     references: Sequence[str],
     table: pa.Table,
     data: Path,
-    measure_options: dict[str, Any],
+    options: Options,
 ) -> list[dict[str, Any]]:
     """Return score rows: BLEU (0 to 100) for each metric of the options and each subset.
 
@@ -36,10 +24,9 @@ def score_outputs(
     """
     subsets = find_subset_rows(table["subset"].to_numpy())
     scores = []
-    for metric, options in measure_options.items():
-        tokenizer = parse_as(Options, options, PLACE, metric).tokenize
+    for metric, settings in options.root.items():
         # `force` silences sacrebleu's warning about tokenised input, which is intended here.
-        bleu = BLEU(tokenize=tokenizer, force=True)
+        bleu = BLEU(tokenize=settings.tokenize, force=True)
         for subset, rows in subsets.items():
             subset_outputs = [outputs[row] for row in rows]
             subset_references = [references[row] for row in rows]

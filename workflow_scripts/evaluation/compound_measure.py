@@ -1,4 +1,4 @@
-"""Compound translation error rate of a split with a column `compound`. No options.
+"""Compound translation error rate of a split with a column `compound`.
 
 It uses the data's lexicon.json.
 """
@@ -10,12 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from workflow_scripts.common.files import read_json
-from workflow_scripts.common.validation import StrictModel, parse_as
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
+from workflow_scripts.evaluation.options.compound_measure import Options
 from workflow_scripts.evaluation.scores import make_scores
-
-METRICS = ("cter_instance", "cter_aggregate")
-PLACE = "evaluation.measures of workflow_scripts.evaluation.compound_measure"
 
 
 def score_outputs(
@@ -23,13 +20,12 @@ def score_outputs(
     references: Sequence[str],
     table: pa.Table,
     data: Path,
-    measure_options: dict[str, Any],
+    options: Options,
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent).
 
     They are for all sentences and for each phrase type.
     """
-    parse_as(StrictModel, measure_options, PLACE)  # no options
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()

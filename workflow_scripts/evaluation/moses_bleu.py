@@ -1,7 +1,5 @@
 """BLEU of WMT translations from sacrebleu, over Moses tokens and over detokenised text.
 
-Options: `language` of the translations.
-
 `bleu_tokenised` compares Moses tokens, as in the training text. Its values are too high, but most
 papers that use fairseq's recipes report it. `bleu_detokenised` compares text with the published
 reference by sacrebleu's tokenizer 13a, so it is comparable with other work. It needs a split with
@@ -10,23 +8,14 @@ that reference (column `target_text`).
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
-from workflow_scripts.common.validation import StrictModel, parse_as
+from workflow_scripts.evaluation.options.moses_bleu import Options
 from workflow_scripts.evaluation.scores import make_scores
-
-METRICS = ("bleu_tokenised", "bleu_detokenised")
-PLACE = "evaluation.measures of workflow_scripts.evaluation.moses_bleu"
-
-
-class Options(StrictModel):
-    """See the module's docstring."""
-
-    language: Literal["en", "de", "fr"]
 
 
 def score_outputs(
@@ -34,20 +23,19 @@ def score_outputs(
     references: Sequence[str],
     table: pa.Table,
     data: Path,
-    measure_options: dict[str, Any],
+    options: Options,
 ) -> list[dict[str, Any]]:
     """Return score rows with BLEU from 0 to 100.
 
     `references` are not used, because they lack the characters that do not occur in the training
     data.
     """
-    language = parse_as(Options, measure_options, PLACE).language
     tokens = table["target_words"].to_pylist()
     # `force` silences sacrebleu's warning about tokenised input, which is intended here.
     over_tokens = BLEU(tokenize="none", force=True)
     scores = {"bleu_tokenised": over_tokens.corpus_score(outputs, [tokens]).score}
     if "target_text" in table.column_names:
-        detokenizer = MosesDetokenizer(lang=language)
+        detokenizer = MosesDetokenizer(lang=options.language)
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
         published = table["target_text"].to_pylist()
         over_text = BLEU(tokenize="13a")

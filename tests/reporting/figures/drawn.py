@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pandas
 from matplotlib.figure import Figure
 
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
+from workflow_scripts.common.plug_ins import FIGURES as FIGURE_MODULES
+from workflow_scripts.common.plug_ins import parse_options
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.display_schema import FigureDisplay
 from workflow_scripts.config.displays import select_display_runs
@@ -50,6 +53,13 @@ class Results:
         runs = select_display_runs(entry, {parse_run(catalogue, run): [PAPER] for run in self.runs})
         evidence = read_evidence(catalogue, PAPER, "demo", runs, [entry], self.folder)
         return Inputs(entry, runs, self.folder, evidence)
+
+
+def draw(module: ModuleType, inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+    """Draw a figure with the options of its display."""
+    display = inputs.display
+    options = parse_options(display.module, FIGURE_MODULES, display.options, "displays.yaml", ())
+    return module.draw(inputs, options)
 
 
 def texts(figure: Figure) -> list[str]:

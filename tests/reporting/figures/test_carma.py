@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from tests.analyses.small_runs import ROOT
-from tests.reporting.figures.drawn import texts
+from tests.reporting.figures.drawn import draw, texts
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
@@ -75,7 +75,7 @@ def inputs(display: str, runs: list[Run], results: Path) -> Inputs:
 
 
 def test_lines_are_means_over_poolings_and_seeds(runs: list[Run], tmp_path: Path) -> None:
-    figure, plotted = cap_by_layer.draw(inputs("figure2a", runs, tmp_path))
+    figure, plotted = draw(cap_by_layer, inputs("figure2a", runs, tmp_path))
     assert texts(figure).count("not run at small") == 5  # of seven models
     line = next(line for line in figure.axes[0].lines if line.get_label() == "CARMA")
     # blocks 1, 2 and 4 of a model whose last one is 4
@@ -111,7 +111,7 @@ def test_the_axis_of_cap_begins_at_the_quarter_below_all_points(
 def test_all_panels_of_cap_have_one_axis_that_holds_every_point(
     runs: list[Run], tmp_path: Path
 ) -> None:
-    figure, plotted = cap_by_layer.draw(inputs("figure6", runs, tmp_path))
+    figure, plotted = draw(cap_by_layer, inputs("figure6", runs, tmp_path))
     drawn = [axes for axes in figure.axes if axes.lines]
     (limits,) = {axes.get_ylim() for axes in drawn}
     assert (
@@ -124,7 +124,7 @@ def test_all_panels_of_cap_have_one_axis_that_holds_every_point(
 
 
 def test_each_pooling_has_its_own_panel(runs: list[Run], tmp_path: Path) -> None:
-    figure, plotted = cap_by_layer.draw(inputs("figure7", runs, tmp_path))
+    figure, plotted = draw(cap_by_layer, inputs("figure7", runs, tmp_path))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[:3] == ["GPT2-S, mean pooling", "GPT2-S, max pooling", "GPT2-S, sum pooling"]
     highest = [max(max(line.get_ydata()) for line in axes.lines) for axes in figure.axes[:3]]
@@ -133,7 +133,7 @@ def test_each_pooling_has_its_own_panel(runs: list[Run], tmp_path: Path) -> None
 
 
 def test_accuracy_is_that_without_an_intervention(runs: list[Run], tmp_path: Path) -> None:
-    figure, plotted = score_bars.draw(inputs("figure3", runs, tmp_path))
+    figure, plotted = draw(score_bars, inputs("figure3", runs, tmp_path))
     assert [patch.get_height() for patch in figure.axes[0].patches] == [21, 33, 52, 64, 62, 74]
     assert len(plotted) == 2 * 7
     assert len({text for text in texts(figure) if text.endswith("not run at small")}) == 5
@@ -145,7 +145,7 @@ def test_figures_without_runs_are_drawn_too(
 ) -> None:
     monkeypatch.chdir(ROOT)
     module = cap_by_layer if display in ("figure2a", "figure6") else score_bars
-    figure, _ = module.draw(inputs(display, [], tmp_path))
+    figure, _ = draw(module, inputs(display, [], tmp_path))
     figure.canvas.draw()
     assert any("not run at small" in text for text in texts(figure))
 

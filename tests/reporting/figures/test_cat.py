@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from tests.analyses.small_runs import ROOT
-from tests.reporting.figures.drawn import texts
+from tests.reporting.figures.drawn import draw, texts
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import Evidence
@@ -42,7 +42,7 @@ def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None
         for readout, score in (("comp", value), ("constant", 50.0))
     ]
     evidence = Evidence("cat", "small", {}, {("squad", "cat", "comp"): rows}, {})
-    figure, plotted = score_bars.draw(Inputs(DISPLAYS["figure2"], [run], Path("unused"), evidence))
+    figure, plotted = draw(score_bars, Inputs(DISPLAYS["figure2"], [run], Path("unused"), evidence))
     assert plotted[["series", "metric", "value"]].to_numpy().tolist() == [
         ["CAT_comp", "exact_match", value]
     ]
@@ -69,7 +69,7 @@ def test_a_line_goes_through_the_means_of_complete_shares() -> None:
         Run(f"sst2-{share}pc", "cat", "comp", seed) for share in (10, 30, 50) for seed in (1, 2)
     ]
     runs += [Run("sst2-70pc", "cat", "comp", 1), Run("sst2-90pc", "bert", "ft", 1)]
-    figure, plotted = score_by_share.draw(by_share(*runs))
+    figure, plotted = draw(score_by_share, by_share(*runs))
     lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[0].lines}
     assert lines["CAT_comp"] == pytest.approx(
         [11.5, 31.5, 51.5, float("nan"), float("nan")], nan_ok=True
@@ -97,12 +97,12 @@ def test_a_line_goes_through_the_means_of_complete_shares() -> None:
 
 
 def test_lines_of_another_split() -> None:
-    _, plotted = score_by_share.draw(by_share(Run("imdb-sst2-90pc", "bert", "ft", 1)))
+    _, plotted = draw(score_by_share, by_share(Run("imdb-sst2-90pc", "bert", "ft", 1)))
     assert plotted["value"].tolist() == [10.0]
 
 
 def test_no_share_without_runs() -> None:
-    figure, plotted = score_by_share.draw(by_share())
+    figure, plotted = draw(score_by_share, by_share())
     assert texts(figure) == ["not run at small"] and plotted.empty
 
 
@@ -144,7 +144,7 @@ def test_own_sememes_are_black(inputs) -> None:
         for name in ("spouse", "human")
     ]
     made = inputs("figure-sememes", words=words, gold=gold)
-    figure, plotted = sememes_of_words.draw(made)
+    figure, plotted = draw(sememes_of_words, made)
     line = plotted[(plotted["word"] == "wife") & (plotted["model"] == "CAT")].iloc[0]
     assert (line["sememes"], line["own"], line["seed"]) == ("part <1, spouse 1", 1, 21)
     colours = {text.get_text(): text.get_color() for text in figure.axes[0].texts}

@@ -3,7 +3,7 @@ import pandas
 import pytest
 from matplotlib.patches import Rectangle
 
-from tests.reporting.figures.drawn import Results, numbers, overlapping, texts
+from tests.reporting.figures.drawn import Results, draw, numbers, overlapping, texts
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.reporting.figures import (
     attention_maps,
@@ -19,7 +19,7 @@ JUMP = "scan-jump-x2/sq-transformer/sal/seed-1"
 def test_an_embedding_map_shows_every_word_where_the_table_says(results: Results) -> None:
     results.add(JUMP, "scan-jump-x2/transformer/default/seed-1")
     results.analyse("figure3")
-    figure, plotted = embedding_maps.draw(results.inputs("figure3"))
+    figure, plotted = draw(embedding_maps, results.inputs("figure3"))
     for panel, name in zip(figure.axes, ("no quantisation", "SoVQ, 6 codes"), strict=True):
         drawn = np.concatenate([points.get_offsets() for points in panel.collections])
         table = plotted[plotted["panel"] == name]
@@ -50,7 +50,7 @@ def test_the_seed_of_median_accuracy_is_shown(
         results.add(f"scan-jump-x2/sq-transformer/sal/seed-{seed}", accuracy=accuracy)
     results.analyse("figure3")
     inputs = results.inputs("figure3")
-    figure, plotted = embedding_maps.draw(inputs)
+    figure, plotted = draw(embedding_maps, inputs)
     assert plotted["seed"].unique().tolist() == [shown]
     assert f"(b) SoVQ, 6 codes\n{said}" in texts(figure)
 
@@ -63,7 +63,7 @@ def test_labels_of_an_embedding_map_do_not_overlap(results: Results, display: st
         "scan-jump-x2/sq-transformer/codes-12/seed-1",
     )
     results.analyse(display)
-    figure, plotted = embedding_maps.draw(results.inputs(display))
+    figure, plotted = draw(embedding_maps, results.inputs(display))
     figure.canvas.draw()
     for panel in (axes for axes in figure.axes if axes.collections):
         boxes = [text.get_window_extent() for text in panel.texts]
@@ -82,7 +82,7 @@ def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results
     )
     results.analyse("figure1")
     inputs = results.inputs("figure1")
-    figure, plotted = attention_maps.draw(inputs)
+    figure, plotted = draw(attention_maps, inputs)
     panels = [axes for axes in figure.axes if axes.images]
     assert len(panels) == 4
     panel, table = panels[3], plotted[plotted["task"] == "scan-complexity-20x"]
@@ -101,14 +101,14 @@ def test_attention_maps_show_the_weights_and_frame_what_differs(results: Results
 def test_panels_of_runs_that_the_scale_does_not_have_say_so(results: Results) -> None:
     results.add("scan-complexity-1x/transformer/default/seed-1")
     results.analyse("figure8")
-    figure, _ = attention_maps.draw(results.inputs("figure8"))
+    figure, _ = draw(attention_maps, results.inputs("figure8"))
     assert texts(figure).count("not run at demo") == 3 * 2
 
 
 def test_learning_curves_are_the_history_and_its_mean(results: Results) -> None:
     results.add(JUMP, accuracy=20)
     results.add("scan-jump-x2/sq-transformer/sal/seed-2", accuracy=60)
-    figure, plotted = learning_curves.draw(results.inputs("learning-curves"))
+    figure, plotted = draw(learning_curves, results.inputs("learning-curves"))
     first, second, mean = figure.axes[0].lines
     assert list(first.get_ydata()) == [4, 8, 12, 16, 20] and list(second.get_ydata()) == [
         12,
@@ -135,7 +135,7 @@ def test_a_step_at_which_one_seed_was_not_validated_has_no_mean(results: Results
     history = inputs.results / "runs/scan-jump-x2/sq-transformer/sal/seed-2/training.csv"
     table = pandas.read_csv(history)
     table[table["step"] < 80].to_csv(history, index=False)
-    first, second, mean = learning_curves.draw(inputs)[0].axes[0].lines
+    first, second, mean = draw(learning_curves, inputs)[0].axes[0].lines
     assert (len(first.get_xdata()), len(second.get_xdata())) == (5, 3)
     assert list(mean.get_xdata()) == [20, 40, 60] and list(mean.get_ydata()) == [8, 16, 24]
 
@@ -146,7 +146,7 @@ def test_the_axis_of_learning_curves_ends_at_the_highest_value(
 ) -> None:
     results.add(JUMP, accuracy=accuracy)
     results.add("cogs/transformer/default/seed-1", accuracy=100)
-    figure, _ = learning_curves.draw(results.inputs("learning-curves"))
+    figure, _ = draw(learning_curves, results.inputs("learning-curves"))
     assert figure.axes[0].get_ylim()[1] == pytest.approx(top) and figure.axes[2].get_ylim()[
         1
     ] == pytest.approx(103)
@@ -156,7 +156,7 @@ def test_neighbours_stand_beside_the_published_ones(results: Results) -> None:
     results.add("cogs/transformer/default/seed-1")
     results.analyse("table5")
     inputs = results.inputs("table5")
-    figure, plotted = neighbours.draw(inputs)
+    figure, plotted = draw(neighbours, inputs)
     assert plotted["word"].drop_duplicates().tolist()[:3] == ["William", "draw", "ate"]
     assert plotted.loc[0, "neighbours"].startswith("Sophia, Riley, Carter")
     assert texts(figure).count("not run at demo") == 11
@@ -205,7 +205,7 @@ def test_pairs_of_sentences_stand_beside_what_models_make_of_them(results: Resul
         ]
     pandas.DataFrame(made, columns=columns).to_csv(file, index=False)
     file.with_name("analysis.json").unlink()  # else the file would be known to be changed
-    figure, plotted = sentence_pairs.draw(results.inputs("table6"))
+    figure, plotted = draw(sentence_pairs, results.inputs("table6"))
     assert (
         len(plotted) == 96
         and plotted["agreement"].notna().sum() == (~plotted["published"]).sum() == 2

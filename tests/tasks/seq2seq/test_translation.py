@@ -2,8 +2,10 @@
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pyarrow.parquet as pq
 import pytest
@@ -11,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu import corpus_bleu
+from sacrebleu.metrics import BLEU
 
 from tests.config.as_json import resolve_evaluation, resolve_run
 from tests.data.preparing import prepare_data, write_data
@@ -27,6 +30,8 @@ from workflow_scripts.evaluation.compounds import (
     find_compound_errors,
     make_checker,
 )
+from workflow_scripts.evaluation.measures import parse_measure_options
+from workflow_scripts.evaluation.options.bleu import Tokenizer
 from workflow_scripts.evaluation.scores import find_subset_rows, read_scores
 from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_evaluation,
@@ -39,7 +44,10 @@ from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 from workflow_scripts.tasks.settings import Validation
 
 RUN = "cognition/transformer/default/seed-1"
-BLEUS = {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}
+BLEUS = parse_measure_options(
+    "bleu", {"bleu_zh": {"tokenize": "zh"}, "bleu_char": {"tokenize": "char"}}, "spec"
+)
+COMPOUNDS = parse_measure_options("compound_measure", {}, "spec")
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +132,21 @@ def test_bleu_in_both_ways_of_the_literature(data):
     assert rows["bleu_zh"] != pytest.approx(rows["bleu_char"])
 
 
-def test_an_unknown_tokenizer_is_named(data):
-    with pytest.raises(UserError, match=r"bleu_zh\.tokenize' is 'jieba'"):
-        bleu.score_outputs(
-            ["x"], ["x"], read_table(data, "test"), data, {"bleu_zh": {"tokenize": "jieba"}}
-        )
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tokenize": "jieba"}, "key 'bleu_zh.tokenize' is 'jieba'; input should be 'none', "),
+        ({"tokenise": "zh"}, "unknown key 'bleu_zh.tokenise'; did you mean 'tokenize'?"),
+        ("zh", "key 'bleu_zh' is 'zh'; input should be a valid dictionary"),
+    ],
+)
+def test_wrong_options_of_a_metric_are_named(options, message):
+    with pytest.raises(UserError, match=f"^spec: {re.escape(message)}"):
+        parse_measure_options("bleu", {"bleu_zh": options}, "spec")
+
+
+def test_the_tokenizers_are_those_of_sacrebleu():
+    assert get_args(Tokenizer) == tuple(BLEU.TOKENIZERS)
 
 
 def test_errors_of_compounds_by_type(data):
@@ -136,7 +154,7 @@ def test_errors_of_compounds_by_type(data):
     compounds, references = table["compound"].to_pylist(), table["target"].to_pylist()
     outputs = references[:90] + ["x"] * 90
     found = compound_measure.score_outputs(
-        outputs, references, read_table(data, "cg_test"), data, {}
+        outputs, references, read_table(data, "cg_test"), data, COMPOUNDS
     )
     values = {(row["metric"], row["subset"]): (row["value"], row["n"]) for row in found}
     assert values["cter_instance", "all"] == (50, 180) and values["cter_aggregate", "all"] == (
@@ -151,7 +169,10 @@ def test_errors_of_compounds_by_type(data):
             "VP"
         ][0]
     )
-    assert compound_measure.score_outputs(["x"], ["x"], read_table(data, "test"), data, {}) == []
+    assert (
+        compound_measure.score_outputs(["x"], ["x"], read_table(data, "test"), data, COMPOUNDS)
+        == []
+    )
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "c"]), min_size=1, max_size=12))

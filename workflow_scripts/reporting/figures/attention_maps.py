@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 
 from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
+from workflow_scripts.reporting.figures.options.attention_maps import Options
 from workflow_scripts.reporting.figures.style import PAGE, make_figure, mark_not_run
 
 GAP = 0.6  # between the maps of a panel, in cells
@@ -40,14 +41,9 @@ class RowOfMaps:
     gap: float = 0.15
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw a row per entry of `runs` (its seed of median test accuracy), a panel per sentence.
-
-    options: sentences: those to show; highlight: frame a head if its divergence from the first
-    sentence, averaged over queries, is larger (nats).
-    """
-    options = inputs.read_options(sentences=[], highlight=0.1)
-    sentences = options["sentences"]
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
+    """Draw a row per entry of `runs` (its seed of median test accuracy), a panel per sentence."""
+    sentences = options.sentences
     weights = inputs.read_table("attention")
     by_head = inputs.read_table("kl_by_head")
     width = PAGE / len(sentences) - LEFT - 0.05
@@ -75,7 +71,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             draw_head_maps(panel, of_sentence, sentence)
             heads = select_entry(by_head, row.entry, row.seed)
             heads = heads[heads["sentence"] == sentence]
-            mark_heads(panel, heads[heads["attention_kl"] > options["highlight"]], sentence)
+            mark_heads(panel, heads[heads["attention_kl"] > options.highlight], sentence)
             plotted.append(of_sentence.assign(panel=row.entry.panel))
         top -= row.gap
     bar = figure.add_axes((0.35, 0.34 / total, 0.3, 0.08 / total))

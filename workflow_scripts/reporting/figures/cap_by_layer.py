@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.options.cap_by_layer import Options
 from workflow_scripts.reporting.figures.style import (
     LOOKS,
     PAGE,
@@ -24,15 +25,14 @@ COLUMNS = 4  # panels next to each other
 POINT = [*RUN_COLUMNS, "layer", "depth", "series"]
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw a panel per `panel` of `runs`, and a line per `series`.
 
     A line is the mean over seeds, in a band from the lowest to the highest. `depth` is the block's
-    index in percent of the last block's. options: poolings, each with a column of panels; without
-    any, a panel is the mean over all.
+    index in percent of the last block's.
     """
     entries = inputs.display.runs
-    poolings = inputs.read_options(poolings=[])["poolings"]
+    poolings = options.poolings
     table = inputs.select_scores("exact_match", "cap")
     table = table[table["item_set"] == "own_correct"]
     last_block = table.groupby(["task", "method"])["layer"].transform("max")

@@ -19,6 +19,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
+from workflow_scripts.reporting.figures.options.embedding_maps import Options
 
 END = "</s>"
 DIRECTIONS = 16
@@ -30,17 +31,12 @@ AIR = 0.6  # around a label, in points
 LEADER_FROM = 11  # gaps from which a line joins the label to its point
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
-    """Draw one panel per entry of `runs`, its seed of median test accuracy.
-
-    options: label: words to label, the most important first (all of them); columns: panels next to
-    each other; codes: join the words of one code by a thin tree.
-    """
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
+    """Draw one panel per entry of `runs`, its seed of median test accuracy."""
     entries = inputs.display.runs
-    options = inputs.read_options(label=None, columns=2, codes=True)
-    rows = math.ceil(len(entries) / options["columns"])
+    rows = math.ceil(len(entries) / options.columns)
     figure = style.make_figure(style.PAGE, rows * 2.9 + 0.45)
-    axes = figure.subplots(rows, options["columns"], squeeze=False).ravel()
+    axes = figure.subplots(rows, options.columns, squeeze=False).ravel()
     words = inputs.read_table("words")
     accuracies = inputs.select_accuracies()
     classes = [name for name in sorted(words["class"].unique()) if name != END]
@@ -59,13 +55,13 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
             f"{title}\naccuracy {accuracy:.1f}%, {inputs.describe_seed(entry)}", loc="left"
         )
         table = select_entry(words, entry, seed).assign(panel=entry.panel, accuracy=accuracy)
-        draw_words(panel, table, looks, options["codes"])
+        draw_words(panel, table, looks, options.codes)
         drawn_panels.append((panel, table))
     for unused in axes[len(entries) :]:
         unused.set_axis_off()
     if drawn_panels:
         plotted = pandas.concat([table for _, table in drawn_panels], ignore_index=True)
-        handles = make_handles(looks, set(plotted["class"]), options["codes"])
+        handles = make_handles(looks, set(plotted["class"]), options.codes)
         if len(axes) > len(entries):
             axes[-1].legend(handles=handles, loc="center", labelspacing=0.9)
         else:
@@ -75,7 +71,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     figure.set_layout_engine("none")
     for panel, table in drawn_panels:
         names = table["word"].tolist()
-        labelled = [names.index(word) for word in options["label"] or names if word in names]
+        labelled = [names.index(word) for word in options.label or names if word in names]
         marker = math.sqrt(get_marker_area(table))
         place_labels(panel, table[["x", "y"]].to_numpy(), names, labelled, marker)
     return figure, plotted

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
-from workflow_scripts.common.plug_ins import import_function, merge_options
+from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
 from workflow_scripts.config.displays import find_figure
@@ -42,13 +42,6 @@ class Inputs:
     requested: list[Run]
     results: Path
     evidence: Evidence
-
-    def read_options(self, **defaults: Any) -> dict[str, Any]:
-        """Return the options of the display, over `defaults`.
-
-        Raises UserError for an unknown one.
-        """
-        return merge_options(self.display.options, **defaults)
 
     @property
     def scale(self) -> str:
@@ -175,7 +168,10 @@ def draw_figure(
 ) -> RenderedFigure:
     """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
     display = find_figure(catalogue, paper, name)
-    draw = import_function(display.module, "draw", "workflow_scripts.reporting.figures")
+    draw = import_function(display.module, "draw", FIGURES)
+    file = catalogue.root / "papers" / paper / "displays.yaml"
+    keys = ("displays", name, "options")
+    options = parse_options(display.module, FIGURES, display.options, file, keys)
     evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
     runs = [run for run in runs if run.unseeded not in evidence.withheld]
 
@@ -187,7 +183,7 @@ def draw_figure(
         protocols.update(score.protocol for score in scores)
     protocol = find_worst_protocol(*protocols)
     with use_style():
-        figure, plotted = draw(Inputs(display, runs, results, evidence))
+        figure, plotted = draw(Inputs(display, runs, results, evidence), options)
     plotted = plotted.assign(protocol=protocol)
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]

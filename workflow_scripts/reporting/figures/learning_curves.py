@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from workflow_scripts.common.plug_ins import NoOptions
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
 from workflow_scripts.reporting.figures.style import (
     LOOKS,
@@ -16,13 +17,12 @@ from workflow_scripts.reporting.figures.style import (
 )
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: NoOptions) -> tuple[Figure, pandas.DataFrame]:
     """Draw a panel per `panel` of `runs`, and the lines of each `series`.
 
     They are thin for each seed, and thick for the mean. The mean is drawn at steps at which all
     seeds were validated.
     """
-    inputs.read_options()  # refuses all
     entries = inputs.display.runs
     curves = inputs.read_curves("valid_exact_match")
     panels = list(dict.fromkeys(entry.panel for entry in entries))

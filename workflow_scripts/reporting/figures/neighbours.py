@@ -4,6 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
+from workflow_scripts.reporting.figures.options.neighbours import Options
 from workflow_scripts.reporting.figures.word_lines import LEFT, RIGHT, WordLine, draw_word_lines
 
 # Inches at which the columns after the words start.
@@ -11,14 +12,13 @@ MODEL = 0.75
 WORDS = 1.6
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw, for each word, the paper's neighbours and those of each entry of `runs`.
 
     An entry shows its seed of median test accuracy. A neighbour of another class (known for words
-    of the training data) is grey and struck through. options: published: the cell of the published
-    neighbours, with {word} for the word.
+    of the training data) is grey and struck through.
     """
-    cell = inputs.read_options(published="")["published"]
+    cell = options.published
     table = inputs.read_table("neighbours")
     class_of = dict(inputs.read_table("classes")[["word", "class"]].itertuples(index=False))
     rows = []

@@ -10,18 +10,18 @@ from matplotlib.patches import Patch
 from workflow_scripts.config.display_schema import Runs
 from workflow_scripts.reporting.figures import style
 from workflow_scripts.reporting.figures.figure import RUN_COLUMNS, Inputs, select_entry
+from workflow_scripts.reporting.figures.options.score_bars import Options
 
 WIDTH = 0.8  # of the bars of a model, side by side
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw a row of axes per panel.
 
     It has a group of bars per `panel` of `runs` (a model), and a bar per `series` (a variant). A
-    bar is the mean over seeds, a dot a seed. options: panels: each a title, a metric, a label for
-    its axis, a split.
+    bar is the mean over seeds, a dot a seed.
     """
-    panels = inputs.read_options(panels=[])["panels"]
+    panels = options.panels
     entries = inputs.display.runs
     models = list(dict.fromkeys(entry.panel for entry in entries))
     looks = dict(zip(dict.fromkeys(entry.series for entry in entries), style.LOOKS, strict=False))
@@ -29,12 +29,12 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
     grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     rows = []
     for number, (panel, axes) in enumerate(zip(panels, grid, strict=True)):
-        title = panel["title"]
+        title = panel.title
         if len(grid) > 1:
             title = f"({chr(ord('a') + number)}) {title}"
         axes.set_title(title, loc="left")
-        values = select_panel_scores(inputs, panel, entries)
-        rows.append(values.assign(title=panel["title"]))
+        values = select_panel_scores(inputs, panel.metric, panel.split, entries)
+        rows.append(values.assign(title=panel.title))
         if values.empty:
             style.mark_not_run(axes, inputs.scale)
             continue
@@ -43,7 +43,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         end = 105
         if 0 < highest < 20:  # bars of a few percent fill their axis
             end = 1.25 * highest
-        axes.set(ylabel=panel["label"], xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
+        axes.set(ylabel=panel.label, xlim=(-0.5, len(models) - 0.5), ylim=(0, end))
         axes.set_xticks(range(len(models)), name_models(inputs, models))
     handles = [Patch(**look.fill, label=name) for name, look in looks.items()]
     handles.append(
@@ -65,16 +65,18 @@ def name_models(inputs: Inputs, models: list[str]) -> list[str]:
     return labels
 
 
-def select_panel_scores(inputs: Inputs, panel: dict, entries: list[Runs]) -> pandas.DataFrame:
+def select_panel_scores(
+    inputs: Inputs, metric: str, split: str, entries: list[Runs]
+) -> pandas.DataFrame:
     """Select one score per entry and seed: model, series, seed, value."""
-    scores = inputs.select_scores(panel["metric"], split=panel.get("split", "test"))
+    scores = inputs.select_scores(metric, split=split)
     selected = []
     for entry in entries:
         table = select_entry(scores, entry)
         if entry.readout is not None:
             table = table[table["readout"] == entry.readout]
         means = table.groupby(RUN_COLUMNS, as_index=False)["value"].mean()
-        names = {"panel": entry.panel, "series": entry.series, "metric": panel["metric"]}
+        names = {"panel": entry.panel, "series": entry.series, "metric": metric}
         selected.append(means.assign(**names))
     return pandas.concat(selected, ignore_index=True)
 

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from workflow_scripts.reporting.figures.figure import Inputs
+from workflow_scripts.reporting.figures.options.score_by_share import Options
 from workflow_scripts.reporting.figures.score_bars import select_panel_scores
 from workflow_scripts.reporting.figures.style import (
     GREY,
@@ -18,17 +19,16 @@ from workflow_scripts.reporting.figures.style import (
 STEP = 0.07  # between the models, side by side at one share
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw a line per `series` of `runs` through the means over seeds, and a dot per seed.
 
     `panel` of `runs` is the share. The axis has the range of the values, since models differ by
-    little. A share that some seeds of a model lack has no mean. options: metric, a label for its
-    axis, split.
+    little. A share that some seeds of a model lack has no mean.
     """
-    options = inputs.read_options(metric="", label="", split="test")
-    values = select_panel_scores(inputs, options, inputs.display.runs)
-    shares = list(dict.fromkeys(entry.panel for entry in inputs.display.runs))
-    series = list(dict.fromkeys(entry.series for entry in inputs.display.runs))
+    entries = inputs.display.runs
+    values = select_panel_scores(inputs, options.metric, options.split, entries)
+    shares = list(dict.fromkeys(entry.panel for entry in entries))
+    series = list(dict.fromkeys(entry.series for entry in entries))
     figure = make_figure(PAGE, 2.4)
     axes = figure.subplots()
     if values.empty:
@@ -47,7 +47,7 @@ def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
         shape = {"color": look.colour, "linestyle": look.line, "marker": look.marker}
         handles += axes.plot(x, table.mean(axis=1, skipna=False), label=name, **shape)
     axes.set_xticks(range(len(shares)), shares)
-    axes.set(xlabel="share of the training data", ylabel=options["label"])
+    axes.set(xlabel="share of the training data", ylabel=options.label)
     handles.append(
         Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds")
     )

@@ -4,6 +4,7 @@ import pandas
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
+from workflow_scripts.reporting.figures.options.sememes_of_words import Options
 from workflow_scripts.reporting.figures.word_lines import LEFT, WordLine, draw_word_lines
 
 # Inches at which the columns after the words start.
@@ -12,17 +13,16 @@ SEMEMES = 2.0
 GOLD = "HowNet"
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw, for each word, its sememes in HowNet, and those with the largest weights of models.
 
     Each entry of `runs` shows its lowest seed, with shares in percent; the word's own sememes are
-    black. options: words.
+    black.
     """
-    words = inputs.read_options(words=[])["words"]
     table = inputs.read_table("words")
     gold = inputs.read_table("gold")
     lines = []
-    for word in words:
+    for word in options.words:
         own = list(dict.fromkeys(gold.loc[gold["word"] == word, "sememe"]))
         own_line = {"word": word, "model": GOLD, "seed": None, "sememes": own}
         lines.append(own_line | {"own": [True] * len(own)})

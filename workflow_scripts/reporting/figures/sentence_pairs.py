@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workflow_scripts.reporting.figures.figure import Inputs, select_entry
+from workflow_scripts.reporting.figures.options.sentence_pairs import Options
 from workflow_scripts.reporting.figures.style import GREY
 from workflow_scripts.reporting.figures.word_lines import (
     RIGHT,
@@ -32,15 +33,14 @@ class Pair:
     same_codes: str
 
 
-def draw(inputs: Inputs) -> tuple[Figure, pandas.DataFrame]:
+def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     """Draw two lines for each pair, with the agreement of each entry of `runs` on the right.
 
     Agreement is the share of heads that attend most to the same token in both sentences, the mean
-    over seeds. The last column counts the seeds in which our codes are one sequence, too. options:
-    published: the display whose rows 1, 2, ... have the two sentences of a pair. In the plotted
-    data, `published` marks rows without a measurement.
+    over seeds. The last column counts the seeds in which our codes are one sequence, too. In the
+    plotted data, `published` marks rows without a measurement.
     """
-    display = inputs.read_options(published="")["published"]
+    display = options.published
     entries = inputs.display.runs
     table = inputs.read_table("pairs")
     numbers = [key[1] for key in inputs.evidence.published if key[0] == display]

@@ -13,9 +13,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.common.plug_ins import import_function
+from workflow_scripts.common.plug_ins import MEASURES, import_function
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
+from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 
@@ -271,7 +272,8 @@ def score_with_modules(
     Outputs and references are joined.
     """
     rows = []
-    for name, options in settings.measures.items():
-        score_outputs = import_function(name, "score_outputs", "workflow_scripts.evaluation")
+    for name, content in settings.measures.items():
+        score_outputs = import_function(name, "score_outputs", MEASURES)
+        options = parse_measure_options(name, content, f"evaluation.measures.{name}")
         rows += score_outputs(outputs, references, read_table(data, split), data, options)
     return rows
