@@ -158,6 +158,7 @@ def _is_inside(place: tuple, outer: tuple) -> bool:
 
 
 def _join_messages(problems: Sequence[_Problem]) -> str:
+    """Join the distinct messages of problems by `; or `, each with a small first letter."""
     messages = []
     for problem in problems:
         text = problem.message.removeprefix("Value error, ")
@@ -196,33 +197,36 @@ def _find_place(error: Any, content: Any) -> list[str | int]:
 
 
 def _list_fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """Return the field names of the model at `location` inside `model`.
+    """Return the field names of the model at `location`, keys and list positions inside `model`.
 
     Of a union of models they are those of all members.
     """
     models = [model]
     for key in location:
-        inner_models: list[type[BaseModel]] = []
+        models_at_key: list[type[BaseModel]] = []
         for outer_model in models:
-            inner_models += _models_in(_fields(outer_model).get(str(key)))
-        # An item of a list and a value of a dict are of the models that their type names.
-        models = inner_models or models
+            field_type = _map_field_types(outer_model).get(str(key))
+            models_at_key += _list_models_in(field_type)
+        # A key that is no field is a position in a list or a key of a dict: the type of that list
+        # or dict has named its models already.
+        if models_at_key:
+            models = models_at_key
     names: list[str] = []
-    for inner_model in models:
-        names += _fields(inner_model)
+    for model_at_location in models:
+        names += _map_field_types(model_at_location)
     return names
 
 
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
+def _map_field_types(model: type[BaseModel]) -> dict[str, Any]:
     """Return the types of a model's fields by their names in files."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that a type names: itself, or members of a union, a list or a dict."""
+def _list_models_in(annotation: Any) -> list[type[BaseModel]]:
+    """List the models that a type names: itself, or members of a union, a list or a dict."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     models = []
     for part in get_args(annotation):
-        models += _models_in(part)
+        models += _list_models_in(part)
     return models
