@@ -97,6 +97,7 @@ def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, Exampl
 
 
 def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
+    """Make the texts of a cell; `test`: that of its difference over examples, if there is one."""
     source = ""
     if cell.published:
         source = ". ".join(filter(None, (cell.published.source, cell.published.note)))
