@@ -42,7 +42,7 @@ def normalise_words(text: str) -> tuple[str, ...]:
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    """Yield all n-grams with one of the lengths."""
+    """Yield all n-grams of a text with one of the lengths, in words."""
     for length in lengths:
         for start in range(len(words) - length + 1):
             yield words[start : start + length]

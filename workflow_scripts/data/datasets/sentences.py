@@ -59,10 +59,18 @@ def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
 def split_off(
     rows: Sequence[Row], count: int, seed: int, purpose: str
 ) -> tuple[list[Row], list[Row]]:
-    """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
-    drawn = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
-    others = [row for position, row in enumerate(rows) if position not in drawn]
-    sampled = [row for position, row in enumerate(rows) if position in drawn]
+    """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`.
+
+    Without as many rows, all are sampled.
+    """
+    sampled_positions = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
+    others = []
+    sampled = []
+    for position, row in enumerate(rows):
+        if position in sampled_positions:
+            sampled.append(row)
+        else:
+            others.append(row)
     return others, sampled
 
 
@@ -78,7 +86,7 @@ def build_table(
     Raises UserError for a limit on an unknown split.
 
     `labels` are the class names, None for scores. `protocol` is the one of upstream's files without
-    limits.
+    limits; that of the data set is `reduced` if a number limits a split of the protocol `paper`.
     """
     limited = dict(splits)
     all_notes = list(notes)
@@ -88,12 +96,12 @@ def build_table(
                 f"options.limit: no split {split} to limit here; known: {', '.join(splits)}"
             )
         rows = splits[split]
-        is_number = isinstance(limit, int)
-        count = limit if is_number else round(limit * len(rows))
+        is_share = isinstance(limit, float)
+        count = round(limit * len(rows)) if is_share else limit
         if count >= len(rows):
             continue
         # A share makes nothing reduced: it is used to study sample sizes.
-        if is_number and protocol == "paper":
+        if protocol == "paper" and not is_share:
             protocol = "reduced"
         all_notes.append(
             f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"

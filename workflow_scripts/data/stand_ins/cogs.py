@@ -90,6 +90,7 @@ class SentenceBuilder:
 
         The order of the steps decides the random draws.
 
+        frame: a key of FRAMES. verb: in place of a random one of the frame.
         fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the
             infinitive; `ccomp` -> arguments of the innermost of `depth` nested clauses.
         """
