@@ -64,17 +64,17 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
 
     The file or folder that the block makes there replaces `path` if the block succeeds.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    temporary = scratch / path.name
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    temporary = scratch / target.name
     try:
         yield temporary
-        if temporary.is_dir() and path.exists():
+        if temporary.is_dir() and target.exists():
             # A folder cannot be renamed over a folder that is not empty, so the old one is moved
             # away first.
-            os.replace(path, scratch / "old")
-        os.replace(temporary, path)
+            os.replace(target, scratch / "old")
+        os.replace(temporary, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

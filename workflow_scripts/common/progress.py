@@ -69,6 +69,7 @@ class LiveCurves:
 
     @staticmethod
     def _open_writer(folder: Path) -> Any:
+        """Open a new event file in the folder, which is made if needed."""
         from tensorboard.summary.writer.record_writer import RecordWriter  # pyright: ignore
 
         folder.mkdir(parents=True, exist_ok=True)

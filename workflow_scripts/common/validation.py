@@ -183,16 +183,17 @@ def _find_place(error: Any, content: Any) -> list[str | int]:
     They lack the names of union members, which pydantic adds to its path.
     """
     place = []
+    value = content  # at the place so far
     for key in error["loc"]:
-        inner: dict[Any, Any] = {}
-        if isinstance(content, list):
-            inner = dict(enumerate(content))
-        elif isinstance(content, dict):
-            inner = content
+        values_by_key: dict[Any, Any] = {}
+        if isinstance(value, list):
+            values_by_key = dict(enumerate(value))
+        elif isinstance(value, dict):
+            values_by_key = value
         is_missing = error["type"] == "missing" and key == error["loc"][-1]
-        if key in inner or is_missing:
+        if key in values_by_key or is_missing:
             place.append(key)
-        content = inner.get(key, content)
+        value = values_by_key.get(key, value)
     return place
 
 

@@ -71,6 +71,7 @@ def _check_yaml_depth(text: str) -> None:
 
 
 def _make_error(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+    """Make the error of a problem at a place in the file."""
     return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
 

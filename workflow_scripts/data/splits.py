@@ -44,8 +44,8 @@ def sample_indices(examples: Sequence[Example], count: int, seed: int, purpose: 
     Each `purpose` is an independent sample.
     """
     rng = random.Random(f"{seed}/{purpose}")
-    count = min(count, len(examples))
-    return sorted(rng.sample(range(len(examples)), count))
+    size = min(count, len(examples))
+    return sorted(rng.sample(range(len(examples)), size))
 
 
 def sample_covering_vocabulary(

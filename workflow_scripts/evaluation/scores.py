@@ -51,6 +51,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _format_cell(value: Any) -> str:
+    """Format a value of a row; empty for None."""
     if value is None:
         return ""
     return str(value)

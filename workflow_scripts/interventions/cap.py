@@ -207,12 +207,14 @@ def _compute_last_logits(
     """
 
     def select(states: Tensor) -> Tensor:
+        """Return the states at the last positions alone: [N, S, d] -> [N, 1, d]."""
         rows = torch.arange(len(last), device=states.device)
         return states[rows, last.to(states.device)][:, None]
 
     def apply_change(
         change: Callable[[Tensor], Tensor], module: nn.Module, args: tuple, kwargs: dict
     ) -> tuple[tuple, dict]:
+        """Return a module's arguments with its states changed; a forward hook."""
         if args:
             return (change(args[0]), *args[1:]), kwargs
         return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}

@@ -61,13 +61,13 @@ def _drop_label_candidates(eligible: dict[int, list[str]], label: str) -> dict[i
 
     Spaces do not tell a candidate from the label, and the label is compared in plain spelling.
     """
-    label = normalise_spelling(label).strip()
-    label_without_spaces = label.replace(" ", "")
+    plain_label = normalise_spelling(label).strip()
+    label_without_spaces = plain_label.replace(" ", "")
     allowed = {}
     for position, candidates in eligible.items():
         allowed_candidates = []
         for candidate in candidates:
-            contains_label = f" {label} " in f" {candidate} "
+            contains_label = f" {plain_label} " in f" {candidate} "
             equals_label = candidate.replace(" ", "") == label_without_spaces
             if not contains_label and not equals_label:
                 allowed_candidates.append(candidate)

@@ -34,11 +34,11 @@ def normalise_words(text: str) -> tuple[str, ...]:
 
     Punctuation splits words, as in BERT's tokenizer.
     """
-    text = text.lower()
-    if not text.isascii():
-        decomposed = unicodedata.normalize("NFD", text)
-        text = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-    return tuple(MARKS.sub(" ", text).split())
+    plain_text = text.lower()
+    if not plain_text.isascii():
+        decomposed = unicodedata.normalize("NFD", plain_text)
+        plain_text = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+    return tuple(MARKS.sub(" ", plain_text).split())
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:

@@ -230,6 +230,7 @@ def remove_parentheses(text: str, topics: set[str]) -> str:
     """
 
     def replace(match: re.Match[str]) -> str:
+        """Return what replaces a pair of parentheses: itself for a topic, else a space."""
         before = match.string[: match.start()].rstrip()
         starts_part = not before or before.endswith(";")
         if starts_part and match[1].lower() in topics:

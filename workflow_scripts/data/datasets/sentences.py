@@ -90,6 +90,7 @@ def build_table(
     """
     limited = dict(splits)
     all_notes = list(notes)
+    final_protocol = protocol
     for split, limit in options.limit.items():
         if split not in splits:
             raise UserError(
@@ -102,13 +103,13 @@ def build_table(
             continue
         # A share makes nothing reduced: it is used to study sample sizes.
         if protocol == "paper" and not is_share:
-            protocol = "reduced"
+            final_protocol = "reduced"
         all_notes.append(
             f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"
         )
         _others, limited[split] = split_off(rows, count, options.seed, f"limit/{split}")
     tables = collect_columns(limited, Sentence._fields)
-    return TableDataset(tables, all_notes, protocol, described={"labels": labels})
+    return TableDataset(tables, all_notes, final_protocol, described={"labels": labels})
 
 
 def read_tsv(
@@ -124,22 +125,23 @@ def read_tsv(
     given. Fields after the last column are ignored. Raises UserError for a missing column or a line
     with too few fields; `skip_broken` skips lines with another number of fields.
     """
+    header = columns
     for number, line in read_lines(path, name):
         fields = line.split("\t")
-        if not columns:
-            columns = fields
+        if not header:
+            header = fields
             for column in needed:
-                if column not in columns:
+                if column not in header:
                     raise UserError(f"{path}: {name}: no column '{column}'; fetch it again")
             continue
-        if skip_broken and len(fields) != len(columns):
+        if skip_broken and len(fields) != len(header):
             continue
-        if len(fields) < len(columns):
+        if len(fields) < len(header):
             raise UserError(
-                f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; "
+                f"{path}: {name}:{number}: {len(fields)} fields, {len(header)} needed; "
                 "fetch it again"
             )
-        yield number, dict(zip(columns, fields, strict=False))
+        yield number, dict(zip(header, fields, strict=False))
 
 
 def parse_number(text: str, low: float, high: float, place: str) -> float:

@@ -211,6 +211,7 @@ class _Reader:
         return [value for (value,) in struct.iter_unpack(form, self.read(count * size))]
 
     def _find_format(self, number: int) -> str:
+        """Return the format of `struct` of the type of this number. Raises UserError for others."""
         if number not in NUMBERS:
             raise self.report(
                 f"has a value of the unknown type {number} before byte {self.position}"

@@ -173,9 +173,9 @@ def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     from tokenizers.trainers import WordPieceTrainer
 
     normalizer = normalizers.BertNormalizer(lowercase=True)
-    texts = list(texts)
+    all_texts = list(texts)  # read twice
     characters: set[str] = set()
-    for text in texts:
+    for text in all_texts:
         characters.update(normalizer.normalize_str(text))
     characters.discard(" ")
     # Given in sorted order, because the library would number them differently each time, and their
@@ -187,7 +187,7 @@ def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.normalizer = normalizer
     learner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    learner.train_from_iterator(texts, trainer)
+    learner.train_from_iterator(all_texts, trainer)
     tokenizer = Tokenizer(models.WordPiece(learner.get_vocab(), unk_token="[UNK]"))
     tokenizer.normalizer = learner.normalizer
     tokenizer.pre_tokenizer = learner.pre_tokenizer

@@ -98,15 +98,17 @@ class MultiHeadAttention(nn.Module):
         mask: True where a query must not see a key, [B, 1, 1, S] (padding; N is a multiple of B) or
         [1, 1, T, S].
         """
-        query = self._split_heads(self.query(query))
-        scale = query.size(-1) ** -0.5
-        key = self._split_heads(key).permute(1, 2, 0)
+        queries = self._split_heads(self.query(query))  # [T, N heads, d_head]
+        scale = queries.size(-1) ** -0.5
+        keys = self._split_heads(key).permute(1, 2, 0)  # [N heads, d_head, S]
         if self.relative_keys is None:
-            logits = torch.bmm(query.transpose(0, 1) * scale, key)
+            logits = torch.bmm(queries.transpose(0, 1) * scale, keys)
         else:
-            relative = self.relative_keys(query.size(0), key.size(2), offset)
-            positional = torch.bmm(query, relative.transpose(1, 2)).transpose(0, 1)
-            logits = torch.baddbmm(positional, query.transpose(0, 1), key, beta=scale, alpha=scale)
+            relative = self.relative_keys(queries.size(0), keys.size(2), offset)
+            positional = torch.bmm(queries, relative.transpose(1, 2)).transpose(0, 1)
+            logits = torch.baddbmm(
+                positional, queries.transpose(0, 1), keys, beta=scale, alpha=scale
+            )
         if mask is not None:
             by_sentence = logits.view(-1, mask.size(0), self.heads, *logits.shape[1:])
             logits = by_sentence.masked_fill(mask, -torch.inf).view_as(logits)

@@ -230,6 +230,7 @@ class FusedTransformer(Seq2Seq):
         weights: list[Tensor] = []  # in the order in which the layers run: the encoder's first
 
         def record(fuse: FuseSublayer, inputs: tuple[Tensor, list[Tensor]], _: Tensor) -> None:
+            """Append the weights of a sub-layer that has run; a forward hook."""
             weights.append(fuse.compute_weights(*inputs).transpose(0, 1))
 
         in_encoder = [layer.fuse for layer in self.encoder if layer.fuse]
@@ -242,11 +243,11 @@ class FusedTransformer(Seq2Seq):
 
 
 def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
-    """Build the model with random weights."""
-    if settings.fuse_in == "wider":
-        settings = expand_feed_forward(settings)
-    if settings.fuse_in in ("none", "wider"):
+    """Build the model with random weights; without fuse-attention it is the plain Transformer."""
+    if settings.fuse_in == "none":
         return Seq2Seq(settings, source_vocabulary, target_vocabulary)
+    if settings.fuse_in == "wider":
+        return Seq2Seq(expand_feed_forward(settings), source_vocabulary, target_vocabulary)
     return FusedTransformer(settings, source_vocabulary, target_vocabulary)
 
 

@@ -78,9 +78,9 @@ class RobertaTransformer(FusedTransformer):
 
     def encode(self, source: Tensor) -> EncoderOutput:
         """Run the encoder on source ids [B, S] -> states [S + 1, B, d], with <s> before them."""
-        source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
-        mask = make_padding_mask(source)
-        roberta_ids = torch.where(source < 2, 1 - source, source)
+        with_start = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
+        mask = make_padding_mask(with_start)
+        roberta_ids = torch.where(with_start < 2, 1 - with_start, with_start)
         states = self.roberta.embeddings(input_ids=roberta_ids)
         # Added to the attention logits: the lowest number where a key is padding.
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)

@@ -173,13 +173,14 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """
     if claim.relation == "falls_with":
         return -_measure_trend(pairs)
+    compared_pairs = pairs
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        pairs = [
-            (_apply_to_cell(left, transform), _apply_to_cell(right, transform))
-            for left, right in pairs
-        ]
-    effect = _compute_gain(claim, pairs)
+        compared_pairs = []
+        for left, right in pairs:
+            pair = (_apply_to_cell(left, transform), _apply_to_cell(right, transform))
+            compared_pairs.append(pair)
+    effect = _compute_gain(claim, compared_pairs)
     if claim.relation == "greater":
         return effect
     return -effect

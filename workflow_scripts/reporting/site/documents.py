@@ -30,6 +30,7 @@ class LinkRewriter:
         folder = file.resolve().parent
 
         def replace(link: re.Match) -> str:
+            """Return a link as it is on the site; the words alone where it leads nowhere there."""
             label, target = link.groups()
             if re.match(r"[a-z]+:|#", target):
                 return link[0]

@@ -258,18 +258,18 @@ def describe_numbers(claim: MeasuredClaim) -> str:
 def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
 
-    Empty without numbers.
+    Cells without numbers are left out; empty if all are.
     """
-    cells = [cell for cell in cells if cell.values or cell.published is not None]
-    if not cells:
+    drawn_cells = [cell for cell in cells if cell.values or cell.published is not None]
+    if not drawn_cells:
         return ""
     values: list[float | None] = []
-    for cell in cells:
+    for cell in drawn_cells:
         values += [*cell.values.values(), cell.published]
     axis = make_axis(values, 12, width - 12, zero=False)
-    bottom = SEED_LINE * len(cells) + 6
+    bottom = SEED_LINE * len(drawn_cells) + 6
     body = draw_frame(axis, 8, bottom, zero=False)
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(drawn_cells):
         body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
     return make_svg(width, bottom + 20, body, "values by seed")
 

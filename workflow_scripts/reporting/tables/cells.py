@@ -124,20 +124,26 @@ def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
 
 
 def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell that an analysis computes as a whole: the one score that the cell selects."""
+    """Make a cell that an analysis computes as a whole: the one score that the cell selects.
+
+    Raises UserError if it selects several.
+    """
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
-    cell = replace(cell, selection=selection)
-    of_analysis = evidence.analyses.get(entry.analysis or "", [])
-    scores = select_scores(of_analysis, selection)
+    selected_cell = replace(cell, selection=selection)
+    scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
+    scores = select_scores(scores_of_analysis, selection)
     if len(scores) > 1:
         raise UserError(f"{cell.place}: {len(scores)} scores; fix more of them")
     if scores:
-        return replace(cell, status=COMPUTED, computed=scores[0].value, protocol=scores[0].protocol)
-    if any(score.subset == entry.subset for score in of_analysis):
-        return replace(cell, status=NOT_RUN, note="does not apply")
-    return replace(cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
+        (score,) = scores
+        return replace(
+            selected_cell, status=COMPUTED, computed=score.value, protocol=score.protocol
+        )
+    if any(score.subset == entry.subset for score in scores_of_analysis):
+        return replace(selected_cell, status=NOT_RUN, note="does not apply")
+    return replace(selected_cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
