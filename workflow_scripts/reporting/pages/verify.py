@@ -183,8 +183,9 @@ def find_number_faults(
             faults.append(f"{paper}: its results cannot be read ({error!r})")
         else:
             faults += display_faults
-            displays = f"{counts['cells']} cells of tables, {counts['figures']} figures"
-            recomputed.append(f"{displays} and {len(judged[paper])} verdicts of {paper}")
+            cells_and_figures = f"{counts['cells']} cells of tables, {counts['figures']} figures"
+            n_verdicts = len(judged[paper])
+            recomputed.append(f"{cells_and_figures} and {n_verdicts} verdicts of {paper}")
     if len(judged) == len(config.papers):
         claims, sides = format_claims(judged)
         faults += find_text_faults(results / "claims.csv", claims)
