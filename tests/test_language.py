@@ -16,7 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # First words of function names.
 VERBS = """
-add advance align allow analyse answer append applies apply assign attend audit average bootstrap bucket build check
+add advance align allow analyse answer append applies apply assign attend audit average bootstrap bucket build can check
 choose clean code collect combine compare compile complete compute copy count decide decode describe detokenise digest
 download draw drop embed encode enter escape estimate evaluate expand explain export extract fetch fill find
 fingerprint finish format forward generate get group has hash hide import infer intervene is iterate join judge keep
@@ -24,12 +24,16 @@ learn limit list load locate lock log look make map mark mask match matches meas
 pad pair parse pause perturb place plan pool predict prepare print project rank read rebuild receive record reduce
 refuse remap remove render repeat replace report require resolve resume run sample save scale scatter score search
 select send set share shorten shuffle split spread stack start stop store suggest sum summarise tag to tokenise train
-try unpack update use validate verify write
+try unpack update use validate verify weigh write
 """
 # Interfaces that other code calls by these names, and formulas that are known by their names.
 NOUNS = {"main"}
 # Classes whose methods are called by what they return, as pandas' are.
 NOUN_METHODS = {"Results"}
+# Methods that a library calls by these names.
+LIBRARY_METHODS = {"_init_weights"}
+# Folders in which private and inner functions are named by verbs, too.
+ALL_FUNCTIONS = ("common", "data", "evaluation", "interventions", "models", "reporting")
 # Names that several modules have, each in its role.
 ENTRY_POINTS = {
     "add_arguments",
@@ -109,10 +113,34 @@ def test_functions_are_named_by_verbs():
         and is_called_as_a_function(node)
         and not overrides_a_library(owner)
         and not (owner and owner.name in NOUN_METHODS)
-        and name.split("_")[0] not in VERBS.split()
-        and name not in NOUNS
-        and not name.endswith(("_folder", "_file"))
+        and not is_named_by_a_verb(name)
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def is_named_by_a_verb(name: str) -> bool:
+    words = name.strip("_").split("_")
+    return words[0] in VERBS.split() or name in NOUNS or name.endswith(("_folder", "_file"))
+
+
+def test_private_and_inner_functions_are_named_by_verbs():
+    wrong = []
+    for module in MODULES:
+        if module.relative_to(PACKAGE).parts[0] not in ALL_FUNCTIONS:
+            continue
+        tree = ast.parse(module.read_text())
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        owner_of = {member: owner for owner in classes for member in owner.body}
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.FunctionDef)
+                and is_called_as_a_function(node)
+                and not overrides_a_library(owner_of.get(node))
+                and not node.name.startswith("__")
+                and node.name not in LIBRARY_METHODS
+                and not is_named_by_a_verb(node.name)
+            ):
+                wrong.append(f"{module.relative_to(ROOT)}:{node.lineno}: {node.name}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -11,6 +11,7 @@ from workflow_scripts.common.files import (
     hash_files,
     is_system_file,
     list_files,
+    parse_decimal,
     read_csv,
     read_json,
     write_atomically,
@@ -174,3 +175,42 @@ def test_a_folder_under_a_folder_of_the_system_is_listed(tmp_path: Path):
     folder.mkdir(parents=True)
     (folder / "train.parquet").touch()
     assert list_files(folder) == [folder / "train.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "number"),
+    [
+        ("", float, None),
+        ("", int, None),
+        ("28", int, 28),
+        ("-3", int, -3),
+        ("28.42", float, 28.42),
+        (".5", float, 0.5),
+        ("+1e-3", float, 0.001),
+        ("1e999", float, float("inf")),
+    ],
+)
+def test_a_cell_is_a_decimal_number_or_empty(text, kind, number):
+    parsed = parse_decimal(text, kind)
+    assert parsed == number
+    assert number is None or type(parsed) is kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("28_42", int),
+        ("28_42", float),
+        ("1.5", int),
+        ("1e3", int),
+        ("\u0663", int),
+        ("nan", float),
+        ("inf", float),
+        ("0x10", int),
+        (" 1", int),
+        ("many", float),
+    ],
+)
+def test_a_cell_of_anything_else_is_refused(text, kind):
+    with pytest.raises(ValueError):
+        parse_decimal(text, kind)

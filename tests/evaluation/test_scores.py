@@ -66,6 +66,9 @@ def test_a_score_given_twice_is_refused(tmp_path):
     [
         ("metric", "measure", "the columns are not task"),
         ("12.5", "many", "line 2: value is 'many', not a number"),
+        ("12.5", "12_5", "line 2: value is '12_5', not a number"),
+        ("12.5", "1e999", "line 2: value is 1e999"),
+        ("12.5", "-inf", "line 2: value is -inf"),
         ("12.5", "", "line 2 has no value"),
         ("reduced", "reduced,,,,,,,,,,", "line 2 has more columns"),
         ("8", '"8', "unexpected end of data"),

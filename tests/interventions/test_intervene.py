@@ -214,6 +214,17 @@ def test_blocks_are_spread_from_the_second_to_the_last(count, wanted, blocks):
     assert choose_blocks(count, wanted) == blocks
 
 
+@pytest.mark.parametrize("count", [2, 3, 7, 12, 30])
+def test_a_number_of_blocks_is_that_many_different_ones_in_order(count):
+    for number in range(1, 40):
+        blocks = choose_blocks(count, number)
+        assert len(blocks) == min(number, count - 1)
+        assert blocks == sorted(set(blocks))
+        assert blocks[0] == 1
+        if number > 1:
+            assert blocks[-1] == count - 1
+
+
 def test_no_word_becomes_the_answer(place, tmp_path):
     """With a table in which the one synonym of each first word is the item's answer."""
     prompts = pd.read_parquet(place / "prompts/test.parquet")

@@ -5,13 +5,14 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
 
@@ -42,6 +43,9 @@ SYSTEM_FILES = (
     *(".#*", "#*#", ".*.sw?", "*~"),
 )
 MAX_DEPTH = 50  # levels of nested lists and mappings in a JSON or YAML file; ours have 10
+DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+Number = TypeVar("Number", int, float)
 
 
 class MissingFileError(UserError):
@@ -60,17 +64,17 @@ def write_atomically(path: str | Path) -> Iterator[Path]:
 
     The file or folder that the block makes there replaces `path` if the block succeeds.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    temporary = scratch / path.name
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    temporary = scratch / target.name
     try:
         yield temporary
-        if temporary.is_dir() and path.exists():
+        if temporary.is_dir() and target.exists():
             # A folder cannot be renamed over a folder that is not empty, so the old one is moved
             # away first.
-            os.replace(path, scratch / "old")
-        os.replace(temporary, path)
+            os.replace(target, scratch / "old")
+        os.replace(temporary, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -117,17 +121,20 @@ def read_json(path: str | Path) -> Any:
 
 def _check_depth(content: Any) -> None:
     """Raise RecursionError for more than MAX_DEPTH levels of lists and mappings."""
-    level = _find_containers([content])
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for container in level:
-            inner += container.values() if isinstance(container, dict) else container
-        level = _find_containers(inner)
-    if level:
-        raise RecursionError
+    depth = 0
+    containers = _select_containers([content])  # of one level
+    while containers:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise RecursionError
+        inner_values: list[Any] = []
+        for container in containers:
+            inner_values += container.values() if isinstance(container, dict) else container
+        containers = _select_containers(inner_values)
 
 
-def _find_containers(values: list[Any]) -> list[dict | list]:
+def _select_containers(values: list[Any]) -> list[dict | list]:
+    """Return the lists and mappings among the values."""
     return [value for value in values if isinstance(value, dict | list)]
 
 
@@ -186,6 +193,19 @@ def format_csv(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> s
     return stream.getvalue()
 
 
+def parse_decimal(text: str, kind: type[Number]) -> Number | None:
+    """Return the number in a cell of a CSV file, of the type `kind`; None for an empty cell.
+
+    Raises ValueError for anything but a decimal number of this type. A number that is too large for
+    a float is infinite.
+    """
+    if not text:
+        return None
+    if not DECIMAL.fullmatch(text):  # Python also reads 28_42, and digits of other scripts
+        raise ValueError(f"{text!r} is not a decimal number")
+    return kind(text)
+
+
 def format_canonical_json(content: Any) -> str:
     """Format content as JSON with sorted keys and no spaces.
 
@@ -235,7 +255,8 @@ def hash_files(folder: str | Path) -> dict[str, str]:
 def verify_checksum(path: Path) -> None:
     """Raise UserError if a file differs from the sha256 in its manifest.
 
-    A manifest is a JSON file next to it with the key `files`.
+    A manifest is a JSON file next to it with the key `files`. Nothing is verified if the file, its
+    manifest, or an entry for the file is missing.
     """
     for name in MANIFESTS:
         manifest = path.with_name(name)

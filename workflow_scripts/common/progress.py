@@ -69,6 +69,7 @@ class LiveCurves:
 
     @staticmethod
     def _open_writer(folder: Path) -> Any:
+        """Open a new event file in the folder, which is made if needed."""
         from tensorboard.summary.writer.record_writer import RecordWriter  # pyright: ignore
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -93,7 +94,7 @@ class Reporter:
             self.style = "bar" if sys.stderr.isatty() else "lines"
         self.started = time.monotonic()
         self.updated = self.started
-        self.first = 0
+        self.done_before = 0  # steps that an earlier process has done
         self.done = 0
         self.values: dict[str, float] = {}
         self.curves = LiveCurves(name)
@@ -129,7 +130,7 @@ class Reporter:
     def resume(self, done: int) -> None:
         """Start with `done` steps that an earlier process has done."""
         self.started = time.monotonic()
-        self.first = done
+        self.done_before = done
         self.done = done
         if done:
             self.print_line(f"resumes after {done:,} of {self.total:,} {self.unit}")
@@ -157,7 +158,7 @@ class Reporter:
         if now - self.updated < self._choose_pause(elapsed):
             return
         self.updated = now
-        rate = (self.done - self.first) / max(elapsed, 1e-9)
+        rate = (self.done - self.done_before) / max(elapsed, 1e-9)
         values = [f"{name} {value:.4g}{UNITS.get(name, '')}" for name, value in self.values.items()]
         note = " ".join(values)
         if self.bar:

@@ -80,7 +80,7 @@ def measure_peak_memory() -> int:
 def read_commit() -> dict[str, Any]:
     """Return `commit`, and `dirty`: a tracked file differs from it or a code file is untracked.
 
-    None means unknown.
+    A value is None if it is unknown, as both are without a repository.
     """
     if not (PROJECT / ".git").exists():
         return {"commit": None, "dirty": None}

@@ -169,6 +169,7 @@ def _is_inside(place: tuple, outer: tuple) -> bool:
 
 
 def _join_messages(problems: Sequence[_Problem]) -> str:
+    """Join the distinct messages of problems by `; or `, each with a small first letter."""
     messages = []
     for problem in problems:
         text = problem.message.removeprefix("Value error, ")
@@ -193,38 +194,42 @@ def _find_place(error: Any, content: Any) -> list[str | int]:
     They lack the names of union members, which pydantic adds to its path.
     """
     place = []
+    value = content  # at the place so far
     for key in error["loc"]:
-        inner: dict[Any, Any] = {}
-        if isinstance(content, list):
-            inner = dict(enumerate(content))
-        elif isinstance(content, dict):
-            inner = content
+        values_by_key: dict[Any, Any] = {}
+        if isinstance(value, list):
+            values_by_key = dict(enumerate(value))
+        elif isinstance(value, dict):
+            values_by_key = value
         is_missing = error["type"] == "missing" and key == error["loc"][-1]
-        if key in inner or is_missing:
+        if key in values_by_key or is_missing:
             place.append(key)
-        content = inner.get(key, content)
+        value = values_by_key.get(key, value)
     return place
 
 
 def _list_fields_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """Return the field names of the model at `location` inside `model`.
+    """Return the field names of the model at `location`, keys and list positions inside `model`.
 
     Of a union of models they are those of all members.
     """
     models = list_models_in(model)
     for key in location:
-        inner_models: list[type[BaseModel]] = []
+        models_at_key: list[type[BaseModel]] = []
         for outer_model in models:
-            inner_models += list_models_in(_fields(outer_model).get(str(key)))
-        # An item of a list and a value of a dict are of the models that their type names.
-        models = inner_models or models
+            field_type = _map_field_types(outer_model).get(str(key))
+            models_at_key += list_models_in(field_type)
+        # A key that is no field is a position in a list or a key of a dict: the type of that list
+        # or dict has named its models already.
+        if models_at_key:
+            models = models_at_key
     names: list[str] = []
-    for inner_model in models:
-        names += _fields(inner_model)
+    for model_at_location in models:
+        names += _map_field_types(model_at_location)
     return names
 
 
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
+def _map_field_types(model: type[BaseModel]) -> dict[str, Any]:
     """Return the types of a model's fields by their names in files."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 

@@ -71,13 +71,14 @@ def _check_yaml_depth(text: str) -> None:
 
 
 def _make_error(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+    """Make the error of a problem at a place in the file."""
     return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
 
 
 def _check_node(node: yaml.Node, counts: dict[int, int]) -> int:
     """Check a node and count the values in it, with aliases expanded.
 
-    `counts` stores the counts of finished nodes by `id`. Raises MarkedYAMLError if the aliases
+    The counts of finished nodes are added to `counts` by `id`. Raises MarkedYAMLError if the aliases
     expand to more than MAX_VALUES values; for a key that is repeated, of which PyYAML would
     silently use the last value, or that is no text or number; and for values that YAML reads
     otherwise than people do.
@@ -160,7 +161,7 @@ def read_yaml_mapping(path: Path) -> dict:
 
 def find_line(path: Path, keys: Iterable[str | int]) -> int:
     """Return the line of a key of a YAML file; that of the nearest outer key that the file has."""
-    node = _compose(path, path.stat().st_mtime_ns)
+    node = _read_nodes(path, path.stat().st_mtime_ns)
     line = 1
     for key in keys:
         entry = _find_entry(node, key)
@@ -179,6 +180,7 @@ class _Entry(NamedTuple):
 
 
 def _find_entry(node: yaml.Node | None, key: str | int) -> _Entry | None:
+    """Return the entry of a key or of a position in a list; None if there is none."""
     if isinstance(node, yaml.MappingNode):
         for key_node, value in node.value:
             if key_node.value == str(key):
@@ -189,6 +191,9 @@ def _find_entry(node: yaml.Node | None, key: str | int) -> _Entry | None:
 
 
 @lru_cache(maxsize=32)
-def _compose(path: Path, changed: int) -> yaml.Node | None:
-    """Compose the nodes of a file; `changed` is its time, so that a changed file is read again."""
+def _read_nodes(path: Path, changed: int) -> yaml.Node | None:
+    """Read the nodes of a file; None for an empty one.
+
+    changed: its time in nanoseconds, so that a changed file is not taken from the cache.
+    """
     return SafeLoader(path.read_bytes().decode()).get_single_node()

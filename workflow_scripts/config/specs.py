@@ -16,7 +16,7 @@ from workflow_scripts.config.layers import (
     merge_settings,
 )
 from workflow_scripts.config.schema import DataLayer, Init
-from workflow_scripts.data.data_spec import DATASETS, DataSpec, load_options
+from workflow_scripts.data.data_spec import DATASETS, DataSpec, import_options_class
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention, Options
@@ -39,7 +39,7 @@ def resolve_data(catalogue: Catalogue, task: str, scale: str) -> DataSpec:
     entries, options = merge_data(catalogue, task, scale)
     values = drop_places(entries)
     with locate_errors({"options": options, "prepare": {"prepare": entries["prepare"]}}):
-        options_class = load_options(values["prepare"], task)
+        options_class = import_options_class(values["prepare"], task)
         name = f"options of task {task} at scale {scale}"
         parsed = parse_as(options_class, drop_places(options), name)
     return DataSpec(task, values["prepare"], parsed, values["sources"], values["protocol"])

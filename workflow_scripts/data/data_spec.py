@@ -21,8 +21,8 @@ EXAMPLE = "workflow_scripts/data/datasets/cogs.py"
 class DataSpec:
     """What a folder of prepared data is made from, as under `spec` in its dataset.json.
 
-    prepare: name of the module of `datasets/`. options: of its class Options. sources:
-    <dataset>/<file> of sources.yaml.
+    prepare: name of the module of `datasets/`, whose function `prepare` makes the data. options: of
+    its class Options. sources: <dataset>/<file> of sources.yaml.
     """
 
     task: str
@@ -61,36 +61,40 @@ def read_data_spec(content: Any, file: str | Path, key: str | tuple[str, ...] = 
     keys = key
     if isinstance(keys, str):
         keys = (keys,)
-    model = load_options(parsed.prepare, parsed.task)
-    options = parse_as(model, parsed.options, file, (*keys, "options"))
+    options_class = import_options_class(parsed.prepare, parsed.task)
+    options = parse_as(options_class, parsed.options, file, (*keys, "options"))
     return DataSpec(parsed.task, parsed.prepare, options, parsed.sources, parsed.protocol)
 
 
-def load_options(prepare: str, task: str) -> type[DataOptions]:
-    """Return the class of a data module's options.
+def import_options_class(module_name: str, task: str) -> type[DataOptions]:
+    """Import the module that prepares the data of a task, and return its class Options.
 
-    Raises UserError if the module or a part of it is missing.
+    Raises UserError if the module cannot be imported, if it has no class Options or no function
+    `prepare`, or if the class is no complete DataOptions.
     """
     try:
-        module = importlib.import_module(prepare)
+        module = importlib.import_module(module_name)
     except Exception as error:  # the module may be a user's
-        problem = f"{prepare} cannot be imported: {type(error).__name__}: {error}; correct it"
-        if is_missing_module(error, prepare):
+        problem = f"{module_name} cannot be imported: {type(error).__name__}: {error}; correct it"
+        if is_missing_module(error, module_name):
             problem = (
-                f"`prepare` is {prepare}, but there is no module {error.name}; "
+                f"`prepare` is {module_name}, but there is no module {error.name}; "
                 "write it, or correct the name"
             )
         raise UserError(f"task {task}: {problem}") from error
     for name in ("Options", "prepare"):
         if not hasattr(module, name):
-            raise UserError(f"task {task}: module {prepare} has no `{name}`; {EXAMPLE} has both")
-    is_complete = isinstance(module.Options, type) and issubclass(module.Options, DataOptions)
-    if not is_complete or isabstract(module.Options):
+            raise UserError(
+                f"task {task}: module {module_name} has no `{name}`; {EXAMPLE} has both"
+            )
+    options_class = module.Options
+    is_of_options = isinstance(options_class, type) and issubclass(options_class, DataOptions)
+    if not is_of_options or isabstract(options_class):
         raise UserError(
-            f"task {task}: `Options` of {prepare} is no DataOptions with a method `list_splits`; "
-            f"{EXAMPLE} has one"
+            f"task {task}: `Options` of {module_name} is no DataOptions with a method "
+            f"`list_splits`; {EXAMPLE} has one"
         )
-    return module.Options
+    return options_class
 
 
 def is_missing_module(error: Exception, module: str) -> bool:

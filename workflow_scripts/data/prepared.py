@@ -86,13 +86,17 @@ class Seq2SeqDataset:
 
 
 def summarise_pairs(columns: Mapping[str, list]) -> dict[str, int]:
-    """Count what dataset.json has of a split of a Seq2SeqDataset."""
-    pairs = set(zip(columns["source"], columns["target"], strict=True))
-    unknown = sum(ids.count(UNKNOWN_ID) for ids in columns["source_ids"] + columns["target_ids"])
+    """Count what dataset.json has of a split of a Seq2SeqDataset.
+
+    Lengths are in tokens; unknown tokens are counted on both sides.
+    """
+    distinct_pairs = set(zip(columns["source"], columns["target"], strict=True))
+    id_lists = columns["source_ids"] + columns["target_ids"]
+    n_unknown = sum(ids.count(UNKNOWN_ID) for ids in id_lists)
     return {
         "rows": len(columns["source"]),
-        "distinct": len(pairs),
-        "out_of_vocabulary_tokens": unknown,
+        "distinct": len(distinct_pairs),
+        "out_of_vocabulary_tokens": n_unknown,
         "longest_source": max(map(len, columns["source_ids"]), default=0),
         "longest_target": max(map(len, columns["target_ids"]), default=0),
     }
@@ -142,7 +146,10 @@ class TableDataset:
 
 
 def summarise_table(columns: Mapping[str, list]) -> dict[str, int]:
-    """Count the rows, and the distinct rows without `item`, which is unique for each row."""
+    """Count the rows, and the distinct rows without `item`, which is unique for each row.
+
+    columns: all of the same length.
+    """
     hashable_columns: list[Iterable] = []
     for name, values in columns.items():
         if name == "ids":

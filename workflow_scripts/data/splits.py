@@ -44,8 +44,8 @@ def sample_indices(examples: Sequence[Example], count: int, seed: int, purpose: 
     Each `purpose` is an independent sample.
     """
     rng = random.Random(f"{seed}/{purpose}")
-    count = min(count, len(examples))
-    return sorted(rng.sample(range(len(examples)), count))
+    size = min(count, len(examples))
+    return sorted(rng.sample(range(len(examples)), size))
 
 
 def sample_covering_vocabulary(
@@ -79,25 +79,30 @@ def make_splits(
 ) -> tuple[dict[str, list[Example]], list[str]]:
     """Apply the limits and sample `valid` from `test`.
 
-    Returns splits (train, valid, others, test) and notes.
+    others: further splits, which only a limit changes. Returns splits (train, valid, others, test)
+    and notes. Raises UserError for a limit on an unknown split.
     """
     seed = options.seed
     limited, notes = limit_splits({"train": train, "test": test, **others}, options)
-    test = limited["test"]
-    size = math.floor(len(test) * Fraction(str(options.validation_fraction)))
-    positions = sample_indices(test, size, seed, "validation")
-    valid = [test[position] for position in positions]
-    share = f"{len(valid)} of {len(test)} test examples, drawn with seed {seed}"
+    limited_test = limited["test"]
+    size = math.floor(len(limited_test) * Fraction(str(options.validation_fraction)))
+    positions = sample_indices(limited_test, size, seed, "validation")
+    valid = [limited_test[position] for position in positions]
+    final_test = limited_test
+    share = f"{len(valid)} of {len(limited_test)} test examples, drawn with seed {seed}"
     if options.validation == "clean":
-        removed = set(positions)
-        test = [example for position, example in enumerate(test) if position not in removed]
+        moved = set(positions)
+        final_test = []
+        for position, example in enumerate(limited_test):
+            if position not in moved:
+                final_test.append(example)
         notes.append(f"valid: {share} and taken out of the test set (clean protocol)")
     else:
         notes.append(f"valid: {share}; they stay inside the test set, as in the paper")
     splits = {"train": limited["train"], "valid": valid}
     for name in others:
         splits[name] = limited[name]
-    splits["test"] = test
+    splits["test"] = final_test
     return splits, notes
 
 
@@ -139,10 +144,11 @@ def split_by_key(
         keys_by_source.setdefault(row.source, set()).add(row.key)
     valid_keys: set = set()
     for keys in keys_by_source.values():
+        candidates = keys
         if shared_keys:
-            keys = keys - valid_keys
-        count = math.ceil(len(keys) * valid_fraction)
-        valid_keys.update(rng.sample(sorted(keys), count))
+            candidates = keys - valid_keys
+        count = math.ceil(len(candidates) * valid_fraction)
+        valid_keys.update(rng.sample(sorted(candidates), count))
     return {
         "train": [row for row in rows if row.key not in valid_keys],
         "valid": [row for row in rows if row.key in valid_keys],

@@ -20,7 +20,7 @@ def score_outputs(
 ) -> list[dict[str, Any]]:
     """Return score rows: BLEU (0 to 100) for each metric of the options and each subset.
 
-    `table` is the split.
+    `table` is the split; `data`, its folder, is not used.
     """
     subsets = find_subset_rows(table["subset"].to_numpy())
     scores = []

@@ -24,7 +24,8 @@ def score_outputs(
 ) -> list[dict[str, Any]]:
     """Return score rows `cter_instance` and `cter_aggregate` (percent).
 
-    They are for all sentences and for each phrase type.
+    They are for all sentences and for each phrase type; none for a split without the column
+    `compound`. data: the folder with lexicon.json. `references` are not used.
     """
     if "compound" not in table.column_names:
         return []

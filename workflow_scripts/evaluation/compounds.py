@@ -86,31 +86,43 @@ class Span(NamedTuple):
 def make_checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
     """Return a function that is True for a translation with an error in `compound`.
 
-    The translation has no spaces. Raises KeyError for a word that is not in the lexicon.
+    The translation has no spaces. A word whose list of translations is empty is never wrong, and has
+    no place in the order; a verb of this kind counts as no verb. Raises KeyError for a word of the
+    compound that is not in the lexicon.
     """
-    expected = [(PART_OF[word], lexicon[word]) for word in split_compound(compound)]
+    # Of two words with the same part of speech, the later one counts.
+    translations_of = {PART_OF[word]: lexicon[word] for word in split_compound(compound)}
 
     def is_wrong(translation: str) -> bool:
-        right: dict[str, bool] = {}
         spans: dict[str, Span] = {}
-        for part, translations in expected:
-            occurring = [text for text in translations if text in translation]
-            right[part] = bool(occurring) or not translations
-            spans.pop(part, None)
-            if occurring:
-                first = min(translation.find(text) for text in occurring)
-                last = max(translation.rfind(text) for text in occurring)
-                spans[part] = Span(first, last)
-        if not all(right.values()):
-            return True
-        order = ORDER if "V" in spans else ORDER_WITHOUT_VERB
+        for part, translations in translations_of.items():
+            if not translations:
+                continue
+            span = find_span(translations, translation)
+            if span is None:
+                return True
+            spans[part] = span
+        order = ORDER_WITHOUT_VERB
+        if "V" in spans:
+            order = ORDER
         for earlier, later in order:
-            has_both = earlier in spans and later in spans
-            if has_both and spans[earlier].first >= spans[later].last:
+            if earlier not in spans or later not in spans:
+                continue
+            if spans[earlier].first >= spans[later].last:
                 return True
         return False
 
     return is_wrong
+
+
+def find_span(texts: Sequence[str], sentence: str) -> Span | None:
+    """Return the first and last place at which one of the texts begins; None if none occurs."""
+    occurring = [text for text in texts if text in sentence]
+    if not occurring:
+        return None
+    first = min(sentence.find(text) for text in occurring)
+    last = max(sentence.rfind(text) for text in occurring)
+    return Span(first, last)
 
 
 def remove_spaces(translation: str) -> str:
@@ -134,15 +146,15 @@ def compute_error_rates(errors: Sequence[bool]) -> tuple[float, float | None]:
     fewer than five.
     """
     instance = 100 * sum(errors) / len(errors)
-    size = SENTENCES_PER_COMPOUND
-    whole = len(errors) // size
-    if not whole:
+    n_groups = len(errors) // SENTENCES_PER_COMPOUND
+    if not n_groups:
         return instance, None
-    wrong_groups = 0
-    for group in range(whole):
-        if any(errors[size * group : size * (group + 1)]):
-            wrong_groups += 1
-    return instance, 100 * wrong_groups / whole
+    n_wrong = 0
+    for group in range(n_groups):
+        start = SENTENCES_PER_COMPOUND * group
+        if any(errors[start : start + SENTENCES_PER_COMPOUND]):
+            n_wrong += 1
+    return instance, 100 * n_wrong / n_groups
 
 
 class ErrorRates(NamedTuple):
@@ -161,14 +173,17 @@ class ErrorRates(NamedTuple):
 def compute_rates_by_phrase(
     compounds: Sequence[str], errors: Sequence[bool]
 ) -> dict[str, ErrorRates]:
-    """Return the error rates of all sentences ("all"), and of each phrase type that occurs."""
+    """Return the error rates of all sentences ("all"), and of each phrase type that occurs.
+
+    errors: whether the sentence of each of `compounds` has an error.
+    """
     errors_of: dict[str, list[bool]] = {name: [] for name in ("all", *PHRASES)}
-    for compound, wrong in zip(compounds, errors, strict=True):
-        errors_of["all"].append(wrong)
-        errors_of[find_phrase_type(compound)].append(wrong)
+    for compound, is_wrong in zip(compounds, errors, strict=True):
+        errors_of["all"].append(is_wrong)
+        errors_of[find_phrase_type(compound)].append(is_wrong)
     rates = {}
-    for name, of_phrase in errors_of.items():
-        if of_phrase:
-            instance, aggregate = compute_error_rates(of_phrase)
-            rates[name] = ErrorRates(instance, aggregate, len(of_phrase))
+    for name, phrase_errors in errors_of.items():
+        if phrase_errors:
+            instance, aggregate = compute_error_rates(phrase_errors)
+            rates[name] = ErrorRates(instance, aggregate, len(phrase_errors))
     return rates

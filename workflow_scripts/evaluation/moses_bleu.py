@@ -25,20 +25,21 @@ def score_outputs(
     data: Path,
     options: Options,
 ) -> list[dict[str, Any]]:
-    """Return score rows with BLEU from 0 to 100.
+    """Return score rows with BLEU from 0 to 100, of all outputs.
 
-    `references` are not used, because they lack the characters that do not occur in the training
-    data.
+    outputs: Moses tokens joined by spaces. `table` is the split, with the references. `references`
+    are not used, because they lack the characters that do not occur in the training data; nor is
+    the folder `data`, which other measures need.
     """
-    tokens = table["target_words"].to_pylist()
+    reference_tokens = table["target_words"].to_pylist()
     # `force` silences sacrebleu's warning about tokenised input, which is intended here.
     over_tokens = BLEU(tokenize="none", force=True)
-    scores = {"bleu_tokenised": over_tokens.corpus_score(outputs, [tokens]).score}
+    scores = {"bleu_tokenised": over_tokens.corpus_score(outputs, [reference_tokens]).score}
     if "target_text" in table.column_names:
         detokenizer = MosesDetokenizer(lang=options.language)
         texts = [detokenizer.detokenize(output.split(" ")) for output in outputs]
-        published = table["target_text"].to_pylist()
+        reference_texts = table["target_text"].to_pylist()
         over_text = BLEU(tokenize="13a")
-        scores["bleu_detokenised"] = over_text.corpus_score(texts, [published]).score
+        scores["bleu_detokenised"] = over_text.corpus_score(texts, [reference_texts]).score
     values = {metric: (score, "BLEU", len(outputs)) for metric, score in scores.items()}
     return make_scores({}, values)

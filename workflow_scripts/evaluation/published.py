@@ -2,20 +2,18 @@
 
 import csv
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.files import parse_decimal
 
 PUBLISHED_COLUMNS = (
     "display", "row", "column", "metric",
     "printed", "value", "unit", "std", "n_seeds", "source", "note",
 )  # fmt: skip
-
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 class Key(NamedTuple):
@@ -78,13 +76,13 @@ def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Pub
             continue
         key = Key(row["display"], row["row"], row["column"], row["metric"])
         try:
-            value = _parse_optional(row["value"], float)
-            std = _parse_optional(row["std"], float)
-            n_seeds = _parse_optional(row["n_seeds"], int)
+            value = parse_decimal(row["value"], float)
+            std = parse_decimal(row["std"], float)
+            n_seeds = parse_decimal(row["n_seeds"], int)
         except ValueError as error:
             problems.add(f"{place}: {error}; value, std and n_seeds are numbers or empty")
             continue
-        if not _are_possible(value, std, n_seeds):
+        if not _is_possible(value, std, n_seeds):
             problems.add(
                 f"{place}: value, std and n_seeds must be finite, std not negative "
                 "and n_seeds at least 1"
@@ -105,15 +103,8 @@ def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Pub
     return numbers
 
 
-def _parse_optional(text: str, kind: type) -> Any:
-    if not text:
-        return None
-    if not NUMBER.fullmatch(text):  # Python also reads 28_42, and digits of other scripts
-        raise ValueError(f"{text!r} is not a decimal number")
-    return kind(text)
-
-
-def _are_possible(value: float | None, std: float | None, n_seeds: int | None) -> bool:
+def _is_possible(value: float | None, std: float | None, n_seeds: int | None) -> bool:
+    """Return whether numbers of a cell are finite, and std and n_seeds not too small."""
     if value is not None and not math.isfinite(value):
         return False
     if std is not None and not 0 <= std < math.inf:

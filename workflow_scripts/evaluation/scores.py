@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, verify_checksum
+from workflow_scripts.common.files import MissingFileError, parse_decimal, verify_checksum
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (
@@ -17,7 +17,8 @@ SCORE_COLUMNS = (
     "metric", "value", "unit", "n", "protocol",
     "intervention", "layer", "pooling", "rate", "intervention_seed", "item_set", "readout",
 )  # fmt: skip
-NUMBERS = {
+NOT_FINITE = ("nan", "inf", "-inf")  # as Python writes these numbers
+NUMBERS: dict[str, type[int] | type[float]] = {
     "seed": int,
     "value": float,
     "n": int,
@@ -42,7 +43,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
         if unknown:
             raise ValueError(f"no column {unknown[0]} in a score table")
         texts.append({name: _format_cell(row.get(name)) for name in SCORE_COLUMNS})
-    _check(texts)
+    _check_rows(texts)
     with open(path, "w", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -50,6 +51,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def _format_cell(value: Any) -> str:
+    """Format a value of a row; empty for None."""
     if value is None:
         return ""
     return str(value)
@@ -67,7 +69,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
             if tuple(reader.fieldnames or ()) != SCORE_COLUMNS:
                 raise ValueError(f"the columns are not {', '.join(SCORE_COLUMNS)}")
             texts = list(reader)
-        _check(texts)
+        _check_rows(texts)
     except FileNotFoundError as error:
         raise MissingFileError(path) from error
     except (ValueError, csv.Error) as error:
@@ -76,14 +78,17 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
 
 
 def _parse_row(row: dict[str, str]) -> dict[str, Any]:
+    """Return the values of a row that `_check_rows` has accepted; None for an empty cell."""
     values: dict[str, Any] = {}
     for name, text in row.items():
-        parse = NUMBERS.get(name, str)
-        values[name] = parse(text) if text else None
+        if name in NUMBERS:
+            values[name] = parse_decimal(text, NUMBERS[name])
+        else:
+            values[name] = text or None
     return values
 
 
-def _check(rows: list[dict[str, str]]) -> None:
+def _check_rows(rows: list[dict[str, str]]) -> None:
     """Raise ValueError with the line number of the first row that is not a valid score."""
     line_of: dict[tuple[str, ...], int] = {}
     for line, row in enumerate(rows, start=2):
@@ -106,13 +111,16 @@ def _check(rows: list[dict[str, str]]) -> None:
 
 def _check_number(name: str, text: str, line: int) -> None:
     """Raise ValueError unless a text is empty or a finite number of its column's type."""
-    parse = NUMBERS[name]
+    if text in NOT_FINITE:
+        raise ValueError(f"line {line}: {name} is {text}")
     try:
-        number = parse(text or 0)
+        number = parse_decimal(text, NUMBERS[name])
     except ValueError:
-        expected = "whole number" if parse is int else "number"
+        expected = "number"
+        if NUMBERS[name] is int:
+            expected = "whole number"
         raise ValueError(f"line {line}: {name} is {text!r}, not a {expected}") from None
-    if not math.isfinite(number):
+    if number is not None and not math.isfinite(number):  # such as 1e999
         raise ValueError(f"line {line}: {name} is {text}")
 
 
@@ -121,7 +129,8 @@ def find_subset_rows(
 ) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets.
 
-    `subsets` is [N] of str; `groups` maps a group's name to its subsets. Empty ones are left out.
+    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps a group's name to its
+    subsets. Those without a row are left out.
     """
     is_member = {"all": np.ones(len(subsets), bool)}
     names = sorted(set(subsets.tolist()) - {""})
@@ -156,6 +165,6 @@ def score_shares(
     """
     scores = []
     for name, rows in find_subset_rows(subsets, groups).items():
-        share = 100 * right[rows].mean()
-        scores += make_scores({"subset": name}, {metric: (share, "percent", len(rows))})
+        percent = 100 * right[rows].mean()
+        scores += make_scores({"subset": name}, {metric: (percent, "percent", len(rows))})
     return scores

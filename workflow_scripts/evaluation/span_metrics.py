@@ -37,18 +37,20 @@ def compute_f1(predicted: str, answers: Sequence[str]) -> float:
 def select_worst_variants(items: Sequence[str], f1s: Sequence[float]) -> list[int]:
     """Return, for each question of an adversarial set, the one row that counts.
 
-    This is how the official code of Jia and Liang (2017) selects. A variant's key is the question's
-    key, `-` and the variant's name. The first variant with the lowest F1 counts; the unchanged
-    question counts only if it has no variants.
+    This is how the official code of Jia and Liang (2017) selects. `items` and `f1s` [rows] are the
+    keys and the F1 of all rows. A variant's key is the question's key, `-` and the variant's name.
+    The first variant with the lowest F1 counts; the unchanged question counts only if it has no
+    variants. The rows are in the order in which their questions first occur.
     """
-    worst: dict[str, int] = {}  # row of each question
+    row_of_question: dict[str, int] = {}
     for row, item in enumerate(items):
         question = item.partition("-")[0]
-        if question not in worst:
-            worst[question] = row
+        if question not in row_of_question:
+            row_of_question[question] = row
             continue
-        before = worst[question]
-        is_variant = item != question
-        if items[before] == question or (is_variant and f1s[row] < f1s[before]):
-            worst[question] = row
-    return list(worst.values())
+        row_so_far = row_of_question[question]
+        is_unchanged_so_far = items[row_so_far] == question  # which any variant replaces
+        is_worse_variant = item != question and f1s[row] < f1s[row_so_far]
+        if is_unchanged_so_far or is_worse_variant:
+            row_of_question[question] = row
+    return list(row_of_question.values())

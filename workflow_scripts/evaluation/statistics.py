@@ -64,8 +64,8 @@ class Effect:
         # scipy.stats.t.ppf calls this function.
         from scipy.special import stdtrit
 
-        half = float(stdtrit(self.freedom, quantile)) * self.error
-        return self.value - half, self.value + half
+        half_width = float(stdtrit(self.freedom, quantile)) * self.error
+        return self.value - half_width, self.value + half_width
 
     @property
     def low(self) -> float | None:
@@ -118,7 +118,7 @@ class Effect:
 
 def summarise_seeds(values: Sequence[float]) -> Summary:
     """Return mean, standard deviation and 95% t interval of `values` [seeds]."""
-    effect = _one_sample(np.asarray(values, dtype=float), "")
+    effect = _measure_mean(np.asarray(values, dtype=float), method="")
     std = None
     if effect.error is not None:
         std = effect.error * math.sqrt(effect.n)
@@ -128,8 +128,8 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
 def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Welch's t with Satterthwaite's degrees of freedom. Assumes independent, normal seeds, but not
-    equal variances.
+    Welch's t with Satterthwaite's degrees of freedom, or m + n - 2 if no seed differs from its side.
+    Assumes independent, normal seeds, but not equal variances.
     """
     left = np.asarray(left, dtype=float)
     right = np.asarray(right, dtype=float)
@@ -141,10 +141,10 @@ def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect
     left_part = left.var(ddof=1) / len(left)
     right_part = right.var(ddof=1) / len(right)
     variance = left_part + right_part
-    below = left_part**2 / (len(left) - 1) + right_part**2 / (len(right) - 1)
+    divisor = left_part**2 / (len(left) - 1) + right_part**2 / (len(right) - 1)
     freedom = float(len(left) + len(right) - 2)
-    if below > 0:
-        freedom = float(variance**2 / below)
+    if divisor > 0:
+        freedom = float(variance**2 / divisor)
     return Effect(value, math.sqrt(variance), freedom, n, method)
 
 
@@ -154,7 +154,7 @@ def compare_paired(left: Sequence[float], right: Sequence[float]) -> Effect:
     Student's t of the differences. Assumes that the differences are independent and normal.
     """
     differences = np.asarray(left, dtype=float) - np.asarray(right, dtype=float)
-    return _one_sample(differences, "Student's t of the differences within seeds")
+    return _measure_mean(differences, "Student's t of the differences within seeds")
 
 
 def compare_with_constant(
@@ -167,10 +167,11 @@ def compare_with_constant(
     differences = np.asarray(values, dtype=float) - constant
     if not constant_right:
         differences = -differences
-    return _one_sample(differences, "Student's t of the seeds against a number that has none")
+    return _measure_mean(differences, "Student's t of the seeds against a number that has none")
 
 
-def _one_sample(values: np.ndarray, method: str) -> Effect:
+def _measure_mean(values: np.ndarray, method: str) -> Effect:
+    """Return the mean of `values` [seeds] with its standard error, for Student's t of one sample."""
     mean = float(values.mean())
     n = len(values)
     if n < 2:
@@ -187,7 +188,7 @@ def measure_association(left: np.ndarray, right: np.ndarray) -> Effect:
     independent run through all cells.
     """
     taus = compute_kendall_tau(np.asarray(left, dtype=float), np.asarray(right, dtype=float))
-    return _one_sample(taus, "Kendall's tau over the cells, Student's t over seeds")
+    return _measure_mean(taus, "Kendall's tau over the cells, Student's t over seeds")
 
 
 def compute_kendall_tau(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -259,7 +260,8 @@ class Superiority(Effect):
 
         factor = float(stdtrit(self.freedom, quantile))
 
-        def exceed(probability: float) -> float:
+        def measure_excess(probability: float) -> float:
+            """Return by how much `value` is too far from a probability; 0 at a limit."""
             error = math.sqrt(self.compute_variance(probability))
             return abs(self.value - probability) - factor * error
 
@@ -267,11 +269,11 @@ class Superiority(Effect):
         low = 0.0
         if self.value > 0:
             below = self.value * (1 - 1e-9)
-            low = brentq(exceed, 0.0, below)
+            low = brentq(measure_excess, 0.0, below)
         high = 1.0
         if self.value < 1:
             above = 1 - (1 - self.value) * (1 - 1e-9)
-            high = brentq(exceed, above, 1.0)
+            high = brentq(measure_excess, above, 1.0)
         return low, high
 
     def compute_p_value(self, margin: float = 0.5) -> float | None:
@@ -296,7 +298,8 @@ class Superiority(Effect):
 def measure_superiority(left: Sequence[float], right: Sequence[float]) -> Superiority:
     """Return how probably a seed of `left` [m] is above one of `right` [n].
 
-    Equal values count half. Assumes independent seeds, of any distribution.
+    Equal values count as 1/2. Assumes independent seeds, of any distribution. The freedom is m + n
+    - 2 if the variance is 0.
     """
     left = np.asarray(left, dtype=float)
     right = np.asarray(right, dtype=float)
@@ -315,8 +318,8 @@ def measure_superiority(left: Sequence[float], right: Sequence[float]) -> Superi
     variance = left_part + right_part
     freedom = float(m + n - 2)
     if variance > 0:
-        below = left_part**2 / (m - 1) + right_part**2 / (n - 1)
-        freedom = float(variance**2 / below)
+        divisor = left_part**2 / (m - 1) + right_part**2 / (n - 1)
+        freedom = float(variance**2 / divisor)
     return Superiority(value, math.sqrt(variance), freedom, fewer, method, m, n)
 
 

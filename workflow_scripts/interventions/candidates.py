@@ -157,34 +157,43 @@ def rank_candidates(
     weight: float,
     top: int,
 ) -> dict[Query, list[Candidate]]:
-    """Return the `top` candidates of each query, the best first; equal scores alphabetically."""
-    distinct_texts, text = np.unique([text for _, text in pairs], return_inverse=True)
+    """Return the `top` candidates of each query, the best first; equal scores alphabetically.
+
+    pairs: (index of a query, text that may replace its word). A query without a pair is left out.
+    """
+    # Each distinct word and text is looked up once. The arrays that end in _index are [pairs].
+    distinct_texts, text_index = np.unique([text for _, text in pairs], return_inverse=True)
     distinct_words, word_of_query = np.unique(
         [query.word for query in queries], return_inverse=True
     )
-    query = np.array([index for index, _ in pairs], int)
-    word = word_of_query[query]
-    # Each distinct word and text is looked up once; `query`, `word` and `text` are [pairs].
+    query_index = np.array([index for index, _ in pairs], int)
+    word_index = word_of_query[query_index]
     words = distinct_words.tolist()
     texts = distinct_texts.tolist()
-    similarity = np.einsum("nd,nd->n", vectors.embed(words)[word], vectors.embed(texts)[text])
-    polarity_gap = np.abs(compute_polarities(words)[word] - compute_polarities(texts)[text])
-    score = weight * similarity.astype(float) + (1 - weight) * (1 - polarity_gap)
-    score = np.round(score, ROUND)
+    word_vectors = vectors.embed(words)[word_index]
+    text_vectors = vectors.embed(texts)[text_index]
+    similarity = np.einsum("nd,nd->n", word_vectors, text_vectors)
+    word_polarity = compute_polarities(words)[word_index]
+    text_polarity = compute_polarities(texts)[text_index]
+    polarity_gap = np.abs(word_polarity - text_polarity)
+    exact_score = weight * similarity.astype(float) + (1 - weight) * (1 - polarity_gap)
+    score = np.round(exact_score, ROUND)
     best: dict[Query, list[Candidate]] = {}
-    for pair in np.lexsort((text, -score, query)):
-        candidates = best.setdefault(queries[query[pair]], [])
+    # By query, then from the highest score, then alphabetically.
+    for pair in np.lexsort((text_index, -score, query_index)):
+        candidates = best.setdefault(queries[query_index[pair]], [])
         if len(candidates) < top:
-            candidates.append(Candidate(texts[text[pair]], float(score[pair])))
+            candidates.append(Candidate(texts[text_index[pair]], float(score[pair])))
     return best
 
 
 def choose_vectors(
     options: Options, lexicon: Lexicon, nlp: "Language | None" = None
 ) -> tuple[Vectors, "Language | None"]:
-    """Return the word vectors, and the spaCy pipeline that they are from.
+    """Return the word vectors, and the spaCy pipeline that they are from: None for glosses.
 
-    Raises UserError if it is missing.
+    nlp: a pipeline in place of the installed one. Raises UserError if the pipeline is missing and
+    the options demand it, or if it has no vectors.
     """
     model = options.spacy_model
     if options.vectors == "glosses":
@@ -242,7 +251,7 @@ def build(
     queries = sorted(distinct_queries)
     pairs = find_wordnet_synonyms(queries, resources)
     best = rank_candidates(queries, pairs, vectors, settings.similarity_weight, settings.top)
-    rows = [make_row(content, of_content, best) for content, of_content in queries_of.items()]
+    rows = [make_row(content, queries_of[content], best) for content in queries_of]
     texts = pa.list_(pa.string())
     columns = {
         "content": pa.string(),

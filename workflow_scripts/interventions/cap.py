@@ -158,13 +158,14 @@ class _Run:
         self.states: dict[int, Tensor] = {}
         blocks = find_blocks(model)
         hooks = {blocks[layer]: partial(self.states.setdefault, layer) for layer in self.layers}
-        self.logits = _last_logits(model, self.ids, self.groups.length - 1, hooks)
+        self.logits = _compute_last_logits(model, self.ids, self.groups.length - 1, hooks)
 
     def run_suffixes(self, rows: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield (items [n], logits [K, P, n, V]) for all items that CAP touches.
 
-        K counts the layers, in ascending order. Items with similar numbers of words are in one
-        pass, which needs little padding.
+        K counts the layers, in ascending order, and P the poolings. rows: at most, of a pass, K P
+        for each item. Items with similar numbers of words are in one pass, which needs little
+        padding.
         """
         items = self.touched.nonzero()[:, 0]
         rows_of_item = len(self.layers) * len(self.poolings)
@@ -176,7 +177,10 @@ class _Run:
             yield part, self._run_suffix(part, groups)
 
     def _run_suffix(self, items: Tensor, groups: Groups) -> Tensor:
+        """Return logits [K, P, n, V] of `items` [n], whose tokens are grouped by `groups`."""
+
         def enter(layer: int, states: Tensor) -> Tensor:
+            """Return the states of the layers before, with the pooled ones of this layer added."""
             pooled = pool(self.states[layer][items], groups, self.poolings).flatten(0, 1)
             if layer == self.layers[0]:
                 return pooled
@@ -187,27 +191,30 @@ class _Run:
         last = (groups.count - 1).repeat(len(self.layers) * len(self.poolings))
         # The ids only set the length of the pass, so any m tokens will do.
         ids = self.ids[:1, : int(groups.count.max())]
-        logits = _last_logits(self.model, ids, last, hooks)
+        logits = _compute_last_logits(self.model, ids, last, hooks)
         return logits.view(len(self.layers), len(self.poolings), len(items), -1)
 
 
 @torch.inference_mode()
-def _last_logits(
+def _compute_last_logits(
     model: nn.Module, ids: Tensor, last: Tensor, hooks: dict[nn.Module, Callable]
 ) -> Tensor:
     """Return logits [N, V] at position last [N] of each of N sequences.
 
-    These are the sequences that reach the unembedding. `hooks` map the states [N, S, d] that enter
-    a module; they are removed at the end.
+    These are the sequences that reach the unembedding. hooks: module -> function of the states
+    [N, S, d] that enter it, which returns the states that replace them; they are removed at the
+    end.
     """
 
     def select(states: Tensor) -> Tensor:
+        """Return the states at the last positions alone: [N, S, d] -> [N, 1, d]."""
         rows = torch.arange(len(last), device=states.device)
         return states[rows, last.to(states.device)][:, None]
 
-    def hook(
+    def apply_change(
         change: Callable[[Tensor], Tensor], module: nn.Module, args: tuple, kwargs: dict
     ) -> tuple[tuple, dict]:
+        """Return a module's arguments with its states changed; a forward hook."""
         if args:
             return (change(args[0]), *args[1:]), kwargs
         return args, kwargs | {"hidden_states": change(kwargs["hidden_states"])}
@@ -215,7 +222,8 @@ def _last_logits(
     changes = hooks | {model.get_output_embeddings(): select}
     with ExitStack() as stack:
         for module, change in changes.items():
-            handle = module.register_forward_pre_hook(partial(hook, change), with_kwargs=True)
+            hook = partial(apply_change, change)
+            handle = module.register_forward_pre_hook(hook, with_kwargs=True)
             stack.enter_context(handle)
         return model(input_ids=ids, use_cache=False).logits[:, 0]
 

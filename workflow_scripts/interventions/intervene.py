@@ -135,10 +135,11 @@ class AnsweredPrompts:
     def record(
         self, right: np.ndarray, readout: str, kept: str, **intervention: Any
     ) -> float | None:
-        """Add the answers under an intervention, a row per item, and the shares (percent) of right.
+        """Add the answers under an intervention to `tables`, a row per item, and scores to `scores`.
 
-        right [N] bool. kept: the name of the share of the items that were right before; returns
-        this share, or None without such an item. intervention: its columns.
+        right [N] bool: whether each answer is right. The scores are the percentage of right answers
+        of all items, and, as the metric `kept`, of the items that were right before; returns the
+        latter, or None without such an item. intervention: values of INTERVENTION_COLUMNS.
         """
         before = self.correct[readout]
         columns = intervention | {"readout": readout}
@@ -150,9 +151,11 @@ class AnsweredPrompts:
         self.tables.append(pa.table(table))
         of_all = {METRIC[readout]: score_share(right)}
         self.scores += make_scores(columns | {"item_set": "all"}, of_all)
-        share = score_share(right[before])
-        self.scores += make_scores(columns | {"item_set": "own_correct"}, {kept: share})
-        return share[0]
+        of_right_before = score_share(right[before])
+        own_correct = columns | {"item_set": "own_correct"}
+        self.scores += make_scores(own_correct, {kept: of_right_before})
+        percentage, _unit, _n = of_right_before
+        return percentage
 
 
 def intervene(
@@ -179,9 +182,10 @@ def intervene(
 
 
 def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
-    """Return the blocks before which CAP pools, of a model with `count` blocks.
+    """Return the blocks before which CAP pools, of a model with `count` blocks, in order.
 
-    They are those of a list, "all" but block 0, or a number of them, evenly spaced.
+    They are those of a list as it is, "all" but block 0, or a number of them, evenly spaced from
+    block 1 to the last one. A larger number than the model has is "all"; of 1 it is block 1.
     """
     if isinstance(blocks, list):
         return blocks
@@ -189,12 +193,13 @@ def choose_blocks(count: int, blocks: int | str | list[int]) -> list[int]:
         return list(range(1, count))
     if blocks == 1:
         return [1]
-    spaces = blocks - 1
-    return sorted({round(1 + k * (count - 2) / spaces) for k in range(blocks)})
+    n_steps = blocks - 1
+    distance = count - 2  # from block 1 to the last one; more than n_steps, so no block repeats
+    return [round(1 + step * distance / n_steps) for step in range(blocks)]
 
 
 def score_share(right: np.ndarray) -> tuple[float | None, str, int]:
-    """Return (share in percent, its unit, n) of `right` [n] bool; None of none."""
+    """Return (percentage, its unit, n) of `right` [n] bool; the percentage is None for n = 0."""
     if not len(right):
         return None, "percent", 0
     return 100 * float(right.mean()), "percent", len(right)
@@ -216,14 +221,14 @@ def compute_cv(values: Sequence[float]) -> dict[str, float]:
     spread = {"cv": cv}
     for name, probability in (("cv_low", QUANTILE), ("cv_high", 1 - QUANTILE)):
         quantile = float(stats.chi2.ppf(probability, n - 1))
-        below = ((quantile + 2) / n - 1) * cv**2 + quantile / (n - 1)
-        if below > 0:
-            spread[name] = cv / math.sqrt(below)
+        squared_divisor = ((quantile + 2) / n - 1) * cv**2 + quantile / (n - 1)
+        if squared_divisor > 0:
+            spread[name] = cv / math.sqrt(squared_divisor)
     return spread
 
 
 def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
-    """Record the answers under CAP by block, pooling and readout."""
+    """Record the answers under CAP by block, pooling and readout, in `subject`."""
     layers = choose_blocks(len(find_blocks(subject.model)), settings.blocks)
     buckets = bucket_texts(subject.prompts.length, BATCH_TOKENS)
     batches = [subject.prompts.make_batch(rows).to(subject.device) for rows in buckets]
@@ -243,15 +248,16 @@ def evaluate_cap(subject: AnsweredPrompts, settings: Intervention) -> None:
 def evaluate_synonyms(
     subject: AnsweredPrompts, settings: Intervention, candidates: Candidates, reporter: Reporter
 ) -> None:
-    """Record the answers with synonyms by rate, seed and readout.
+    """Record the answers with synonyms by rate, seed and readout, in `subject`.
 
     `consistency` (ConsistSyn, Eqn 12) is the share of right answers that stay right; `cv` is over
     seeds.
     """
     for rate in settings.rates:
-        consistent: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
+        # Readout -> percentage of each seed.
+        consistencies: dict[str, list[float]] = {readout: [] for readout in subject.readouts}
         for seed in settings.seeds:
-            texts, shares = perturb(
+            texts, replaced_shares = perturb(
                 subject.contents,
                 candidates,
                 rate,
@@ -260,14 +266,15 @@ def evaluate_synonyms(
                 labels=subject.answers,
             )
             columns = {"intervention": "synonyms", "rate": rate, "intervention_seed": seed}
-            realised_rate = {"realised_rate": score_share(np.array(shares))}
+            realised_rate = {"realised_rate": score_share(np.array(replaced_shares))}
             subject.scores += make_scores(columns | {"item_set": "all"}, realised_rate)
             for readout, right in subject.evaluate_answers(subject.encode(texts)).items():
-                share = subject.record(right, readout, PREFIX[readout] + "consistency", **columns)
-                if share is not None:
-                    consistent[readout].append(share)
+                metric = PREFIX[readout] + "consistency"
+                consistency = subject.record(right, readout, metric, **columns)
+                if consistency is not None:
+                    consistencies[readout].append(consistency)
             reporter.advance()
-        for readout, shares in consistent.items():
+        for readout, percentages in consistencies.items():
             columns = {
                 "intervention": "synonyms",
                 "rate": rate,
@@ -275,6 +282,6 @@ def evaluate_synonyms(
                 "item_set": "own_correct",
             }
             ratios = {}
-            for name, value in compute_cv(shares).items():
-                ratios[PREFIX[readout] + name] = (value, "ratio", len(shares))
+            for name, value in compute_cv(percentages).items():
+                ratios[PREFIX[readout] + name] = (value, "ratio", len(percentages))
             subject.scores += make_scores(columns, ratios)

@@ -76,6 +76,7 @@ def make_stand_in_resources() -> SynonymResources:
         lexicon = read_lexicon(Path(folder))
 
     def find_tag(word: str) -> str:
+        """Return the tag of a word's first part of speech in the dictionary."""
         for tag, pos in PART_OF_SPEECH.items():
             if lexicon.find_base_forms(word, pos):
                 return tag
@@ -152,6 +153,7 @@ def build_gloss_vectors(lexicon: Lexicon) -> Vectors:
     row_of = {word: row for row, word in enumerate(words)}
 
     def find_rows(text: str) -> list[int]:
+        """Return the rows of a text, or else of its base forms; none of an unknown text."""
         if text in row_of:
             return [row_of[text]]
         forms: set[str] = set()

@@ -49,30 +49,35 @@ def perturb(
             )
         eligible = candidates[content]
         if label is not None:
-            eligible = _exclude_label(eligible, label)
+            eligible = _drop_label_candidates(eligible, label)
         text, share = _replace(content, eligible, rate, _make_generator(seed, rate, key))
         texts.append(text)
         shares.append(share)
     return texts, shares
 
 
-def _exclude_label(eligible: dict[int, list[str]], label: str) -> dict[int, list[str]]:
-    """Leave out candidates that are or contain the label, and positions without another one."""
-    label = normalise_spelling(label).strip()
-    joined = label.replace(" ", "")
-    kept = {}
+def _drop_label_candidates(eligible: dict[int, list[str]], label: str) -> dict[int, list[str]]:
+    """Leave out candidates that are or contain the label, and positions without another one.
+
+    Spaces do not tell a candidate from the label, and the label is compared in plain spelling.
+    """
+    plain_label = normalise_spelling(label).strip()
+    label_without_spaces = plain_label.replace(" ", "")
+    allowed = {}
     for position, candidates in eligible.items():
-        others = []
+        allowed_candidates = []
         for candidate in candidates:
-            contains_label = f" {label} " in f" {candidate} "
-            if not contains_label and candidate.replace(" ", "") != joined:
-                others.append(candidate)
-        if others:
-            kept[position] = others
-    return kept
+            contains_label = f" {plain_label} " in f" {candidate} "
+            equals_label = candidate.replace(" ", "") == label_without_spaces
+            if not contains_label and not equals_label:
+                allowed_candidates.append(candidate)
+        if allowed_candidates:
+            allowed[position] = allowed_candidates
+    return allowed
 
 
 def _make_generator(seed: int, rate: float, key: str) -> np.random.Generator:
+    """Make the random generator of one content, of which `key` is the item."""
     name = json.dumps([seed, float(rate), key])
     digest = hashlib.sha256(name.encode()).digest()
     return np.random.default_rng(int.from_bytes(digest))
@@ -81,7 +86,9 @@ def _make_generator(seed: int, rate: float, key: str) -> np.random.Generator:
 def _replace(
     content: str, eligible: dict[int, list[str]], rate: float, random: np.random.Generator
 ) -> tuple[str, float]:
-    """Return the content with some words replaced, and their share.
+    """Return the content with some words replaced, and the share of its words that were.
+
+    eligible: position -> candidates of the words that may be replaced.
 
     Positions are sampled without replacement, then one candidate for each from left to right, both
     uniformly.

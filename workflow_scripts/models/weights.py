@@ -14,9 +14,9 @@ def list_weights(model: nn.Module) -> dict[str, Tensor]:
 
     They share memory with the model.
     """
-    kept = model.state_dict().keys()
+    persistent_names = model.state_dict().keys()
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    return {name: tensor.detach() for name, tensor in tensors.items() if name in kept}
+    return {name: tensor.detach() for name, tensor in tensors.items() if name in persistent_names}
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -35,7 +35,11 @@ def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor], origin: Path) -> None:
-    """Copy `tensors` into the model. Raises UserError with `origin` if names or shapes differ."""
+    """Copy `tensors` into the model, in place.
+
+    Raises UserError with `origin` if names, shapes or kinds of numbers differ, or if a weight is
+    not finite; the weights before it are copied then.
+    """
     weights = list_weights(model)
     differing = sorted(weights.keys() ^ tensors.keys())
     if differing:

@@ -13,7 +13,7 @@ from workflow_scripts.data.datasets.inverse_dictionary import Item, clean_defini
 from workflow_scripts.data.datasets.pretraining_text import (
     HeldOutTexts,
     iterate_gloss_documents,
-    iterate_wikitext_documents,
+    iterate_wikitext_paragraphs,
 )
 from workflow_scripts.data.formats.wordnet import Synset, WordNet, read_wordnet
 from workflow_scripts.data.stand_ins import wordnet as made_up_dictionary
@@ -184,7 +184,7 @@ def test_wikitext(tmp_path):
         " Only <unk> . ",
     ]
     (tmp_path / "valid.txt").write_text("\n".join(lines))
-    assert list(iterate_wikitext_documents(tmp_path / "valid.txt")) == [
+    assert list(iterate_wikitext_paragraphs(tmp_path / "valid.txt")) == [
         'A lobster (Homarus) is "big", doesn\'t swim-by. It weighs 1,000 g. Next!'
     ]
 

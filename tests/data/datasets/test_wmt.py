@@ -16,7 +16,7 @@ from tests.data.preparing import prepare_data, write_data
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.datasets import wmt
 from workflow_scripts.data.formats.parallel_text import pair_lines
-from workflow_scripts.data.formats.translation_tables import mask_lengths
+from workflow_scripts.data.formats.translation_tables import Limits, mask_lengths
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.tasks.batching import UNK
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
@@ -155,7 +155,8 @@ def test_fitting_is_the_rule(source, target):
         and source / target <= 1.5
         and target / source <= 1.5
     )
-    assert mask_lengths(np.array([source]), np.array([target]), 250, 1.5).tolist() == [kept]
+    limits = Limits(longest=250, ratio=1.5)
+    assert mask_lengths(np.array([source]), np.array([target]), limits).tolist() == [kept]
 
 
 def test_the_other_direction_is_the_same_pairs(tmp_path, archives):

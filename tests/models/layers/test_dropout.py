@@ -2,7 +2,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workflow_scripts.models.layers.dropout import Dropout, keep_mask
+from workflow_scripts.models.layers.dropout import Dropout, sample_keep_mask
 
 
 @settings(max_examples=30, deadline=None)
@@ -13,14 +13,14 @@ from workflow_scripts.models.layers.dropout import Dropout, keep_mask
 )
 def test_mask_has_the_shape_and_two_values(shape, p, seed):
     torch.manual_seed(seed)
-    mask = keep_mask(torch.empty(shape), p)
+    mask = sample_keep_mask(torch.empty(shape), p)
     assert list(mask.shape) == shape
     kept = mask[mask != 0]
     assert torch.allclose(kept, torch.full_like(kept, 1 / (1 - p)), rtol=1e-3)
 
 
 def test_share_and_mean_over_many_draws():
-    mask = keep_mask(torch.empty(1001, 1001), 0.3)
+    mask = sample_keep_mask(torch.empty(1001, 1001), 0.3)
     assert abs(float(mask.ne(0).float().mean()) - 0.7) < 0.002
     assert abs(float(mask.mean()) - 1) < 0.003
     # The four elements that share one 64-bit draw are dropped equally often, and not together.

@@ -51,7 +51,14 @@ def test_a_seed_keeps_all_its_digits_and_a_number_has_six(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "text"), [("n_seeds", "5.5"), ("effect", "many"), ("ci_low", "nan")]
+    ("column", "text"),
+    [
+        ("n_seeds", "5.5"),
+        ("n_seeds", "1_0"),
+        ("effect", "many"),
+        ("effect", "1_0"),
+        ("ci_low", "nan"),
+    ],
 )
 def test_a_cell_that_is_no_number_is_named_with_its_line(tmp_path, column, text):
     file = tmp_path / "claims.csv"

@@ -64,7 +64,7 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def read_amazon_reviews(path: Path) -> list[Sentence]:
-    """Read the non-empty reviews of a gzipped JSON Lines file.
+    """Read the non-empty reviews of a gzipped JSON Lines file; classes are stars less one.
 
     Raises UserError with the line that is not a review.
     """

@@ -65,13 +65,13 @@ def prepare(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
 
 
 def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
-    """Build the data set from upstream's files."""
+    """Build the data set from upstream's files, or from stand-in ones, by source name."""
     # Not imported at the top, because reading the catalogue imports this module.
     from subword_nmt.apply_bpe import BPE
 
-    reduced = settings.training == "valid_and_test"
+    trains_on_valid_and_test = settings.training == "valid_and_test"
     splits = ["train", "valid", "test"]
-    if reduced:
+    if trains_on_valid_and_test:
         splits.remove("train")
     names = []
     for split in splits:
@@ -87,7 +87,7 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
         pairs[split] = read_clean_lines([files[f"{split}.en"], files[f"{split}.zh"]])
     notes = []
     protocol = "paper"
-    if reduced:
+    if trains_on_valid_and_test:
         pairs, notes = sample_splits(pairs["valid"] + pairs["test"], compounds, settings)
         protocol = "reduced"
 
@@ -123,7 +123,8 @@ def sample_splits(
 ) -> tuple[dict[str, list[Pair]], list[str]]:
     """Sample train, valid and test from the pairs whose source has none of `compounds`.
 
-    Returns (splits, notes).
+    Valid and test have `settings.held_out` pairs each, train all others. Returns (splits, notes).
+    Raises UserError if no pair is left for train.
     """
     phrases = PhraseIndex(compounds)
     kept = [pair for pair in pairs if not phrases.is_part_of(pair[0])]
@@ -133,15 +134,15 @@ def sample_splits(
             f"key 'held_out' is {held_out}; it must be below half of {len(kept)} pairs"
         )
     rng = random.Random(f"{settings.seed}/held_out")
-    drawn = rng.sample(range(len(kept)), 2 * held_out)
-    positions = {
-        "train": set(range(len(kept))) - set(drawn),
-        "valid": drawn[:held_out],
-        "test": drawn[held_out:],
+    held_out_positions = rng.sample(range(len(kept)), 2 * held_out)
+    positions_of_split = {
+        "train": set(range(len(kept))) - set(held_out_positions),
+        "valid": held_out_positions[:held_out],
+        "test": held_out_positions[held_out:],
     }
     splits = {}
-    for split, of_split in positions.items():
-        splits[split] = [kept[position] for position in sorted(of_split)]
+    for split, positions in positions_of_split.items():
+        splits[split] = [kept[position] for position in sorted(positions)]
     return splits, [
         f"train: {len(splits['train'])} of the {len(pairs)} pairs of upstream's validation and "
         "test sets, in place of upstream's training set: numbers are not comparable with "

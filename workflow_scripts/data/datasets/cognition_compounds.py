@@ -70,7 +70,8 @@ def split_by_compound(
 ) -> Seq2SeqDataset:
     """Move the pairs of the trained compounds from `cg_test` to `train`.
 
-    `split_words` splits the words of a text into subwords.
+    `split_words` splits the words of a text into subwords. Raises UserError if no compound or all
+    compounds are new, or if a word of the new ones is too rare in `train`.
     """
     compounds = dataset.columns["cg_test"]["compound"]
     pairs = list(zip(dataset.splits["cg_test"], compounds, strict=True))
@@ -95,17 +96,18 @@ def split_by_compound(
         if row in added_rows:
             trained_compounds.add(compound)
             trained_contexts.add(mask_compound(row.source, compound))
-    in_trained_context = 0
+    n_in_trained_context = 0
     for row, compound in tested:
-        in_trained_context += mask_compound(row.source, compound) in trained_contexts
-    left_out = len(numbers) - len(new) - len(trained_compounds)
+        if mask_compound(row.source, compound) in trained_contexts:
+            n_in_trained_context += 1
+    n_left_out = len(numbers) - len(new) - len(trained_compounds)
     notes = [
         f"train: {len(added)} more pairs, those of {len(trained_compounds)} of the {len(numbers)} "
         "compounds of cg_test",
         f"cg_test: the {len(tested)} pairs of {len(new)} compounds, of which no pair of train has "
         "one",
-        f"left out: {left_out} compounds whose pairs all have one of cg_test",
-        f"cg_test: {in_trained_context} pairs have a context that is in train with another "
+        f"left out: {n_left_out} compounds whose pairs all have one of cg_test",
+        f"cg_test: {n_in_trained_context} pairs have a context that is in train with another "
         "compound",
         f"train: each of the {len(atoms)} atoms of cg_test at least {atoms[rarest]} times "
         f"('{rarest}'), in the median {median(atoms.values()):g} times",
@@ -148,16 +150,17 @@ def split_targets(
     words: Counter[str] = Counter()
     for row in usual:
         words.update(row.target.replace("@@ ", "").split(" "))
-    texts = split_into_words([row.target for row in rows], words)
-    divided = []
-    for row, text in zip(rows, texts, strict=True):
-        divided.append(Example(row.source, split_words(" ".join(text))))
-    return divided
+    words_of_rows = split_into_words([row.target for row in rows], words)
+    examples = []
+    for row, words_of_row in zip(rows, words_of_rows, strict=True):
+        examples.append(Example(row.source, split_words(" ".join(words_of_row))))
+    return examples
 
 
 def is_trained_on(compound: str, salt: str, share: float) -> bool:
     """Return whether the sha256 of `<salt>/<compound>` is in the first `share` of all digests."""
-    return int.from_bytes(hashlib.sha256(f"{salt}/{compound}".encode()).digest()) < share * 2**256
+    digest = hashlib.sha256(f"{salt}/{compound}".encode()).digest()
+    return int.from_bytes(digest) < share * 2**256
 
 
 def drop_compounds(rows: Sequence[Example], compounds: Iterable[str]) -> list[Example]:
@@ -187,7 +190,10 @@ def split_into_words(texts: Sequence[str], words: Counter[str]) -> list[list[str
 
 
 def count_atoms(compounds: Iterable[str], sentences: Iterable[str]) -> dict[str, int]:
-    """Count in the sentences each word that `split_compound` finds in the compounds."""
+    """Count in the sentences each word that `split_compound` finds in the compounds.
+
+    Returns word -> count, alphabetically; 0 for a word that no sentence has.
+    """
     counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(split_compound(sentence))

@@ -34,15 +34,15 @@ def normalise_words(text: str) -> tuple[str, ...]:
 
     Punctuation splits words, as in BERT's tokenizer.
     """
-    text = text.lower()
-    if not text.isascii():
-        decomposed = unicodedata.normalize("NFD", text)
-        text = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-    return tuple(MARKS.sub(" ", text).split())
+    plain_text = text.lower()
+    if not plain_text.isascii():
+        decomposed = unicodedata.normalize("NFD", plain_text)
+        plain_text = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+    return tuple(MARKS.sub(" ", plain_text).split())
 
 
 def iterate_ngrams(words: tuple[str, ...], lengths: Iterable[int]) -> Iterator[tuple[str, ...]]:
-    """Yield all n-grams with one of the lengths."""
+    """Yield all n-grams of a text with one of the lengths, in words."""
     for length in lengths:
         for start in range(len(words) - length + 1):
             yield words[start : start + length]

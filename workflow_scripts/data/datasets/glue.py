@@ -116,7 +116,8 @@ def read_glue(
 ) -> list[Sentence]:
     """Read the examples of one file of a task, or, for MNLI, only those of `genre`.
 
-    Raises UserError if malformed.
+    split: a key of the layout's files. The key of an example is the split and its line, or for MRPC
+    its two ids. Raises UserError if the file is missing or malformed.
     """
     layout = LAYOUTS[task]
     file = layout.files[split]

@@ -79,12 +79,12 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     for split, positions in split_items(items, settings.split_by).items():
         splits[split] = [items[position] for position in positions]
     words = {item.label for item in items}
-    named = sum(item.label in item.content.split() for item in items)
+    n_with_own_word = sum(item.label in item.content.split() for item in items)
     notes = [
         f"{len(items)} items: one for each synset with a word among the {settings.definienda} most "
         "frequent ones of WordNet's tagged texts (in place of: one token of the LLaMA tokenizer) "
         "and a definition of two or more words",
-        f"{len(words)} words; {named} definitions contain their own word",
+        f"{len(words)} words; {n_with_own_word} definitions contain their own word",
         f"split by {settings.split_by} with seed {SPLIT_SEED}",
     ]
     described = {}
@@ -194,31 +194,33 @@ def collect_topic_words(wordnet: WordNet) -> set[str]:
 def clean_definition(gloss: str, topics: set[str]) -> str:
     """Return the definition as plain words, e.g. `in law a formal claim and a demand`.
 
-    May be empty.
+    Empty if no part of it is left.
 
     Parts between semicolons are joined by `and`. Topic domains (a whole part, or parentheses at its
     start) come first. What else is in parentheses is omitted, as are usage remarks and parts that
     start with a dash. Punctuation is deleted (`cold-blooded`: `coldblooded`).
     """
-    fields = []
-    parts = []
+    topics_of_gloss = []
+    kept_parts = []
     definition, _examples = split_gloss(gloss)
-    for part in remove_parentheses(definition, topics).split(";"):
-        part = part.strip()
+    for untrimmed_part in remove_parentheses(definition, topics).split(";"):
+        part = untrimmed_part.strip()
         if part.startswith("-") or "followed by" in part:
             continue
-        head = TOPIC.match(part)
-        if head and head[1].lower() in topics:
-            fields.append(head[1])
-            part = part[head.end() :]
-        if part.strip("() ").lower() in topics and (parts or fields):
-            fields.append(part)
+        topic = TOPIC.match(part)
+        if topic and topic[1].lower() in topics:
+            topics_of_gloss.append(topic[1])
+            part = part[topic.end() :]
+        is_topic = part.strip("() ").lower() in topics
+        if is_topic and (kept_parts or topics_of_gloss):
+            topics_of_gloss.append(part)
         elif part:
-            parts.append(part.removeprefix("and "))
-    if not parts:
+            kept_parts.append(part.removeprefix("and "))
+    if not kept_parts:
         return ""
-    text = " ".join([*(f"in {name}" for name in fields), " and ".join(parts)])
-    return " ".join(MARK.sub("", JOINT.sub(" ", text)).split())
+    text = " ".join([*(f"in {name}" for name in topics_of_gloss), " and ".join(kept_parts)])
+    without_marks = MARK.sub("", JOINT.sub(" ", text))
+    return " ".join(without_marks.split())
 
 
 def remove_parentheses(text: str, topics: set[str]) -> str:
@@ -228,6 +230,7 @@ def remove_parentheses(text: str, topics: set[str]) -> str:
     """
 
     def replace(match: re.Match[str]) -> str:
+        """Return what replaces a pair of parentheses: itself for a topic, else a space."""
         before = match.string[: match.start()].rstrip()
         starts_part = not before or before.endswith(";")
         if starts_part and match[1].lower() in topics:

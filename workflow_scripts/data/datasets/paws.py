@@ -69,7 +69,7 @@ def split_dev_and_test(
 ) -> tuple[dict[str, list[Sentence]], list[str]]:
     """Build train and valid from the pairs of one file and test from another.
 
-    Returns the splits and notes.
+    Returns the splits and notes. Raises UserError if no pair is left for train.
     """
     pairs = read_paws(dev, dev.name, COLUMNS, "dev")
     if settings.validation >= len(pairs):
@@ -78,16 +78,17 @@ def split_dev_and_test(
         )
     train, valid = split_off(pairs, settings.validation, settings.seed, "validation")
     test_pairs = []
-    swapped = 0
+    n_swapped = 0
     for pair in read_paws(test, test.name, COLUMNS, "test"):
         if is_word_swap(pair.first, pair.second):
-            pair = pair._replace(subset="swap")
-            swapped += 1
-        test_pairs.append(pair)
+            test_pairs.append(pair._replace(subset="swap"))
+            n_swapped += 1
+        else:
+            test_pairs.append(pair)
     return {"train": train, "valid": valid, "test": test_pairs}, [
         f"train and valid: PAWS-Wiki's dev part, {len(valid)} of {len(pairs)} pairs for valid; "
         "test: its test part",
-        f"subset swap: the {swapped} pairs of test with equal words in another order; "
+        f"subset swap: the {n_swapped} pairs of test with equal words in another order; "
         "not upstream's swap-only set",
     ]
 
@@ -105,7 +106,7 @@ def is_word_swap(first: str, second: str) -> bool:
 def read_paws(path: Path, file: str, columns: tuple[str, ...], split: str) -> list[Sentence]:
     """Read the pairs of a file, with a header line unless `columns` is given.
 
-    Raises UserError with a wrong line.
+    split: the first part of the pairs' keys. Raises UserError with a wrong line.
     """
     pairs = []
     for line, row in read_tsv(path, file, COLUMNS, columns):

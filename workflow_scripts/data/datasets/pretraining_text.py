@@ -80,20 +80,20 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
     wordnet = load_dictionary(settings, sources)
     items = find_items(wordnet, settings.definienda)
-    held_items = select_held_out_items(items)
+    held_out_items = select_held_out_items(items)
     trees = sst.read_sst(settings, sources)
-    held_texts = [item.content for item in held_items]
+    texts_of_items = [item.content for item in held_out_items]
     for tree in (*trees["valid"], *trees["test"]):
-        held_texts.append(sst.clean_sentence(tree.sentence))
-    held = HeldOutTexts(held_texts)
+        texts_of_items.append(sst.clean_sentence(tree.sentence))
+    held_out = HeldOutTexts(texts_of_items)
 
-    documents = list(iterate_gloss_documents(wordnet, held_items, held))
+    documents = list(iterate_gloss_documents(wordnet, held_out_items, held_out))
     reviews = [sst.clean_sentence(tree.sentence) for tree in trees["train"]]
-    documents += make_documents("sst", reviews, held)
+    documents += make_documents("sst", reviews, held_out)
     for name in wikitext.SOURCES:
         if name in sources:
-            paragraphs = iterate_wikitext_documents(sources[name])
-            documents += make_documents("wikitext", paragraphs, held)
+            paragraphs = iterate_wikitext_paragraphs(sources[name])
+            documents += make_documents("wikitext", paragraphs, held_out)
     splits = split_by_key(documents, settings.valid_fraction, shared_keys=False)
 
     bare_words: Counter[str] = Counter()
@@ -114,12 +114,12 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         }
         notes.append(f"{split}: {describe_sizes(**tables[split])}")
     labels = Counter(item.label for item in items)
-    single = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
-    answered = sum(labels[label] for label in single)
+    one_token = [label for label in labels if len(tokenizer.encode(label).ids) == 1]
+    n_answered = sum(labels[label] for label in one_token)
     notes += [
-        f"vocabulary of {tokenizer.get_vocab_size()}; {len(single)} of {len(labels)} words of the "
-        "inverse dictionary are one token without a space before them, the answers of "
-        f"{answered} of {len(items)} items",
+        f"vocabulary of {tokenizer.get_vocab_size()}; {len(one_token)} of {len(labels)} words of "
+        "the inverse dictionary are one token without a space before them, the answers of "
+        f"{n_answered} of {len(items)} items",
         "left out: the text of validation and test items, and texts that contain such a text of "
         f"{SHORT} or more words",
     ]
@@ -127,18 +127,27 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
     return TableDataset(tables, notes, "reduced", {"tokenizer.json": tokenizer_file})
 
 
-def make_documents(source: str, texts: Iterable[str], held: "HeldOutTexts") -> list[Document]:
+def make_documents(source: str, texts: Iterable[str], held_out: "HeldOutTexts") -> list[Document]:
     """Return the texts that are not held out as documents."""
-    return [Document(source, remove_punctuation(text), text) for text in texts if text not in held]
+    documents = []
+    for text in texts:
+        if text not in held_out:
+            documents.append(Document(source, remove_punctuation(text), text))
+    return documents
 
 
 def describe_sizes(source: list[str], ids: list[list[int]]) -> str:
-    """Describe the number of documents and tokens of each source."""
-    documents = Counter(source)
-    tokens: Counter[str] = Counter()
-    for name, row in zip(source, ids, strict=True):
-        tokens[name] += len(row)
-    sizes = [f"{name} {documents[name]} documents, {tokens[name]} tokens" for name in documents]
+    """Describe the number of documents and tokens of each source.
+
+    source, ids: the source and the tokens of each document.
+    """
+    n_documents = Counter(source)
+    n_tokens: Counter[str] = Counter()
+    for name, ids_of_document in zip(source, ids, strict=True):
+        n_tokens[name] += len(ids_of_document)
+    sizes = []
+    for name in n_documents:
+        sizes.append(f"{name} {n_documents[name]} documents, {n_tokens[name]} tokens")
     return ", ".join(sizes)
 
 
@@ -148,9 +157,9 @@ def remove_punctuation(text: str) -> str:
 
 
 class HeldOutTexts:
-    """Held-out texts.
+    """Held-out texts, compared without case and punctuation.
 
-    `text in held`: a text equals a held-out one, or contains one of at least SHORT words.
+    `text in held_out`: a text equals a held-out one, or contains one of at least SHORT words.
     """
 
     def __init__(self, texts: list[str]):
@@ -158,38 +167,40 @@ class HeldOutTexts:
         self.long = NgramIndex(tuple(text.split()) for text in self.whole)
 
     def __contains__(self, text: str) -> bool:
-        text = remove_punctuation(text)
-        return text in self.whole or self.long.is_part_of(tuple(text.split()))
+        plain_text = remove_punctuation(text)
+        if plain_text in self.whole:
+            return True
+        return self.long.is_part_of(tuple(plain_text.split()))
 
 
 def iterate_gloss_documents(
-    wordnet: WordNet, held_items: list[Item], held: HeldOutTexts
+    wordnet: WordNet, held_out_items: list[Item], held_out: HeldOutTexts
 ) -> Iterator[Document]:
     """Yield every word of a synset with its definition, in one of the FORMS, and its examples.
 
     What is held out is skipped.
     """
-    held_synsets = {item.synset for item in held_items}
+    held_out_synsets = {item.synset for item in held_out_items}
     topics = collect_topic_words(wordnet)
     rng = random.Random(SEED)
     for synset in wordnet.synsets.values():
         gloss, examples = split_gloss(synset.gloss)
         content = clean_definition(synset.gloss, topics)
-        if synset.id in held_synsets or not content:
+        if synset.id in held_out_synsets or not content:
             continue
-        if gloss in held or content in held:
+        if gloss in held_out or content in held_out:
             continue
         for lemma in synset.lemmas:
             form = rng.choice(FORMS)
             text = form.format(word=lemma.replace("_", " "), gloss=gloss, content=content)
-            if text not in held:
+            if text not in held_out:
                 yield Document("glosses", remove_punctuation(content), text)
-        yield from make_documents("examples", examples, held)
+        yield from make_documents("examples", examples, held_out)
 
 
-def iterate_wikitext_documents(path: Path) -> Iterator[str]:
+def iterate_wikitext_paragraphs(path: Path) -> Iterator[str]:
     """Yield detokenised paragraphs without sentences that contain `<unk>`."""
     for _line, sentences in wikitext.read_paragraphs(path):
-        kept = " ".join(sentence for sentence in sentences if "<unk>" not in sentence)
-        if text := wikitext.detokenise_wikitext(kept):
+        without_unknown = [sentence for sentence in sentences if "<unk>" not in sentence]
+        if text := wikitext.detokenise_wikitext(" ".join(without_unknown)):
             yield text

@@ -96,7 +96,8 @@ def load_commands(
 ) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of the grammar or of upstream's files.
 
-    Of the sets with more primitives, for which train is built later, no training file is read.
+    Of the sets with more primitives, for which train is built later, no training file is read, so
+    that train is empty; with the grammar it is not used.
     """
     if settings.origin == "grammar":
         return split_commands("around right" if settings.set == "around_right" else "jump")
@@ -118,9 +119,9 @@ def resolve_renaming(settings: Options) -> Renaming | None:
     is_complexity = settings.set == "complexity"
     is_renamed = settings.set == "add_jump_2x" or (is_complexity and settings.multiple != 1)
     if settings.multiple is not None and not is_complexity:
-        raise refuse_option(settings, "multiple")
+        raise make_option_error(settings, "multiple")
     if settings.atomic_copies is not None and not is_renamed:
-        raise refuse_option(settings, "atomic_copies")
+        raise make_option_error(settings, "atomic_copies")
     if not is_renamed:
         return None
     multiple = settings.multiple
@@ -132,12 +133,13 @@ def resolve_renaming(settings: Options) -> Renaming | None:
         )
     copies = settings.atomic_copies
     if copies is None:
-        copies = max(1, LONE_LINES // (len(PRIMITIVES) * (multiple + 1)))
+        n_lone_primitives = len(PRIMITIVES) * (multiple + 1)
+        copies = max(1, LONE_LINES // n_lone_primitives)
     return Renaming(multiple, copies)
 
 
-def refuse_option(settings: Options, option: str) -> UserError:
-    """Return the error that an option means nothing for the set."""
+def make_option_error(settings: Options, option: str) -> UserError:
+    """Return the error that says that an option means nothing for the set."""
     name = settings.set
     if name == "complexity":
         name = "complexity with multiple 1"
@@ -147,7 +149,7 @@ def refuse_option(settings: Options, option: str) -> UserError:
 def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
     """Return (train, test) of upstream's split: train has `phrase` only alone.
 
-    If it is a command, it is 1 of 10 lines of train.
+    If it is a command, it is repeated until it is 1 of 10 lines of train.
     """
     train = []
     lone = []
@@ -161,7 +163,8 @@ def split_commands(phrase: str) -> tuple[list[Example], list[Example]]:
             lone.append(example)
         elif f" turn {phrase} " not in padded:  # `turn around right` is in neither
             test.append(example)
-    return train + lone * (len(train) // 9), test
+    copies = len(train) // 9
+    return train + lone * copies, test
 
 
 def make_renamed_training_set(
@@ -186,7 +189,9 @@ def make_renamed_training_set(
     total = count_commands(phrases)
     context = sample_contexts(phrases, seed)
     is_complete = len(context) == total
-    sampled = "" if is_complete else f", those of SCAN and others drawn with seed {seed}"
+    sampled = ""
+    if not is_complete:
+        sampled = f", those of SCAN and others drawn with seed {seed}"
     notes = [
         f"train: {len(context)} of {total} context sentences over {len(context_primitives)} "
         f"primitives{sampled}; a reconstruction, since the paper's generator is not published",

@@ -59,10 +59,18 @@ def shuffle_rows(rows: Sequence[Row], seed: int, purpose: str) -> list[Row]:
 def split_off(
     rows: Sequence[Row], count: int, seed: int, purpose: str
 ) -> tuple[list[Row], list[Row]]:
-    """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`."""
-    drawn = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
-    others = [row for position, row in enumerate(rows) if position not in drawn]
-    sampled = [row for position, row in enumerate(rows) if position in drawn]
+    """Sample `count` rows. Returns (other rows, sampled rows), both in the order of `rows`.
+
+    Without as many rows, all are sampled.
+    """
+    sampled_positions = set(shuffle_rows(range(len(rows)), seed, purpose)[:count])
+    others = []
+    sampled = []
+    for position, row in enumerate(rows):
+        if position in sampled_positions:
+            sampled.append(row)
+        else:
+            others.append(row)
     return others, sampled
 
 
@@ -78,29 +86,30 @@ def build_table(
     Raises UserError for a limit on an unknown split.
 
     `labels` are the class names, None for scores. `protocol` is the one of upstream's files without
-    limits.
+    limits; that of the data set is `reduced` if a number limits a split of the protocol `paper`.
     """
     limited = dict(splits)
     all_notes = list(notes)
+    final_protocol = protocol
     for split, limit in options.limit.items():
         if split not in splits:
             raise UserError(
                 f"options.limit: no split {split} to limit here; known: {', '.join(splits)}"
             )
         rows = splits[split]
-        is_number = isinstance(limit, int)
-        count = limit if is_number else round(limit * len(rows))
+        is_share = isinstance(limit, float)
+        count = round(limit * len(rows)) if is_share else limit
         if count >= len(rows):
             continue
         # A share makes nothing reduced: it is used to study sample sizes.
-        if is_number and protocol == "paper":
-            protocol = "reduced"
+        if protocol == "paper" and not is_share:
+            final_protocol = "reduced"
         all_notes.append(
             f"{split}: {count} of {len(rows)} examples, drawn with seed {options.seed}"
         )
         _others, limited[split] = split_off(rows, count, options.seed, f"limit/{split}")
     tables = collect_columns(limited, Sentence._fields)
-    return TableDataset(tables, all_notes, protocol, described={"labels": labels})
+    return TableDataset(tables, all_notes, final_protocol, described={"labels": labels})
 
 
 def read_tsv(
@@ -116,22 +125,23 @@ def read_tsv(
     given. Fields after the last column are ignored. Raises UserError for a missing column or a line
     with too few fields; `skip_broken` skips lines with another number of fields.
     """
+    header = columns
     for number, line in read_lines(path, name):
         fields = line.split("\t")
-        if not columns:
-            columns = fields
+        if not header:
+            header = fields
             for column in needed:
-                if column not in columns:
+                if column not in header:
                     raise UserError(f"{path}: {name}: no column '{column}'; fetch it again")
             continue
-        if skip_broken and len(fields) != len(columns):
+        if skip_broken and len(fields) != len(header):
             continue
-        if len(fields) < len(columns):
+        if len(fields) < len(header):
             raise UserError(
-                f"{path}: {name}:{number}: {len(fields)} fields, {len(columns)} needed; "
+                f"{path}: {name}:{number}: {len(fields)} fields, {len(header)} needed; "
                 "fetch it again"
             )
-        yield number, dict(zip(columns, fields, strict=False))
+        yield number, dict(zip(header, fields, strict=False))
 
 
 def parse_number(text: str, low: float, high: float, place: str) -> float:

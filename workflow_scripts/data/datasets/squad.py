@@ -75,7 +75,10 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
 
 
 def sample_paragraphs(questions: list[Question], settings: Options) -> set[str]:
-    """Sample paragraphs until they have as many questions as the validation set needs."""
+    """Sample paragraphs until they have as many questions as the validation set needs.
+
+    Returns their texts.
+    """
     sizes = Counter(question.context for question in questions)
     sampled: set[str] = set()
     n_questions = 0

@@ -72,9 +72,9 @@ def prepare(settings: Options, sources: dict[str, Path]) -> StreamedDataset:
 
 
 def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]) -> dict[str, Any]:
-    """Write all files except dataset.json.
+    """Write all files except dataset.json into `folder`.
 
-    Returns its content on the splits. Raises UserError for broken sources.
+    Returns the content of dataset.json on the splits. Raises UserError for broken sources.
     """
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import pyarrow as pa
@@ -88,15 +88,15 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     for split in SPLITS:
         path = folder / f"{split}.parquet"
         writers[split] = pq.ParquetWriter(path, columns, compression="zstd")
-    start = 0  # number of the first pair
+    n_before = 0  # pairs before those of a chunk
     try:
         for source, pairs in iterate_corpus_pairs(sources):
             first_ids = encode_sides(tokenizer, pairs, 0)
             second_ids = encode_sides(tokenizer, pairs, 1)
             table = pa.table([[source] * len(pairs), first_ids, second_ids], schema=columns)
-            ends = range(start + 1, start + len(pairs) + 1)
-            is_valid = pa.array([end % settings.validation_every == 0 for end in ends])
-            start += len(pairs)
+            numbers = range(n_before + 1, n_before + len(pairs) + 1)  # of the pairs, from 1
+            is_valid = pa.array([number % settings.validation_every == 0 for number in numbers])
+            n_before += len(pairs)
             masks = {"train": pa.compute.invert(is_valid), "valid": is_valid}
             for split, mask in masks.items():
                 part = table.filter(mask)

@@ -105,14 +105,16 @@ def write_translations(
 
     scratch = folder / "scratch"
     scratch.mkdir()
-    characters, last = write_training_text(scratch, settings, archives)
+    characters, last_characters = write_training_text(scratch, settings, archives)
     test_columns = write_test_text(scratch, settings, archives)
-    sides = (settings.source, settings.target)
-    both = chain.from_iterable(iterate_lines(scratch / f"train.{side}") for side in sides)
-    tokenizer = learn_byte_pairs(both, settings.merges, characters, last)
+    languages = (settings.source, settings.target)
+    both = chain.from_iterable(
+        iterate_lines(scratch / f"train.{language}") for language in languages
+    )
+    tokenizer = learn_byte_pairs(both, settings.merges, characters, last_characters)
     texts = {}
     for split in ("train", "valid", "test"):
-        lines = [iterate_lines(scratch / f"{split}.{side}") for side in sides]
+        lines = [iterate_lines(scratch / f"{split}.{language}") for language in languages]
         texts[split] = split_into_chunks(zip(*lines, strict=True), PAIRS_TO_ENCODE)
     limits = Limits(settings.longest, settings.ratio)
     content = write_tables(folder, scratch, tokenizer, texts, limits, test_columns)
@@ -146,11 +148,11 @@ def write_training_text(
 ) -> tuple[set[str], set[str]]:
     """Write the tokenised lines `{train,valid}.<language>`.
 
-    Returns all characters, and the last ones of tokens.
+    Returns all characters, and those that end a token.
     """
     from workflow_scripts.data.formats.moses import tokenise_pairs
 
-    sides = (settings.source, settings.target)
+    languages = (settings.source, settings.target)
     characters: set[str] = set()
     last_characters: set[str] = set()
     number = 0
@@ -159,17 +161,19 @@ def write_training_text(
     with ExitStack() as files:
         streams = {}
         for split in ("train", "valid"):
-            for side in sides:
-                path = scratch / f"{split}.{side}"
-                streams[split, side] = files.enter_context(
+            for language in languages:
+                path = scratch / f"{split}.{language}"
+                streams[split, language] = files.enter_context(
                     open(path, "w", newline="\n", encoding="utf-8")
                 )
-        for tokenised in map_in_order(tokenise_pairs, chunks, *sides):
+        for tokenised in map_in_order(tokenise_pairs, chunks, *languages):
             characters |= tokenised.characters
             last_characters |= tokenised.last_characters
             for source, target in zip(tokenised.source, tokenised.target, strict=True):
                 number += 1
-                split = "train" if number % settings.validation_every else "valid"
+                split = "train"
+                if number % settings.validation_every == 0:
+                    split = "valid"
                 streams[split, settings.source].write(source + "\n")
                 streams[split, settings.target].write(target + "\n")
     return characters, last_characters

@@ -32,19 +32,19 @@ ARRAY = 9
 NUMBERS = dict(enumerate(["<B", "<b", "<H", "<h", "<I", "<i", "<f", "<?"]))
 NUMBERS |= {10: "<Q", 11: "<q", 12: "<d"}
 DEFAULT_ALIGNMENT = 32
-BLOCK = 32  # values that are quantised together
+QUANTISED_BLOCK = 32  # values that are quantised together, in Q4_1 and Q8_0
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How values are stored.
+    """How values are stored: in blocks of `block_values` values, of `block_bytes` bytes each.
 
-    size: bytes of one `block` of values. decode: [n, size] uint8 -> [n, block] float32.
+    decode: n blocks, [n, block_bytes] uint8 -> [n, block_values] float32.
     """
 
     name: str
-    block: int
-    size: int
+    block_values: int
+    block_bytes: int
     decode: Callable[[np.ndarray], np.ndarray]
 
 
@@ -63,7 +63,8 @@ class StoredTensor:
     @property
     def bytes(self) -> int:
         """Number of bytes in the file."""
-        return math.prod(self.shape) // self.encoding.block * self.encoding.size
+        n_blocks = math.prod(self.shape) // self.encoding.block_values
+        return n_blocks * self.encoding.block_bytes
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,13 @@ class Gguf:
     tensors: dict[str, StoredTensor]
 
     def read_tensor(self, name: str) -> np.ndarray:
-        """Read a tensor as float32."""
+        """Read a tensor as float32 of its shape."""
         tensor = self.tensors[name]
         with report_broken(self.path):
             stored = np.fromfile(self.path, np.uint8, count=tensor.bytes, offset=tensor.offset)
-        return tensor.encoding.decode(stored.reshape(-1, tensor.encoding.size)).reshape(
-            tensor.shape
-        )
+        blocks = stored.reshape(-1, tensor.encoding.block_bytes)
+        values = tensor.encoding.decode(blocks)
+        return values.reshape(tensor.shape)
 
 
 def read_gguf(path: Path) -> Gguf:
@@ -111,15 +112,17 @@ def read_gguf(path: Path) -> Gguf:
 def _place_tensors(
     reader: "_Reader", entries: list[StoredTensor], alignment: Any
 ) -> dict[str, StoredTensor]:
-    """Return the tensors with offsets from the start of the file.
+    """Return the tensors by name, with offsets from the start of the file.
 
-    Raises UserError unless they are in it, apart.
+    entries: with offsets from the start of the first tensor, in bytes, as in the file. Raises
+    UserError unless the tensors are inside the file and do not overlap.
     """
     if not (type(alignment) is int and 8 <= alignment <= 4096 and alignment % 8 == 0):
         raise reader.report(
             f"has general.alignment {alignment!r}, which is no multiple of 8 up to 4096"
         )
-    start = -(-reader.position // alignment) * alignment
+    # The tensors begin at the next multiple of the alignment after the head.
+    start = math.ceil(reader.position / alignment) * alignment
     tensors: dict[str, StoredTensor] = {}
     for entry in entries:
         if entry.name in tensors:
@@ -160,7 +163,7 @@ class _Reader:
         )
 
     def read(self, length: int) -> bytes:
-        """Read that many bytes."""
+        """Read that many bytes. Raises UserError if the file has fewer."""
         if length > self.size - self.position:
             raise self.report(f"ends where {length} bytes should follow byte {self.position}")
         self.position += length
@@ -170,10 +173,14 @@ class _Reader:
         """Read a number of this format of `struct`."""
         return struct.unpack(form, self.read(struct.calcsize(form)))[0]
 
-    def read_count(self, limit: int, smallest: int, unit: str) -> int:
-        """Read a number of things, each of which has at least `smallest` bytes."""
+    def read_count(self, limit: int, least_bytes: int, unit: str) -> int:
+        """Read how many things follow.
+
+        limit: the most that are accepted. least_bytes: of one thing. unit: their name in the
+        message. Raises UserError for more, or for more than the rest of the file has room for.
+        """
         count = self.read_number("<Q")
-        if count > limit or count * smallest > self.size - self.position:
+        if count > limit or count * least_bytes > self.size - self.position:
             raise self.report(f"announces {count} {unit}")
         return count
 
@@ -204,6 +211,7 @@ class _Reader:
         return [value for (value,) in struct.iter_unpack(form, self.read(count * size))]
 
     def _find_format(self, number: int) -> str:
+        """Return the format of `struct` of the type of this number. Raises UserError for others."""
         if number not in NUMBERS:
             raise self.report(
                 f"has a value of the unknown type {number} before byte {self.position}"
@@ -222,38 +230,45 @@ class _Reader:
             names = ", ".join(encoding.name for encoding in ENCODINGS.values())
             raise self.report(f"has the tensor {name!r} of the type {number}, not {names}")
         encoding = ENCODINGS[number]
-        if min(sizes) < 1 or sizes[0] % encoding.block:
+        if min(sizes) < 1 or sizes[0] % encoding.block_values:
             raise self.report(f"has the tensor {name!r} of the shape {sizes}")
         return StoredTensor(name, tuple(reversed(sizes)), encoding, offset)
 
 
-def _read_halves(stored: np.ndarray) -> np.ndarray:
+def _decode_float16(stored: np.ndarray) -> np.ndarray:
     """Return float16 numbers [n, m] stored as bytes [n, 2 m], as float32."""
     return np.ascontiguousarray(stored).view("<f2").astype(np.float32)
 
 
-def _decode_floats(stored: np.ndarray) -> np.ndarray:
+def _decode_float32(stored: np.ndarray) -> np.ndarray:
+    """Return float32 numbers [n, m] stored as bytes [n, 4 m]."""
     return np.ascontiguousarray(stored).view("<f4").astype(np.float32)
 
 
-def _decode_q4_1(stored: np.ndarray) -> np.ndarray:
-    """Return scale * q + smallest.
+def _decode_q4_1(blocks: np.ndarray) -> np.ndarray:
+    """Return scale * q + smallest, [n, 32], of blocks [n, 20].
 
-    A byte has the q of two values, of which the lower half comes 16 places earlier.
+    A block has a scale and a smallest value in float16, and 16 bytes. Byte i has the q of two
+    values: its low four bits are that of value i, its high four bits that of value i + 16.
     """
-    scale = _read_halves(stored[:, :2])
-    smallest = _read_halves(stored[:, 2:4])
-    packed = stored[:, 4:]
-    quantised = np.concatenate([packed & 15, packed >> 4], axis=1).astype(np.float32)
+    scale = _decode_float16(blocks[:, :2])
+    smallest = _decode_float16(blocks[:, 2:4])
+    packed = blocks[:, 4:]
+    low_bits = packed & 15
+    high_bits = packed >> 4
+    quantised = np.concatenate([low_bits, high_bits], axis=1).astype(np.float32)
     return scale * quantised + smallest
 
 
-def _decode_q8_0(stored: np.ndarray) -> np.ndarray:
-    return _read_halves(stored[:, :2]) * stored[:, 2:].view(np.int8).astype(np.float32)
+def _decode_q8_0(blocks: np.ndarray) -> np.ndarray:
+    """Return scale * q, [n, 32], of blocks [n, 34]: a scale in float16, and 32 int8 q."""
+    scale = _decode_float16(blocks[:, :2])
+    quantised = blocks[:, 2:].view(np.int8).astype(np.float32)
+    return scale * quantised
 
 
-ENCODINGS = {
-    0: Encoding("F32", 1, 4, _decode_floats),
-    3: Encoding("Q4_1", BLOCK, 20, _decode_q4_1),
-    8: Encoding("Q8_0", BLOCK, 34, _decode_q8_0),
+ENCODINGS = {  # by the numbers of their types in a file
+    0: Encoding("F32", 1, 4, _decode_float32),
+    3: Encoding("Q4_1", QUANTISED_BLOCK, 20, _decode_q4_1),
+    8: Encoding("Q8_0", QUANTISED_BLOCK, 34, _decode_q8_0),
 }

@@ -12,6 +12,7 @@ ALPHABETIC = frozenset(MosesTokenizer.IsAlpha)
 
 @lru_cache
 def _load_tools(language: str) -> tuple[MosesPunctNormalizer, MosesTokenizer]:
+    """Load normaliser and tokenizer of a language, once in each process."""
     tokenizer = MosesTokenizer(lang=language)
     # The library's method rebuilds its set of letters for each sentence, which takes 10 times as
     # long as all the rest.
@@ -28,9 +29,10 @@ def tokenise_moses(line: str, language: str, normalise: bool) -> str:
         training text.
     """
     normaliser, tokenizer = _load_tools(language)
+    text = line
     if normalise:
-        line = NOT_PRINTABLE.sub(" ", normaliser.normalize(line))
-    return tokenizer.tokenize(line, aggressive_dash_splits=True, return_str=True)
+        text = NOT_PRINTABLE.sub(" ", normaliser.normalize(line))
+    return tokenizer.tokenize(text, aggressive_dash_splits=True, return_str=True)
 
 
 class TokenisedPairs(NamedTuple):

@@ -38,9 +38,9 @@ def train_tokenizer(
     words: word -> number of occurrences without a space before it to add to the texts.
     """
     # Separated by tabs, because a word after a space is another token.
-    bare = ("\t".join([word] * words[word]) for word in sorted(words))
+    bare_words = ("\t".join([word] * words[word]) for word in sorted(words))
     train = {"bpe": train_byte_pairs, "unigram": train_unigram}[kind]
-    return train(vocabulary_size, chain(texts, bare))
+    return train(vocabulary_size, chain(texts, bare_words))
 
 
 def train_byte_pairs(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
@@ -83,22 +83,23 @@ def train_unigram(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     size = 3 * final_size
     tokenizer = _train_first_pieces(words, size)
     while True:
-        uses = _uses(tokenizer, words)
+        uses = _count_uses(tokenizer, words)
         # An excess of 10% or less is dropped at once, to save rounds.
         if size > 1.1 * final_size:
             size = (size + final_size) // 2
         else:
             size = final_size
-        others = [piece for piece in uses if piece not in kept and set(piece) <= common]
-        others.sort(key=lambda piece: (-uses[piece], piece))
-        pieces = sorted(kept) + others[: max(0, size - len(kept))]
-        tokenizer = _unigram_tokenizer(_score_pieces(pieces, uses))
+        removable = [piece for piece in uses if piece not in kept and set(piece) <= common]
+        removable.sort(key=lambda piece: (-uses[piece], piece))
+        room = max(0, size - len(kept))
+        pieces = sorted(kept) + removable[:room]
+        tokenizer = _make_unigram_tokenizer(_score_pieces(pieces, uses))
         if size == final_size:
             return tokenizer
 
 
 def _find_common_characters(words: Counter[str]) -> set[str]:
-    """Return the characters that occur OFTEN."""
+    """Return the characters that occur at least OFTEN times in all texts."""
     characters: Counter[str] = Counter()
     for word, times in words.items():
         for character in word:
@@ -118,33 +119,41 @@ def _train_first_pieces(words: Counter[str], size: int) -> "Tokenizer":
 
 
 def _score_pieces(pieces: list[str], uses: Counter[str]) -> list[tuple[str, float]]:
-    """Return each piece with the log of its share of all uses, by decreasing score."""
-    total = math.log(sum(uses[piece] for piece in pieces) + len(pieces))
+    """Return each piece with the log of its share of all uses, by decreasing score.
+
+    One use is added to those of each piece. The space alone has the score of a byte, so that it is
+    used only where no other piece fits.
+    """
+    log_total = math.log(sum(uses[piece] for piece in pieces) + len(pieces))
     scores = []
     for piece in pieces:
         if piece == "▁":
             scores.append((piece, BYTE_SCORE))
         else:
-            scores.append((piece, math.log(uses[piece] + 1) - total))
+            scores.append((piece, math.log(uses[piece] + 1) - log_total))
     return sorted(scores, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
-    """Count how often this tokenizer uses each piece to encode the words."""
-    uses: Counter[int] = Counter()
+def _count_uses(tokenizer: "Tokenizer", words: Counter[str]) -> Counter[str]:
+    """Count how often this tokenizer uses each piece to encode the words as often as they occur."""
+    uses_of_id: Counter[int] = Counter()
     texts = sorted(words)
     for word, encoded in zip(texts, tokenizer.encode_batch_fast(texts), strict=True):
         for piece_id in encoded.ids:
-            uses[piece_id] += words[word]
-    return Counter({tokenizer.id_to_token(piece_id): times for piece_id, times in uses.items()})
+            uses_of_id[piece_id] += words[word]
+    uses: Counter[str] = Counter()
+    for piece_id, times in uses_of_id.items():
+        uses[tokenizer.id_to_token(piece_id)] = times
+    return uses
 
 
-def _unigram_tokenizer(scores: list[tuple[str, float]]) -> "Tokenizer":
+def _make_unigram_tokenizer(scores: list[tuple[str, float]]) -> "Tokenizer":
+    """Make the tokenizer of the special tokens, the bytes, and the scored pieces, in this order."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-    vocabulary = (
-        [(token, 0.0) for token in SPECIAL_TOKENS] + [(byte, BYTE_SCORE) for byte in BYTES] + scores
-    )
+    special = [(token, 0.0) for token in SPECIAL_TOKENS]
+    byte_pieces = [(byte, BYTE_SCORE) for byte in BYTES]
+    vocabulary = special + byte_pieces + scores
     tokenizer = Tokenizer(models.Unigram(vocabulary, UNKNOWN, byte_fallback=True))
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PIECE_OF_TEXT), "isolated")
@@ -164,9 +173,9 @@ def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     from tokenizers.trainers import WordPieceTrainer
 
     normalizer = normalizers.BertNormalizer(lowercase=True)
-    texts = list(texts)
+    all_texts = list(texts)  # read twice
     characters: set[str] = set()
-    for text in texts:
+    for text in all_texts:
         characters.update(normalizer.normalize_str(text))
     characters.discard(" ")
     # Given in sorted order, because the library would number them differently each time, and their
@@ -178,7 +187,7 @@ def train_wordpiece(vocabulary_size: int, texts: Iterable[str]) -> "Tokenizer":
     learner = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     learner.normalizer = normalizer
     learner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    learner.train_from_iterator(texts, trainer)
+    learner.train_from_iterator(all_texts, trainer)
     tokenizer = Tokenizer(models.WordPiece(learner.get_vocab(), unk_token="[UNK]"))
     tokenizer.normalizer = learner.normalizer
     tokenizer.pre_tokenizer = learner.pre_tokenizer

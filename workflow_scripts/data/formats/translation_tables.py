@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,25 +26,28 @@ Chunks = Iterable[list[tuple[str, str]]]
 
 @dataclass(frozen=True)
 class Limits:
-    """Lengths of the pairs that are kept, see `mask_lengths`."""
+    """Lengths of the pairs that are kept, in pieces; see `mask_lengths`.
+
+    longest: of a side. ratio: at most, of the longer side to the shorter.
+    """
 
     longest: int
     ratio: float
 
 
 def learn_byte_pairs(
-    texts: Iterable[str], merges: int, characters: set[str], last: set[str]
+    texts: Iterable[str], merges: int, characters: set[str], last_characters: set[str]
 ) -> "Tokenizer":
     """Learn up to `merges` merges of the most frequent pair, like `subword-nmt`.
 
-    A pair must occur at least twice. characters, last: all characters, and all that end a token;
-    they are the initial pieces.
+    A pair must occur at least twice. characters, last_characters: all characters, and all that end
+    a token; they are the initial pieces.
     """
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     # As special tokens, the initial pieces get ids in this order. Otherwise the order would change
     # with each training, and so would the choice between pairs of equal frequency.
-    ends = sorted(character + END for character in last)
+    ends = sorted(character + END for character in last_characters)
     trainer = trainers.BpeTrainer(
         vocab_size=1 + len(characters) + len(ends) + merges,
         min_frequency=2,
@@ -103,11 +106,12 @@ def write_tables(
     Returns the counts for dataset.json.
 
     texts: split -> chunks of pairs of tokenised lines; each chunk becomes a row group. limits:
-    pairs of the test set are never removed. test_columns: further columns of the test set.
+    pairs of the test set are never removed. test_columns: further columns of the test set, column
+    -> a text for each pair.
 
     Each side has its own vocabulary: the pieces of its training text by decreasing frequency, ties
     alphabetically. It is known only after all text is encoded, so the ids of the joint encoding are
-    first written to files in `scratch`.
+    first written to files in `scratch`, which are deleted at the end.
     """
     joint_files = {}
     left_out = {}
@@ -142,18 +146,25 @@ def write_tables(
 
 
 def rank_pieces(path: Path, side: str, pieces: list[str]) -> list[int]:
-    """Return the ids of the pieces that one side of a file of `encode_pairs` has.
+    """Return the ids of the pieces that occur on one side of a file of joint ids.
 
-    They are sorted by decreasing frequency, ties alphabetically.
+    path: a file that `encode_pairs` has written. pieces: the written form of each id. The piece of
+    unknown characters is left out. The ids are sorted by decreasing frequency, ties alphabetically
+    and then by id, because two pieces can have one written form.
     """
     counts = np.zeros(len(pieces), np.int64)
     for batch in iterate_batches(path):
-        counts += np.bincount(batch[f"{side}_ids"].flatten().to_numpy(), minlength=len(pieces))
-    ids = []
+        ids_of_batch = batch[f"{side}_ids"].flatten().to_numpy()
+        counts += np.bincount(ids_of_batch, minlength=len(pieces))
+    occurring_ids = []
     for piece_id in np.flatnonzero(counts).tolist():
         if pieces[piece_id] != UNKNOWN:
-            ids.append(piece_id)
-    return sorted(ids, key=lambda piece_id: (-counts[piece_id], pieces[piece_id], piece_id))
+            occurring_ids.append(piece_id)
+
+    def rank(piece_id: int) -> tuple[int, str, int]:
+        return -counts[piece_id], pieces[piece_id], piece_id
+
+    return sorted(occurring_ids, key=rank)
 
 
 def encode_pairs(
@@ -163,9 +174,10 @@ def encode_pairs(
     limits: Limits | None,
     words: bool,
 ) -> int:
-    """Write joint ids to an Arrow file, and, if `words`, `target_words`.
+    """Write an Arrow stream of pairs: `source_ids` and `target_ids`, joint ids of both languages.
 
-    Returns the number of pairs left out.
+    limits: the lengths of the pairs that are kept; None keeps all. words: whether to write the
+    column `target_words` too, the tokenised text. Returns the number of pairs left out.
     """
     import pyarrow
 
@@ -187,21 +199,23 @@ def encode_pairs(
             if limits:
                 source_lengths = source_ids.value_lengths().to_numpy()
                 target_lengths = target_ids.value_lengths().to_numpy()
-                kept = mask_lengths(source_lengths, target_lengths, limits.longest, limits.ratio)
-                batch = batch.filter(pyarrow.array(kept))
-                left_out += int((~kept).sum())
+                is_kept = mask_lengths(source_lengths, target_lengths, limits)
+                batch = batch.filter(pyarrow.array(is_kept))
+                left_out += int((~is_kept).sum())
             writer.write_batch(batch)
     return left_out
 
 
-def mask_lengths(source: np.ndarray, target: np.ndarray, longest: int, ratio: float) -> np.ndarray:
-    """Return which pairs to keep, [N] bool, by their numbers of pieces [N].
+def mask_lengths(source: np.ndarray, target: np.ndarray, limits: Limits) -> np.ndarray:
+    """Return which pairs to keep, [N] bool, by the numbers of pieces [N] of their sides.
 
-    `ratio` is of the longer to the shorter.
+    A pair with an empty side is not kept.
     """
     shorter = np.minimum(source, target)
     longer = np.maximum(source, target)
-    return (shorter > 0) & (longer <= longest) & (longer <= ratio * shorter)
+    is_short = longer <= limits.longest
+    is_even = longer <= limits.ratio * shorter
+    return (shorter > 0) & is_short & is_even
 
 
 def iterate_batches(path: Path) -> Iterator["pyarrow.RecordBatch"]:
@@ -219,12 +233,16 @@ def remap_ids(
     vocabulary: dict[str, list[str]],
     columns: dict[str, list[str]],
 ) -> dict[str, int]:
-    """Write a split with each side's own ids, its text as pieces, and `columns`.
+    """Write a split as Parquet from a file of `encode_pairs`, with each side's own ids.
 
-    Returns the split's counts.
+    The columns are those of the file with new ids, the text of each side as pieces, an empty
+    `subset`, and `columns`. new_ids: side -> new id of each joint id, UNKNOWN_ID for pieces that
+    the side has not in training. vocabulary: side -> pieces by new id. columns: texts of all rows
+    of the split, for a split of which no pair was left out. Returns the counts of dataset.json:
+    rows, pieces that are UNKNOWN_ID on either side, and the pieces of the longest source and
+    target.
     """
     import pyarrow
-    import pyarrow.compute
     import pyarrow.parquet
 
     text = pyarrow.string()
@@ -237,30 +255,55 @@ def remap_ids(
         "target_ids": numbers,
     }
     with pyarrow.ipc.open_stream(pyarrow.OSFile(str(path))) as reader:
-        kept = [name for name in reader.schema.names if name not in types]
-    types |= dict.fromkeys([*kept, *columns], text)
-    tokens = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
+        copied_columns = [name for name in reader.schema.names if name not in types]
+    types |= dict.fromkeys([*copied_columns, *columns], text)
+    pieces_by_id = {side: pyarrow.array(vocabulary[side], text) for side in SIDES}
     counts = {"rows": 0, "out_of_vocabulary_tokens": 0, "longest_source": 0, "longest_target": 0}
     with pyarrow.parquet.ParquetWriter(out, pyarrow.schema(types), compression="zstd") as writer:
         for batch in iterate_batches(path):
             start = counts["rows"]
             end = start + len(batch)
-            arrays = {name: batch[name] for name in kept}
+            arrays = {name: batch[name] for name in copied_columns}
             arrays["subset"] = pyarrow.array([""] * len(batch), text)
             for name, values in columns.items():
                 arrays[name] = pyarrow.array(values[start:end], text)
             for side in SIDES:
-                lengths = batch[f"{side}_ids"].value_lengths().to_numpy()
-                offsets = pyarrow.array(np.concatenate([[0], np.cumsum(lengths)]), pyarrow.int32())
-                ids = new_ids[side][batch[f"{side}_ids"].flatten().to_numpy()]
-                unknown = int((ids == UNKNOWN_ID).sum())
-                ids = pyarrow.array(ids)
-                pieces = pyarrow.ListArray.from_arrays(offsets, tokens[side].take(ids))
-                arrays[f"{side}_ids"] = pyarrow.ListArray.from_arrays(offsets, ids)
-                arrays[side] = pyarrow.compute.binary_join(pieces, " ")
-                counts["out_of_vocabulary_tokens"] += unknown
-                counts[f"longest_{side}"] = max(counts[f"longest_{side}"], int(lengths.max()))
-            ordered = {name: arrays[name] for name in types}
-            writer.write_batch(pyarrow.RecordBatch.from_pydict(ordered))
+                joint_ids = batch[f"{side}_ids"]
+                remapped = remap_side(joint_ids, new_ids[side], pieces_by_id[side])
+                arrays[f"{side}_ids"] = remapped.ids
+                arrays[side] = remapped.texts
+                longest = int(joint_ids.value_lengths().to_numpy().max())
+                counts["out_of_vocabulary_tokens"] += remapped.n_unknown
+                counts[f"longest_{side}"] = max(counts[f"longest_{side}"], longest)
+            in_order = {name: arrays[name] for name in types}
+            writer.write_batch(pyarrow.RecordBatch.from_pydict(in_order))
             counts["rows"] = end
     return counts
+
+
+class RemappedSide(NamedTuple):
+    """One side of N pairs: its ids, lists [N]; its pieces joined by spaces, texts [N].
+
+    n_unknown: how many of all its pieces are UNKNOWN_ID.
+    """
+
+    ids: "pyarrow.ListArray"
+    texts: "pyarrow.StringArray"
+    n_unknown: int
+
+
+def remap_side(
+    joint_ids: "pyarrow.ListArray", new_ids: np.ndarray, pieces_by_id: "pyarrow.StringArray"
+) -> RemappedSide:
+    """Replace joint ids, lists [N], by a side's own ids, and look up its pieces."""
+    import pyarrow
+    import pyarrow.compute
+
+    ends = np.cumsum(joint_ids.value_lengths().to_numpy())
+    offsets = pyarrow.array(np.concatenate([[0], ends]), pyarrow.int32())
+    flat_ids = new_ids[joint_ids.flatten().to_numpy()]
+    n_unknown = int((flat_ids == UNKNOWN_ID).sum())
+    flat_array = pyarrow.array(flat_ids)
+    pieces = pyarrow.ListArray.from_arrays(offsets, pieces_by_id.take(flat_array))
+    texts = pyarrow.compute.binary_join(pieces, " ")
+    return RemappedSide(pyarrow.ListArray.from_arrays(offsets, flat_array), texts, n_unknown)

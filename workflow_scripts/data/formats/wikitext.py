@@ -29,6 +29,7 @@ def read_paragraphs(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def detokenise_wikitext(text: str) -> str:
     """Remove the spaces around punctuation that the tokenisation has added."""
+    joined = text
     for pattern, replacement in UNTOKENISED.items():
-        text = re.sub(pattern, replacement, text)
-    return text
+        joined = re.sub(pattern, replacement, joined)
+    return joined

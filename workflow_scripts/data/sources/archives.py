@@ -86,11 +86,12 @@ def unpack_stream(stream: Any, path: Path) -> IO[bytes]:
 
     It is decompressed if it is gz, bz2 or xz.
     """
+    content = stream
     for magic, opener in OPENERS.items():
         if stream.peek(6).startswith(magic):
-            stream = opener(stream)
+            content = opener(stream)
             break
-    return io.BufferedReader(LimitedStream(stream, path), 2**20)
+    return io.BufferedReader(LimitedStream(content, path), 2**20)
 
 
 def iterate_archive(path: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -205,17 +206,19 @@ def read_lines(path: Path, name: str = "") -> Iterator[tuple[int, str]]:
 
 
 def _iterate_lines(path: Path, name: str) -> Iterator[bytes]:
+    """Yield the lines of a file, as `read_lines` finds it, with their ends."""
+    file = path
     if path.is_dir():
-        path = path / name
-    with open(path, "rb") as stream:
-        if not name or not is_packed(path, stream.peek(262)):
-            yield from unpack_stream(stream, path)
+        file = path / name
+    with open(file, "rb") as stream:
+        if not name or not is_packed(file, stream.peek(262)):
+            yield from unpack_stream(stream, file)
             return
-    for member, content in iterate_archive(path):
+    for member, content in iterate_archive(file):
         if PurePosixPath(member).name == name:
             yield from content
             return
-    raise UserError(f"{path}: {name} missing; fetch the archive again")
+    raise UserError(f"{file}: {name} missing; fetch the archive again")
 
 
 def is_packed(path: Path, start: bytes) -> bool:

@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from filelock import FileLock
@@ -85,14 +86,15 @@ def download(
     etag = ""
     failures = 0  # in a row without a new byte
     # Size and offsets of a compressed body differ from those of the file.
-    sent = {"Accept-Encoding": "identity", **(headers or {})}
-    with make_client(url, sent, refuse_unsafe_redirect) as client:
+    all_headers = {"Accept-Encoding": "identity", **(headers or {})}
+    with make_client(url, all_headers, refuse_unsafe_redirect) as client:
         while True:
             if not (pinned or etag):
                 part.unlink(missing_ok=True)
-            before = count_bytes(part)
+            size_before = count_bytes(part)
             try:
-                with client.stream("GET", url, headers=build_range(before, etag)) as response:
+                range_headers = build_range(size_before, etag)
+                with client.stream("GET", url, headers=range_headers) as response:
                     if response.is_success:
                         etag = get_strong_etag(response)
                     receive(response, url, part, expected_bytes, advance)
@@ -101,7 +103,7 @@ def download(
                 raise UserError(f"{url}: {error}") from error
             except (TransientError, httpx2.TransportError) as fault:
                 failures += 1
-                if count_bytes(part) > before:
+                if count_bytes(part) > size_before:
                     failures = 1
                 attempts = policy.attempts
                 if isinstance(fault, httpx2.ConnectError | httpx2.ConnectTimeout):
@@ -152,7 +154,8 @@ def download_checked(
 ) -> None:
     """Download like `download` and check the file.
 
-    Raises UserError for a wrong file, which is deleted.
+    find_problem: describes what is wrong with a file, or returns None. Raises UserError for a wrong
+    file, which is deleted.
     """
     while True:
         kept = 0
@@ -174,7 +177,7 @@ def receive(
 ) -> None:
     """Write the body to `part`: appended (206) or from the start (200).
 
-    Raises TransientError or UserError.
+    Raises TransientError if another request may succeed, and UserError if none can.
     """
     status = response.status_code
     if status in TRANSIENT_STATUSES:
@@ -238,12 +241,13 @@ def refuse_unsafe_redirect(response: httpx2.Response) -> None:
 def parse_retry_after(value: str) -> float | None:
     """Parse a Retry-After header, a number of seconds or a date, to seconds from now.
 
-    Returns None for anything else.
+    Returns 0 for a date that is past, and None for anything else.
     """
     if value.strip().isdecimal():
         return float(value)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+        date = email.utils.parsedate_to_datetime(value)
+        return max(0.0, date.timestamp() - time.time())
     except ValueError:
         return None
 
@@ -406,15 +410,17 @@ def describe_mismatch(source: Source, file: Path) -> str | None:
 
 
 def record_unpinned(source: Source, path: Path, locks: Path) -> str:
-    """Add a file without a declared sha256 to trusted.csv, unless it is there.
+    """Add a file without a declared sha256 to trusted.csv, unless the source has a row there.
 
-    Returns a note, "" if declared.
+    Returns the end of a note on the file: "" if its sha256 is declared.
     """
     if source.sha256:
         return ""
     with FileLock(locks / TRUSTED.name):
-        values = (source.name, hash_file(path), count_bytes(path), get_utc_time()[:10])
-        row = dict(zip(TRUSTED_COLUMNS, values, strict=True))
-        trusted = {source.name: row} | read_trusted()
+        trusted: dict[str, Mapping[str, Any]] = {**read_trusted()}
+        if source.name not in trusted:
+            today = get_utc_time()[:10]
+            values = (source.name, hash_file(path), count_bytes(path), today)
+            trusted[source.name] = dict(zip(TRUSTED_COLUMNS, values, strict=True))
         write_csv(TRUSTED, TRUSTED_COLUMNS, [trusted[name] for name in sorted(trusted)])
     return f"; unpinned ({source.note}): compared with {TRUSTED} from now on"

@@ -32,6 +32,7 @@ from workflow_scripts.data.sources.http_client import (
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
     from huggingface_hub.hf_api import RepoSibling
 
 TIMEOUT = 30.0  # seconds to wait for an answer of the hub
@@ -79,7 +80,8 @@ def find_repository(name: str) -> Repository:
 
     Raises UserError if it is unknown (with the nearest name) or has no commit.
     """
-    models = {name: entry for name, entry in load_repositories().items() if entry.kind == "model"}
+    repositories = load_repositories()
+    models = {key: entry for key, entry in repositories.items() if entry.kind == "model"}
     if name not in models:
         raise UserError(f"no model '{name}' in sources.yaml; {suggest_name(name, models)}")
     if models[name].revision is None:
@@ -145,9 +147,10 @@ def find_changed_files(folder: Path, manifest: dict) -> list[str]:
 
 
 def copy_model(name: str, repository: Repository, source: Path, part: Path) -> str:
-    """Link or copy a model from a folder to `part`.
+    """Link or copy a model from a folder to the folder `part`, whose content is replaced.
 
-    Returns a note on its origin and how its commit is known.
+    Returns a note on its origin and how its commit is known. Raises UserError if the folder does
+    not exist, lacks a file, or holds another commit or a changed file.
     """
     if not source.is_dir():
         raise UserError(
@@ -218,12 +221,12 @@ def download_files(
     files = list_hub_files(hub, name, repository, policy)
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     total = sum(file.size or 0 for file in files)
-    before = 0  # bytes of the files that are complete
+    complete = 0  # bytes of the files that are complete
     for file in files:
         url = hf_hub_url(name, file.rfilename, revision=repository.revision, endpoint=endpoint)
 
-        def advance_all(done: int, _of_file: int | None, before: int = before) -> None:
-            advance(before + done, total)
+        def advance_all(done: int, _of_file: int | None, complete: int = complete) -> None:
+            advance(complete + done, total)
 
         try:
             if find_file_problem(part / file.rfilename, file):
@@ -235,7 +238,7 @@ def download_files(
             raise UserError(
                 f"{error}; run the same command again to resume, {suggest_local_folder(name)}"
             ) from error
-        before += file.size or 0
+        complete += file.size or 0
     return f"from {endpoint}, {total / 1e6:.1f} MB at commit {repository.revision}"
 
 
@@ -293,8 +296,15 @@ def list_hub_files(
         time.sleep(min(policy.first_wait * 2 ** (failures - 1), policy.longest_wait))
 
 
-def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repository) -> str:
-    """Format an error of the hub as its meaning and what to do."""
+def explain_refusal(
+    error: "HfHubHTTPError", hub: "HfApi", name: str, repository: Repository
+) -> str:
+    """Format an error of the hub as its meaning and what to do.
+
+    The library raises a class of its own where the hub names the cause. Else only the status is
+    known: 401 is a token that the hub does not know, and without a token a missing or private
+    repository; sources.yaml says whether the model is gated.
+    """
     from huggingface_hub.errors import (
         GatedRepoError,
         RepositoryNotFoundError,
@@ -302,29 +312,31 @@ def explain_refusal(error: Exception, hub: "HfApi", name: str, repository: Repos
     )
 
     status = error.response.status_code
-    gated = isinstance(error, GatedRepoError) or (repository.gated and status in (401, 403, 404))
+    is_not_found = isinstance(error, RepositoryNotFoundError)
+    is_gated = isinstance(error, GatedRepoError)
+    if repository.gated and status in (401, 403, 404):
+        is_gated = True
     if isinstance(error, RevisionNotFoundError):
         return (
             f"{name} has no commit {repository.revision} at {hub.endpoint}; "
             "correct its revision in sources.yaml"
         )
-    if status == 401 and hub.token and not isinstance(error, RepositoryNotFoundError):
+    if status == 401 and hub.token and not is_not_found:
         return f"{name}: {hub.endpoint} does not know the token; correct or unset HF_TOKEN"
-    if gated and not hub.token:
+    if is_gated and not hub.token:
         return (
             f"{name} is gated: accept its licence ({repository.licence}) at "
             f"https://huggingface.co/{name}, make a token at "
             "https://huggingface.co/settings/tokens, and set the environment variable HF_TOKEN "
             "to it"
         )
-    if gated:
+    if is_gated:
         return (
             f"{name} is gated, and the token of HF_TOKEN or `hf auth login` has no access: "
             f"accept the licence ({repository.licence}) at https://huggingface.co/{name} as the "
             "token's owner, and let the token read gated repositories"
         )
-    # Without a token, the hub answers 401 both for missing and for private repositories.
-    if isinstance(error, RepositoryNotFoundError) or status in (401, 404):
+    if is_not_found or status in (401, 404):
         return (
             f"{hub.endpoint} has no model {name}; "
             f"check HF_ENDPOINT and HF_TOKEN, {suggest_local_folder(name)}"

@@ -22,8 +22,9 @@ def make_client(
 ) -> httpx2.Client:
     """Return a client for `url` with the proxies and certificates of the environment.
 
-    It follows redirects. `on_response` is called with each response, that of a redirect too, before it is followed.
-    Raises UserError for what is no URL, and with the name of a variable that no client can use.
+    It follows redirects. `on_response` is called with each response, that of a redirect too, before
+    it is followed. Raises UserError for what is no URL, and with the name of a variable that no
+    client can use.
     """
     options: dict[str, Any] = {"timeout": TIMEOUT, "follow_redirects": True, "max_redirects": 5}
     if headers:

@@ -40,12 +40,13 @@ class DataOptions(StrictModel, ABC):
     ) -> Iterator[dict[str, Path]]:
         """Yield the files to read: `sources`, or the stand-in ones that `write_stand_in` writes.
 
-        It is called with a folder and `arguments`.
+        It is called with a folder, which is deleted at the end of the block, and `arguments`.
         """
         with tempfile.TemporaryDirectory() as folder:
+            files = sources
             if self.origin == "stand_in":
-                sources = write_stand_in(Path(folder), *arguments)
-            yield sources
+                files = write_stand_in(Path(folder), *arguments)
+            yield files
 
     def find_source(self, sources: dict[str, Path], *names: str) -> Path:
         """Return the first of these sources that the task has. Raises UserError if it has none."""

@@ -23,17 +23,19 @@ def write_bird(folder: Path) -> dict[str, Path]:
     for position, (first, second) in enumerate(phrases):
         phrase = f"{first} {second}"
         # Scores follow a rule: the first word determines how related a phrase and its reversal are.
-        score = 0.3 + 0.1 * FIRST.index(first)
+        reversal = f"{second} {first}"
+        reversal_score = 0.3 + 0.1 * FIRST.index(first)
         reversals.append(
-            format_row(phrase, f"{second} {first}", "bigram", "Wikipedia_transposed", score)
+            format_row(phrase, reversal, "bigram", "Wikipedia_transposed", reversal_score)
         )
-        score = 0.6 + 0.05 * SECOND.index(second)
-        pairs.append(format_row(phrase, second, "unigram", aligned, score))
-        _, last = phrases[(7 * position + 3) % len(phrases)]
-        score = 0.9
-        if last != second:
-            score = 0.2
-        pairs.append(format_row(phrase, f"{first} {last}", "bigram", aligned, score))
+        part_score = 0.6 + 0.05 * SECOND.index(second)
+        pairs.append(format_row(phrase, second, "unigram", aligned, part_score))
+        _, other_second = phrases[(7 * position + 3) % len(phrases)]
+        phrase_score = 0.2
+        if other_second == second:
+            phrase_score = 0.9
+        other_phrase = f"{first} {other_second}"
+        pairs.append(format_row(phrase, other_phrase, "bigram", aligned, phrase_score))
     files = {
         "bird/BiRD.txt": [HEADER, *reversals, *pairs],
         "bird/BiRD-ABBA.txt": [HEADER, *reversals],
@@ -42,6 +44,9 @@ def write_bird(folder: Path) -> dict[str, Path]:
 
 
 def format_row(first: str, second: str, size: str, source: str, score: float) -> str:
-    """Format a line of the columns in HEADER."""
+    """Format a line of the columns in HEADER.
+
+    size: `unigram` or `bigram`, of the second term.
+    """
     pair = f"({first}, {second})"
     return "\t".join((pair, first, second, size, source, "None", f"{score:.3f}", "n-n"))

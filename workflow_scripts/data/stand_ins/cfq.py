@@ -64,7 +64,7 @@ class GeneratedQuestion(NamedTuple):
 def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
     """Write an archive of `cfq/dataset.json` and `cfq/splits/mcd1.json` to `mcd3.json`.
 
-    Each split is an independent sample.
+    Each split is an independent sample. Returns the path of the archive by its source name.
     """
     rng = random.Random(f"{seed}/cfq stand-in")
     questions: dict[str, GeneratedQuestion] = {}
@@ -72,19 +72,20 @@ def write_cfq(folder: Path, seed: int) -> dict[str, Path]:
         question = generate_question(rng)
         questions.setdefault(question.item["questionPatternModEntities"], question)
     files: dict[str, Any] = {"cfq/dataset.json": [each.item for each in questions.values()]}
-    novel = []
-    usual = []
+    held_out_positions = []
+    usual_positions = []
     for position, question in enumerate(questions.values()):
         if question.is_held_out:
-            novel.append(position)
+            held_out_positions.append(position)
         else:
-            usual.append(position)
+            usual_positions.append(position)
     for split in ("mcd1", "mcd2", "mcd3"):
-        drawn = rng.sample(novel, ROWS["devIdxs"] + ROWS["testIdxs"])
+        n_held_out = ROWS["devIdxs"] + ROWS["testIdxs"]
+        held_out = rng.sample(held_out_positions, n_held_out)
         files[f"cfq/splits/{split}.json"] = {
-            "trainIdxs": rng.sample(usual, ROWS["trainIdxs"]),
-            "devIdxs": drawn[: ROWS["devIdxs"]],
-            "testIdxs": drawn[ROWS["devIdxs"] :],
+            "trainIdxs": rng.sample(usual_positions, ROWS["trainIdxs"]),
+            "devIdxs": held_out[: ROWS["devIdxs"]],
+            "testIdxs": held_out[ROWS["devIdxs"] :],
         }
     contents = {}
     for name, content in files.items():

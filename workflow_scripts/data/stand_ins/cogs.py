@@ -58,13 +58,14 @@ class SentenceBuilder:
     def add_noun_phrase(self, word: str | None = None, depth: int = 0) -> str:
         """Append a name, or a noun with article and `depth` nested prepositional phrases.
 
-        Returns its variable.
+        word: in place of a random one. Returns its variable in the logical form: a name itself, or
+        `x _ <position>` for a noun.
         """
         if word is None:
-            words = NAMES
+            names_or_nouns = NAMES
             if depth or self.rng.random() < 0.7:
-                words = NOUNS
-            word = self.rng.choice(words)
+                names_or_nouns = NOUNS
+            word = self.rng.choice(names_or_nouns)
         if word[0].isupper():
             self.add_word(word)
             return word
@@ -90,6 +91,7 @@ class SentenceBuilder:
 
         The order of the steps decides the random draws.
 
+        frame: a key of FRAMES. verb: in place of a random one of the frame.
         fixed: role -> its word, or the number of its nested prepositional phrases; `xcomp` -> the
             infinitive; `ccomp` -> arguments of the innermost of `depth` nested clauses.
         """

@@ -40,7 +40,7 @@ def write_paws(folder: Path, seed: int) -> dict[str, Path]:
 
 
 def generate_pair(rng: random.Random) -> tuple[str, str, int]:
-    """Generate (sentence, sentence, 1 for a paraphrase).
+    """Generate (sentence, sentence, 1 for a paraphrase, else 0).
 
     Swapping people changes the meaning, all else does not.
     """

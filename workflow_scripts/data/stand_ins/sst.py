@@ -10,13 +10,15 @@ from workflow_scripts.data.sources.task_sources import write_text_lines
 
 ROWS = {"train": 600, "dev": 90, "test": 90}
 PHRASES = {"sst2/train.tsv": 700, "sst2/dev.tsv": 90}
-MOODS = {
+MOODS = {  # by class, from very negative to very positive
     0: ["dreadful", "unwatchable", "insufferable", "appalling"],
     1: ["dull", "tiresome", "forgettable", "half-baked"],
     2: ["ordinary", "standard", "two-hour", "middling"],
     3: ["charming", "clever", "warm-hearted", "enjoyable"],
     4: ["brilliant", "unforgettable", "breathtaking", "superb"],
 }
+NEGATIVE_MOODS = [*MOODS[0], *MOODS[1]]
+POSITIVE_MOODS = [*MOODS[3], *MOODS[4]]
 SUBJECTS = [
     "film",
     "movie",
@@ -59,7 +61,10 @@ def write_sst(folder: Path) -> dict[str, Path]:
 
 
 def generate_tree(rng: random.Random, kind: int) -> str:
-    """Generate a tree like `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`."""
+    """Generate a tree like `(3 (2 (2 the) (2 film)) (3 (2 is) (3 (3 charming) (2 .))))`.
+
+    kind: the class of its root, 0 to 4.
+    """
     subject = build_leaves([rng.choice(ARTICLES), *rng.choice(SUBJECTS).split()])
     verb = build_leaves(["is", *rng.sample(ADVERBS, rng.randint(0, 1))])
     ending = build_leaves([*rng.choice(["", *ENDINGS]).split(), "."])
@@ -91,11 +96,17 @@ def write_sst2(folder: Path, seed: int) -> dict[str, Path]:
 
 
 def generate_review(rng: random.Random, is_positive: bool) -> str:
-    """Generate a phrase; `not` inverts its mood word."""
+    """Generate a phrase whose meaning is positive or negative, as asked for.
+
+    In 30% of the phrases, `not` comes before a mood word of the opposite polarity.
+    """
     is_negated = rng.random() < 0.3
-    moods = [*MOODS[0], *MOODS[1]]
-    if is_positive != is_negated:
-        moods = [*MOODS[3], *MOODS[4]]
+    has_positive_mood = is_positive
+    if is_negated:
+        has_positive_mood = not is_positive
+    moods = NEGATIVE_MOODS
+    if has_positive_mood:
+        moods = POSITIVE_MOODS
     mood = rng.choice(moods)
     words = [rng.choice(ARTICLES), rng.choice(SUBJECTS), "is"]
     if is_negated:

@@ -56,7 +56,9 @@ def write_wmt(
         for name, content in contents.items():
             if name.endswith(".gz"):
                 contents[name] = gzip.compress(content, mtime=0)
-        mode = "w:gz" if archive.endswith("gz") else "w"
+        mode = "w"
+        if archive.endswith("gz"):
+            mode = "w:gz"
         paths[archive] = folder / archive.replace("/", "-")
         write_tar(paths[archive], mode, contents)
     return paths
@@ -65,9 +67,10 @@ def write_wmt(
 def add_files(
     contents: dict[str, bytes], files: Files, sentences: list[Translation], form: str
 ) -> None:
-    """Add a file of each language to the contents of an archive.
+    """Add a file of each language to `contents`, the files of an archive by name.
 
-    Every language but English gets the second side. form: of a line, of its number and text.
+    Every language but English gets the second side. form: the format of a line, with its number as
+    {0} and its text as {1}.
     """
     for language, name in files.items():
         lines = []

@@ -110,8 +110,8 @@ def write_wordnet(folder: Path) -> dict[str, Path]:
     Returns it by the source name of the archive.
     """
     entries = make_entries()
-    counts: list[str] = []
-    keys: list[str] = []
+    count_lines: list[str] = []
+    sense_lines: list[str] = []
     for part in FILES:
         data, senses = format_data_file(part, entries[part])
         (folder / f"data.{part}").write_text(data)
@@ -120,21 +120,22 @@ def write_wordnet(folder: Path) -> dict[str, Path]:
         for lemma, offsets in senses.items():
             for i, offset in enumerate(offsets):
                 key = f"{lemma}%{FILES[part].sense_type}:{FILES[part].lexname:02d}:{i:02d}::"
-                count = 0
+                number = i + 1  # of the sense
+                count = 0  # in tagged texts; only words with SENSES senses are frequent
                 if len(offsets) == SENSES:
                     count = SENSES - i
-                    counts.append(f"{key} {i + 1} {count}\n")
-                keys.append(f"{key} {offset} {i + 1} {count}\n")
-    (folder / "cntlist.rev").write_text("".join(sorted(counts)))
-    (folder / "index.sense").write_text("".join(sorted(keys)))
+                    count_lines.append(f"{key} {number} {count}\n")
+                sense_lines.append(f"{key} {offset} {number} {count}\n")
+    (folder / "cntlist.rev").write_text("".join(sorted(count_lines)))
+    (folder / "index.sense").write_text("".join(sorted(sense_lines)))
     (folder / "lexnames").write_text(LEXNAMES)
     return {"wordnet/wordnet-3.0-dict.tar.xz": folder}
 
 
 def format_data_file(part: str, entries: list[Entry]) -> tuple[str, dict[str, list[str]]]:
-    """Format data.<part>. Also returns the offsets of each lemma's senses."""
+    """Format data.<part>. Also returns the offsets of each lemma's senses, in their order."""
     letter, _sense_type, lexname = FILES[part]
-    topic_offset = f"{len(LICENCE):08d}"
+    topic_offset = f"{len(LICENCE):08d}"  # of the first entry of nouns, the topic domain
     data = LICENCE
     senses: dict[str, list[str]] = {}
     for entry in entries:
@@ -156,12 +157,19 @@ def format_data_file(part: str, entries: list[Entry]) -> tuple[str, dict[str, li
 
 
 def format_index_file(part: str, senses: dict[str, list[str]]) -> str:
-    """Format index.<part> from the offsets of each lemma's senses."""
+    """Format index.<part> from the offsets of each lemma's senses.
+
+    A line is `lemma pos synset_cnt p_cnt sense_cnt tagsense_cnt offset...` as in wndb(5WN), without
+    pointer symbols; readers do not use the last count, so it is 0.
+    """
+    n_pointer_symbols = 0
+    n_tagged_senses = 0
     index = LICENCE
     for lemma in sorted(senses):
         offsets = senses[lemma]
-        count = len(offsets)
-        index += f"{lemma} {FILES[part].letter} {count} 0 {count} 0 {' '.join(offsets)}  \n"
+        n_senses = len(offsets)
+        counts = f"{n_senses} {n_pointer_symbols} {n_senses} {n_tagged_senses}"
+        index += f"{lemma} {FILES[part].letter} {counts} {' '.join(offsets)}  \n"
     return index
 
 
@@ -190,7 +198,7 @@ def make_entries() -> dict[str, list[Entry]]:
 
 
 def make_nouns(rng: random.Random) -> list[Entry]:
-    """Return the entries of nouns."""
+    """Return the entries of nouns; the first is the topic domain."""
     nouns = [Entry(["craft"], "the work of the hands")]  # the topic domain
     for kind, words in NOUNS.items():
         for place, word in zip(PLACES, words, strict=True):

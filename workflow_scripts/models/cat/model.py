@@ -135,15 +135,18 @@ class StreamMixer(GradientCheckpointingLayer):
         self.dropout = config.attention_probs_dropout_prob
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
-        """Mix cont and comp [B, S, d] into [B, S, d]; real [B, S] bool, False on padding."""
+        """Mix h_cont and h_comp [B, S, d] into [B, S, d].
+
+        real: [B, S] bool, False on padding; None without padding.
+        """
         both = torch.cat([cont, comp], dim=1)
         query, key, value = self.projections(both)[:, None].chunk(3, dim=-1)
-        seen = None
+        attention_mask = None  # [B, 1, 1, 2 S] bool, True where a key is attended to
         if real is not None:
-            seen = torch.cat([real, real], dim=1)[:, None, None]
+            attention_mask = torch.cat([real, real], dim=1)[:, None, None]
         dropout = self.dropout if self.training else 0.0
         attended = scaled_dot_product_attention(
-            query, key, value, attn_mask=seen, dropout_p=dropout
+            query, key, value, attn_mask=attention_mask, dropout_p=dropout
         )
         of_cont, of_comp = attended[:, 0].split(cont.size(1), dim=1)
         # The mean of the projected halves is the projection of their mean.
@@ -157,7 +160,7 @@ class Mean(nn.Module):
     """(h_cont + h_comp) / 2, in place of StreamMixer."""
 
     def forward(self, cont: Tensor, comp: Tensor, real: Tensor | None) -> Tensor:
-        """Average cont and comp [B, S, d]."""
+        """Average h_cont and h_comp [B, S, d]; see StreamMixer."""
         return (cont + comp) / 2
 
 
@@ -223,23 +226,32 @@ class CatModel(BertPreTrainedModel):
     ) -> CatOutput:
         """Run the encoder.
 
-        input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding.
+        input_ids, token_type_ids [B, S] int64; attention_mask [B, S], 0 on padding. The states that
+        are returned are those of the last layer; gaps and codes are those of all layers.
         """
         states = self.embeddings(input_ids=input_ids, token_type_ids=token_type_ids)
         mask = create_bidirectional_mask(
             config=self.config, inputs_embeds=states, attention_mask=attention_mask
         )
         real = None if attention_mask is None else attention_mask.bool()
+        contextual = states  # h_cont of the block before
+        compositional = states  # h_comp of the block before
         gaps = []
         codes = []
-        for i, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):
-            cont = block(states, mask)
-            comp, weights = codebook(cont)
-            mixer = self.mixing[i % len(self.mixing)]
-            states = mixer(cont, comp, real)
-            gaps.append(cont - comp)
+        for number, (block, codebook) in enumerate(zip(self.blocks, self.codebooks, strict=True)):
+            contextual = block(states, mask)
+            compositional, weights = codebook(contextual)
+            mixer = self.mixing[number % len(self.mixing)]  # of this layer, or the only one
+            states = mixer(contextual, compositional, real)
+            gaps.append(contextual - compositional)
             codes.append(weights)
-        return CatOutput(states, cont, comp, tuple(gaps), tuple(codes))
+        return CatOutput(
+            last_hidden_state=states,
+            contextual=contextual,
+            compositional=compositional,
+            gaps=tuple(gaps),
+            codes=tuple(codes),
+        )
 
 
 def build(settings: Settings, vocabulary: int) -> CatModel:

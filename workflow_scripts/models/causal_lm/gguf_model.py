@@ -194,12 +194,12 @@ def check_tensors(gguf: Gguf, config: LlamaConfig) -> None:
 
 def rebuild_tensors(gguf: Gguf, config: LlamaConfig) -> Iterator[tuple[str, np.ndarray]]:
     """Yield (name in the model, float32 weight)."""
-    heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
+    heads_of_part = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for name, tensor in list_llama_tensors(config).items():
         weight = gguf.read_tensor(name)
-        part = name.split(".")[-2]
-        if part in heads:
-            weight = split_halves(weight, heads[part])
+        part = name.split(".")[-2]  # of `blk.0.attn_q.weight`
+        if part in heads_of_part:
+            weight = split_halves(weight, heads_of_part[part])
         yield tensor.name, weight
 
 

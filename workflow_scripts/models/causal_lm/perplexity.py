@@ -24,7 +24,7 @@ def sum_text_nll(
     for first in range(0, len(ids) - 1, stride):
         window = ids[first : first + context]
         seen = max(done - first, 1)  # tokens that counted in the window before, or the first one
-        new = len(window) - seen
+        new = len(window) - seen  # tokens that count in this window
         logits = model(input_ids=window[None], use_cache=False).logits[0, seen - 1 : -1].float()
         nats += float(cross_entropy(logits, window[seen:], reduction="sum").double())
         count += new

@@ -84,15 +84,18 @@ def load_model(folder: Path, settings: Settings) -> PreTrainedModel:
 
 def build_from_config(config: PretrainedConfig) -> PreTrainedModel:
     """Build an encoder with random float32 weights, in training mode, without a pooler."""
-    return AutoModel.from_config(config, dtype=torch.float32, **_without_pooler(config)).train()
+    return AutoModel.from_config(
+        config, dtype=torch.float32, **_make_pooler_arguments(config)
+    ).train()
 
 
 def load_with_config(
     folder: Path, settings: Settings, build_config: Callable[[Settings, int], PretrainedConfig]
 ) -> PreTrainedModel:
-    """Load the encoder of a folder like `load_model`.
+    """Load the encoder of a folder, float32, in training mode.
 
-    Its dropout is that of `build_config(settings, vocabulary)`.
+    Its dropout is that of `build_config(settings, vocabulary)`, with the vocabulary size of the
+    folder. Raises UserError if the folder has no such model, or a broken one.
     """
     with report_read_errors(folder):
         config = read_model_config(folder, settings.family)
@@ -105,13 +108,14 @@ def load_with_config(
             config=config,
             output_loading_info=True,
             **FROM_FOLDER,
-            **_without_pooler(config),
+            **_make_pooler_arguments(config),
         )
     check_loaded(model, report, folder)
     return model.train()
 
 
-def _without_pooler(config: PretrainedConfig) -> dict[str, bool]:
+def _make_pooler_arguments(config: PretrainedConfig) -> dict[str, bool]:
+    """Return the arguments that leave out the pooler; none for a family that has no pooler."""
     if config.model_type in ("bert", "roberta"):
         return {"add_pooling_layer": False}
     return {}

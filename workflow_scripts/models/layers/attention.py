@@ -84,7 +84,7 @@ class MultiHeadAttention(nn.Module):
         streams = value.size(1) // key.size(1)
         if streams > 1:
             weights = weights.repeat(streams, 1, 1)
-        attended = torch.bmm(weights, self._split(value).transpose(0, 1)).transpose(0, 1)
+        attended = torch.bmm(weights, self._split_heads(value).transpose(0, 1)).transpose(0, 1)
         if self.relative_values is not None:
             relative = self.relative_values(query.size(0), key.size(0), offset)
             attended = torch.baddbmm(attended, weights.transpose(0, 1), relative)
@@ -98,20 +98,22 @@ class MultiHeadAttention(nn.Module):
         mask: True where a query must not see a key, [B, 1, 1, S] (padding; N is a multiple of B) or
         [1, 1, T, S].
         """
-        query = self._split(self.query(query))
-        scale = query.size(-1) ** -0.5
-        key = self._split(key).permute(1, 2, 0)
+        queries = self._split_heads(self.query(query))  # [T, N heads, d_head]
+        scale = queries.size(-1) ** -0.5
+        keys = self._split_heads(key).permute(1, 2, 0)  # [N heads, d_head, S]
         if self.relative_keys is None:
-            logits = torch.bmm(query.transpose(0, 1) * scale, key)
+            logits = torch.bmm(queries.transpose(0, 1) * scale, keys)
         else:
-            relative = self.relative_keys(query.size(0), key.size(2), offset)
-            positional = torch.bmm(query, relative.transpose(1, 2)).transpose(0, 1)
-            logits = torch.baddbmm(positional, query.transpose(0, 1), key, beta=scale, alpha=scale)
+            relative = self.relative_keys(queries.size(0), keys.size(2), offset)
+            positional = torch.bmm(queries, relative.transpose(1, 2)).transpose(0, 1)
+            logits = torch.baddbmm(
+                positional, queries.transpose(0, 1), keys, beta=scale, alpha=scale
+            )
         if mask is not None:
             by_sentence = logits.view(-1, mask.size(0), self.heads, *logits.shape[1:])
             logits = by_sentence.masked_fill(mask, -torch.inf).view_as(logits)
         return logits.softmax(dim=-1)
 
-    def _split(self, states: Tensor) -> Tensor:
-        """Split the heads: [S, N, d] -> [S, N heads, d_head]."""
+    def _split_heads(self, states: Tensor) -> Tensor:
+        """Split states into heads: [S, N, d] -> [S, N heads, d_head]."""
         return states.view(states.size(0), states.size(1) * self.heads, -1)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 
-def keep_mask(x: Tensor, p: float) -> Tensor:
+def sample_keep_mask(x: Tensor, p: float) -> Tensor:
     """Return a mask like `x`: 0 with probability `p` (rounded to 1 / 32768), else 1 / (1 - p).
 
     torch draws one random number per element, which takes longer than the rest of a small
@@ -12,6 +12,7 @@ def keep_mask(x: Tensor, p: float) -> Tensor:
     bit. The shift makes this the lowest bit of one of the four 16-bit parts, where it does not
     matter, because the threshold is even.
     """
+    # A 16-bit part is from -32768 to 32767; an element is dropped if it is below the threshold.
     threshold = 2 * round(p * 32768) - 32768
     draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_().bitwise_left_shift_(1)
     mask = torch.empty(x.shape, dtype=x.dtype)
@@ -32,4 +33,4 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return nn.functional.dropout(x, self.p)
-        return x * keep_mask(x, self.p)
+        return x * sample_keep_mask(x, self.p)

@@ -133,7 +133,10 @@ class LayerCache:
     length: int = 0
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Append one position, key [1, N, d] and value [1, G N, d]; return all positions so far."""
+        """Append one position in place, key [1, N, d] and value [1, G N, d].
+
+        Returns keys and values of all positions so far, views of the cache.
+        """
         if self.key is None:
             self.key = key.new_empty(FIRST_CAPACITY, *key.shape[1:])
             self.value = value.new_empty(FIRST_CAPACITY, *value.shape[1:])
@@ -156,12 +159,15 @@ class LayerCache:
         if not same_sentences:
             cross_key = cross_key.index_select(1, _find_columns(cross_key, rows, batch))
             cross_value = cross_value.index_select(1, _find_columns(cross_value, rows, batch))
-        key = self._move(self.key, rows, batch)
-        value = self._move(self.value, rows, batch)
+        key = self._copy_rows(self.key, rows, batch)
+        value = self._copy_rows(self.value, rows, batch)
         return LayerCache(cross_key, cross_value, key, value, self.length)
 
-    def _move(self, states: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
-        """Copy the filled part of key or value, if any, for `rows` to one of the same capacity."""
+    def _copy_rows(self, states: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
+        """Copy the filled part of key or value for `rows`, to one of the same capacity.
+
+        Returns None for None.
+        """
         if states is None:
             return None
         capacity, columns, width = states.shape
@@ -213,7 +219,8 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Transform states [T, N, d] -> [T, N, d].
 
-        These are all positions under a causal `mask`, or the next one without a mask.
+        These are all positions under a causal `mask`, or the next one without a mask, whose key and
+        value are then added to `cache` in place.
 
         guided, guided_cross: SAL in the decoder (Jiang et al. 2024, appendix A.5), N = 2 B:
             y' = SelfAttn(q = z, k = z, v = y), then CrossAttn(q = y', k = x_L, v = x_L) as in the

@@ -61,7 +61,7 @@ class FuseAttention(nn.Module):
         return weights.view(*query.shape[:2], self.heads, len(fused))
 
     def _weigh(self, query: Tensor, fused: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Return (a_ij [S N, heads, l], representations [S N, l, d])."""
+        """Return (a_ij [S N, heads, l], representations [S N, l, d]) for l `fused` [S, N, d]."""
         stacked = torch.stack(fused, dim=2).flatten(0, 1)
         head_width = query.size(-1) // self.heads
         query_by_head = self.query(query).view(stacked.size(0), self.heads, -1) * head_width**-0.5
@@ -75,7 +75,8 @@ class FuseAttention(nn.Module):
 class FuseSublayer(nn.Module):
     """LN(H_a + dropout(H_p)), as in the other sub-layers.
 
-    Without residual it is dropout(H_p), the literal equation 9.
+    Without `residual` it is dropout(H_p), without LayerNorm, the literal equation 9. over: which
+    earlier outputs are fused, as in the setting `fuse_over`. uniform: equal weights of these.
     """
 
     def __init__(
@@ -108,9 +109,9 @@ class FuseSublayer(nn.Module):
         return self.attention.compute_weights(states, fused)
 
     def forward(self, states: Tensor, earlier: list[Tensor]) -> Tensor:
-        """Return H_a [S, N, d] after fusion of the earlier outputs H^0 ..
+        """Fuse the outputs H^0 .. H^{l-1} of the earlier layers into H_a, all [S, N, d].
 
-        H^{l-1}, each [S, N, d].
+        states: H_a.
         """
         fused = self.select_fused(states, earlier)
         change = self.dropout(self.attention(states, fused, self.uniform))
@@ -160,26 +161,32 @@ class FusedTransformer(Seq2Seq):
         # equal seed.
         shared = None
         if settings.fuse_shared:
-            shared = self._sublayer(settings.width, settings.heads)
-        self.encoder = self._fuse_layers(self.encoder, "encoder", shared)
-        self.decoder = self._fuse_layers(self.decoder, "decoder", shared)
+            shared = self._make_fuse_sublayer(settings.width, settings.heads)
+        self.encoder = self._build_fused_layers(self.encoder, "encoder", shared)
+        self.decoder = self._build_fused_layers(self.decoder, "decoder", shared)
 
-    def _fuse_layers(
+    def _build_fused_layers(
         self, layers: nn.ModuleList, side: str, shared: FuseSublayer | None
     ) -> nn.ModuleList:
-        """Wrap the layers of a side, with fuse-attention if `fuse_in` has the side."""
+        """Wrap the layers of a side, with fuse-attention if `fuse_in` has the side.
+
+        shared: the sub-layer of all layers; without one each layer gets its own.
+        """
         wrapped = nn.ModuleList()
         for layer in layers:
             fuse = None
             if self.settings.fuse_in in ("both", side):
-                fuse = shared or self._sublayer(self.settings.width, self.settings.heads)
+                fuse = shared
+                if fuse is None:
+                    fuse = self._make_fuse_sublayer(self.settings.width, self.settings.heads)
             wrapped.append(FusedLayer(layer, fuse))
         return wrapped
 
-    def _sublayer(self, width: int, heads: int, pretrained: bool = False) -> FuseSublayer:
-        """Build a sub-layer.
+    def _make_fuse_sublayer(self, width: int, heads: int, pretrained: bool = False) -> FuseSublayer:
+        """Make a sub-layer for states of this width, by the settings `fuse_*`.
 
-        For a `pretrained` encoder it has no LayerNorm, and a zero output projection.
+        heads: of the plain layer, for `fuse_heads` 0. For a `pretrained` encoder it has no residual
+        and so no LayerNorm, and a zero output projection, whatever the settings say.
         """
         settings = self.settings
         attention = FuseAttention(width, settings.fuse_heads or heads)
@@ -218,11 +225,12 @@ class FusedTransformer(Seq2Seq):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the weights of fuse-attention of (encoder, decoder).
 
-        They are [B, length, heads, l] for each layer that has it.
+        They are [B, length, heads, l] for each layer that has it. The model runs once, forwards.
         """
-        weights: list[Tensor] = []
+        weights: list[Tensor] = []  # in the order in which the layers run: the encoder's first
 
         def record(fuse: FuseSublayer, inputs: tuple[Tensor, list[Tensor]], _: Tensor) -> None:
+            """Append the weights of a sub-layer that has run; a forward hook."""
             weights.append(fuse.compute_weights(*inputs).transpose(0, 1))
 
         in_encoder = [layer.fuse for layer in self.encoder if layer.fuse]
@@ -235,11 +243,11 @@ class FusedTransformer(Seq2Seq):
 
 
 def build(settings: Settings, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
-    """Build the model with random weights."""
-    if settings.fuse_in == "wider":
-        settings = expand_feed_forward(settings)
-    if settings.fuse_in in ("none", "wider"):
+    """Build the model with random weights; without fuse-attention it is the plain Transformer."""
+    if settings.fuse_in == "none":
         return Seq2Seq(settings, source_vocabulary, target_vocabulary)
+    if settings.fuse_in == "wider":
+        return Seq2Seq(expand_feed_forward(settings), source_vocabulary, target_vocabulary)
     return FusedTransformer(settings, source_vocabulary, target_vocabulary)
 
 

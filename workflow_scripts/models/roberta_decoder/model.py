@@ -65,7 +65,7 @@ class RobertaTransformer(FusedTransformer):
         if settings.fuse_in in ("both", "encoder"):
             for _ in range(settings.encoder_layers):
                 self.encoder_fuse.append(
-                    self._sublayer(width, settings.encoder_heads, pretrained=True)
+                    self._make_fuse_sublayer(width, settings.encoder_heads, pretrained=True)
                 )
         for layer in self.decoder:  # the encoder's output has another width
             cross = layer.layer.cross_attention
@@ -77,10 +77,10 @@ class RobertaTransformer(FusedTransformer):
         nn.init.normal_(self.output.weight, std=settings.width**-0.5)
 
     def encode(self, source: Tensor) -> EncoderOutput:
-        """Run the encoder on [B, S] -> states [S + 1, B, d]."""
-        source = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
-        mask = make_padding_mask(source)
-        roberta_ids = torch.where(source < 2, 1 - source, source)
+        """Run the encoder on source ids [B, S] -> states [S + 1, B, d], with <s> before them."""
+        with_start = torch.cat([torch.full_like(source[:, :1], START), source], dim=1)
+        mask = make_padding_mask(with_start)
+        roberta_ids = torch.where(with_start < 2, 1 - with_start, with_start)
         states = self.roberta.embeddings(input_ids=roberta_ids)
         # Added to the attention logits: the lowest number where a key is padding.
         added = torch.zeros(mask.shape, dtype=states.dtype, device=mask.device)
@@ -134,8 +134,8 @@ class Pieces:
     def list_pieces(self) -> list[str]:
         """Return the pieces in the order of our ids."""
         size = self.tokenizer.get_vocab_size()
-        first, second, *others = [self.tokenizer.id_to_token(index) for index in range(size)]
-        return [second, first, *others]
+        first, second, *further = [self.tokenizer.id_to_token(index) for index in range(size)]
+        return [second, first, *further]
 
     def tokenise(self, table: pa.Table) -> pa.Table:
         """Replace the column `source_ids` by the pieces of `source`, without special tokens."""

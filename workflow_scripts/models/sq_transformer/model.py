@@ -30,10 +30,11 @@ UNKNOWN = 3
 def make_next_tokens(target_in: Tensor) -> Tensor:
     """Return the tokens that the decoder must predict.
 
-    They are its input [B, T] moved left by one, then the end symbol.
+    They are its input [B, T] moved left by one, then the end symbol; padding stays padding.
     """
     moved = nn.functional.pad(target_in[:, 1:], (0, 1))
-    return moved.masked_fill(moved.eq(0) & target_in.ne(0), END)
+    is_last = moved.eq(0) & target_in.ne(0)
+    return moved.masked_fill(is_last, END)
 
 
 def sample_masked_positions(lengths: Tensor) -> Tensor:
@@ -51,7 +52,7 @@ class SentencePredictor(nn.Module):
     def __init__(self, layers: int, settings: Settings, codes: int, causal: bool):
         super().__init__()
         self.layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
-        self.bias = _bias(codes, settings.width)
+        self.bias = _make_bias(codes, settings.width)
         self.causal = causal
 
     def forward(
@@ -80,7 +81,7 @@ class CrossPredictor(nn.Module):
     def __init__(self, layers: int, settings: Settings, codes: int):
         super().__init__()
         self.layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
-        self.bias = _bias(codes, settings.width)
+        self.bias = _make_bias(codes, settings.width)
 
     def forward(
         self, inputs: Tensor, memory: Tensor, memory_mask: Tensor, codebook: Tensor
@@ -95,7 +96,8 @@ class CrossPredictor(nn.Module):
         return nn.functional.linear(inputs, codebook, self.bias)
 
 
-def _bias(codes: int, width: int) -> nn.Parameter:
+def _make_bias(codes: int, width: int) -> nn.Parameter:
+    """Make a bias of each code [codes], with the initial values of nn.Linear of this width."""
     limit = width**-0.5
     return nn.Parameter(torch.empty(codes).uniform_(-limit, limit))
 
@@ -183,7 +185,7 @@ class SQTransformer(Seq2Seq):
             return words
         return torch.cat([words, self.target_quantiser(words).vectors], dim=1)
 
-    def _keeps_codes(self) -> bool:
+    def _is_code_output_read(self) -> bool:
         """Whether the objective reads the final states of the codes."""
         return self.training and self.settings.next_code_stream == "code"
 
@@ -191,14 +193,14 @@ class SQTransformer(Seq2Seq):
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
         outputs = []
         for layer in self.encoder:
-            words_only = layer is self.encoder[-1] and self._drops_encoder_codes()
+            words_only = layer is self.encoder[-1] and self._can_drop_encoder_codes()
             states = layer(states, mask, self.guided, words_only=words_only)
             outputs.append(states)
         return outputs
 
-    def _drops_encoder_codes(self) -> bool:
+    def _can_drop_encoder_codes(self) -> bool:
         """Whether neither the decoder nor the objective reads the codes' final states."""
-        if not self.guided or self._keeps_codes():
+        if not self.guided or self._is_code_output_read():
             return False
         return self.settings.cross_query == "code"
 
@@ -216,7 +218,7 @@ class SQTransformer(Seq2Seq):
         layers = []
         for layer in self.decoder:
             value = states
-            if self.settings.cross_query == "code" or self._drops_codes(layer):
+            if self.settings.cross_query == "code" or self._can_drop_decoder_codes(layer):
                 value = words
             key = value
             if self.settings.cross_query == "systematic":
@@ -224,9 +226,9 @@ class SQTransformer(Seq2Seq):
             layers.append(layer.start(key, value))
         return Cache(layers, memory.mask)
 
-    def _drops_codes(self, layer: DecoderLayer) -> bool:
+    def _can_drop_decoder_codes(self, layer: DecoderLayer) -> bool:
         """Whether a layer of the decoder is the last one and nothing reads its codes."""
-        return layer is self.decoder[-1] and not self._keeps_codes()
+        return layer is self.decoder[-1] and not self._is_code_output_read()
 
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """See Seq2Seq. With SAL the last layer drops the codes if nothing reads them."""
@@ -240,7 +242,7 @@ class SQTransformer(Seq2Seq):
                 mask,
                 guided=self.guided,
                 guided_cross=guided_cross,
-                words_only=self.guided and self._drops_codes(layer),
+                words_only=self.guided and self._can_drop_decoder_codes(layer),
             )
             outputs.append(states)
         return outputs
@@ -256,7 +258,7 @@ class SQTransformer(Seq2Seq):
         logits, target_terms = self._train_decoder(memory, target_in)
         return Seq2SeqOutput(logits, terms | target_terms)
 
-    def _streams(self, words: Tensor, codes: Tensor) -> Tensor:
+    def _join_streams(self, words: Tensor, codes: Tensor) -> Tensor:
         """Join words and codes [S, B, d] to the input of the layers, [S, 2 B, d].
 
         Without SAL and SRL the words alone are the input.
@@ -265,10 +267,10 @@ class SQTransformer(Seq2Seq):
             return words
         return torch.cat([words, codes], dim=1)
 
-    def _code_inputs(self, words: Tensor, quantised: Quantised) -> Tensor:
-        """Return the stream of codes before layer 1, [S, B, d].
+    def _make_code_stream(self, words: Tensor, quantised: Quantised) -> Tensor:
+        """Return the stream of codes before layer 1, [S, B, d]: the codebook's rows of the words.
 
-        Its gradient goes to the words or to the codes.
+        With `straight_through` their gradient goes to `words` [S, B, d], else to the codebook.
         """
         if self.settings.straight_through:
             return apply_straight_through(quantised.vectors, words)
@@ -281,9 +283,9 @@ class SQTransformer(Seq2Seq):
         words = self.embed(self.source_embedding, source)
         quantised = self.source_quantiser(words)
         self.source_quantiser.observe(words, quantised.codes, real)
-        codes = self._code_inputs(words, quantised)
-        outputs = self.run_encoder(self._streams(words, codes), mask)
-        terms = self._common_terms(self.source_quantiser, words, quantised, real, outputs)
+        codes = self._make_code_stream(words, quantised)
+        outputs = self.run_encoder(self._join_streams(words, codes), mask)
+        terms = self._collect_common_terms(self.source_quantiser, words, quantised, real, outputs)
         # An output must predict the code of the next word.
         terms["next_codes"] = nn.functional.pad(quantised.codes[1:], (0, 0, 0, 1))
         terms["next_real"] = nn.functional.pad(real[1:], (0, 0, 0, 1))
@@ -307,9 +309,11 @@ class SQTransformer(Seq2Seq):
         next_words = self.embed(self.target_embedding, make_next_tokens(target_in))
         quantised = self.target_quantiser(next_words)
         self.target_quantiser.observe(next_words, quantised.codes, real)
-        codes = self._code_inputs(input_words, self.target_quantiser(input_words))
-        outputs = self.run_decoder(self._streams(words, codes), self.start(memory), mask)
-        terms = self._common_terms(self.target_quantiser, next_words, quantised, real, outputs)
+        codes = self._make_code_stream(input_words, self.target_quantiser(input_words))
+        outputs = self.run_decoder(self._join_streams(words, codes), self.start(memory), mask)
+        terms = self._collect_common_terms(
+            self.target_quantiser, next_words, quantised, real, outputs
+        )
         terms["next_codes"] = quantised.codes
         terms["next_real"] = real
         if self.predicts_clusters:
@@ -330,7 +334,7 @@ class SQTransformer(Seq2Seq):
             return self.target_predictor(inputs, words, memory.mask, codebook)
         return self.target_predictor(inputs, mask, codebook)
 
-    def _common_terms(
+    def _collect_common_terms(
         self,
         quantiser: Quantiser,
         words: Tensor,
@@ -376,9 +380,9 @@ class SQTransformer(Seq2Seq):
         One masked position of each sentence is predicted, or all but the first.
         """
         quantiser = self.source_quantiser
-        mmi = self.settings.clustering == "mmi"
+        reads_words = self.settings.clustering == "mmi"
         if not self.masked:
-            inputs = words if mmi else codes
+            inputs = words if reads_words else codes
             return {
                 "prior": self.source_predictor(inputs[:-1], mask[..., :-1], quantiser.codebook),
                 "posterior": quantised.scores[1:],
@@ -388,7 +392,7 @@ class SQTransformer(Seq2Seq):
             }
         at = sample_masked_positions(real.sum(dim=0))
         masked = torch.arange(source.size(1), device=source.device)[:, None].eq(at)  # [S, B]
-        if mmi:
+        if reads_words:
             inputs = self.embed(self.source_embedding, source.masked_fill(masked.t(), UNKNOWN))
         else:
             codes_with_mask = quantised.codes.masked_fill(masked, quantiser.codes)

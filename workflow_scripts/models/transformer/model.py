@@ -74,13 +74,14 @@ class Seq2Seq(nn.Module):
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__()
         self.settings = settings
-        self.source_embedding = self._embedding(source_vocabulary)
-        self.target_embedding = self._embedding(target_vocabulary)
+        self.source_embedding = self._make_embedding(source_vocabulary)
+        self.target_embedding = self._make_embedding(target_vocabulary)
         self.dropout = Dropout(settings.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(settings) for _ in range(settings.layers))
         self.decoder = nn.ModuleList(DecoderLayer(settings) for _ in range(settings.layers))
 
-    def _embedding(self, vocabulary: int) -> nn.Embedding:
+    def _make_embedding(self, vocabulary: int) -> nn.Embedding:
+        """Make a table of embeddings with fairseq's initial weights; that of padding is 0."""
         table = nn.Embedding(vocabulary, self.settings.width, padding_idx=0)
         nn.init.normal_(table.weight, std=self.settings.width**-0.5)
         nn.init.zeros_(table.weight[0])
@@ -129,14 +130,16 @@ class Seq2Seq(nn.Module):
     ) -> tuple[Tensor, Cache]:
         """Return (logits [B, V] of the next position, cache) for the last tokens [B].
 
-        At first there is no cache.
+        cache: of the positions before these tokens, None at the first position. The tokens are
+        added to it in place, and it is returned; for None a new one is returned.
         """
         if cache is None:
             cache = self.start(memory)
         position = cache.layers[0].length
         states = self.embed_target(tokens[:, None], position)
-        outputs = self.run_decoder(states, cache, None)
-        return self.project(outputs[-1])[:, 0], cache
+        outputs = self.run_decoder(states, cache, mask=None)  # without a mask: one more position
+        logits = self.project(outputs[-1])[:, 0]
+        return logits, cache
 
     def start(self, memory: EncoderOutput) -> Cache:
         """Return the cache before the first position."""
@@ -157,8 +160,8 @@ class Seq2Seq(nn.Module):
     def run_decoder(self, states: Tensor, cache: Cache, mask: Tensor | None) -> list[Tensor]:
         """Return each layer's output [T, N, d] for embedded tokens [T, N, d].
 
-        With a causal `mask` these are all positions, without it the one position after those in the
-        cache.
+        With a causal `mask` these are all positions, without it the one position after those in
+        `cache`, to which it is added in place.
         """
         outputs = []
         for layer, layer_cache in zip(self.decoder, cache.layers, strict=True):

@@ -1,18 +1,16 @@
 """The rows of claims.csv and claim_sides.csv: columns, writing, reading, and wording of effects."""
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, format_csv, read_csv
+from workflow_scripts.common.files import MissingFileError, format_csv, parse_decimal, read_csv
 from workflow_scripts.reporting.claims.verdicts import PRIMARY, VERDICTS
 from workflow_scripts.reporting.tables.layout import format_number
 
-NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 HOW_TO_FIX = "if ./reproduce made it, delete it and run ./reproduce again"
 CHANCE = "chance"  # unit of the measure superiority, which has no sign
 DECIMALS = {"points": 1, "ratio": 4}  # of effects, by their unit
@@ -115,6 +113,7 @@ def format_side_rows(rows: Iterable[SideRow]) -> str:
 
 
 def _format_rows(columns: tuple[str, ...], rows: Iterable[ClaimRow | SideRow]) -> str:
+    """Format rows as CSV with these columns."""
     lines = []
     for row in rows:
         lines.append({name: _format_value(getattr(row, name)) for name in columns})
@@ -148,6 +147,7 @@ def read_side_rows(path: Path) -> list[SideRow]:
 
 
 def _parse_rows(row_type: type[Row], lines: list[dict[str, str]], path: Path) -> list[Row]:
+    """Parse the lines of a file below its header. Raises UserError for a cell that is no number."""
     rows = []
     for number, line in enumerate(lines, start=2):
         values = {}
@@ -159,20 +159,19 @@ def _parse_rows(row_type: type[Row], lines: list[dict[str, str]], path: Path) ->
 
 
 def _parse_value(text: str, kind: Any, place: str) -> str | int | float | None:
-    """Return the value of a cell of type `kind`: `str`, `int | None` or `float | None`."""
+    """Return the value of a cell of type `kind`: `str`, `int | None` or `float | None`.
+
+    Raises UserError, beginning with `place`, for what is no number.
+    """
     if kind is str:
         return text
-    if not text:
-        return None
+    number_type: type[int] | type[float] = float
     if kind == int | None:
-        is_number = text.isdecimal()
-        convert: type = int
-    else:
-        is_number = NUMBER.fullmatch(text) is not None
-        convert = float
-    if not is_number:
-        raise UserError(f"{place} is {text[:100]!r}, not a number; {HOW_TO_FIX}")
-    return convert(text)
+        number_type = int
+    try:
+        return parse_decimal(text, number_type)
+    except ValueError as error:
+        raise UserError(f"{place} is {text[:100]!r}, not a number; {HOW_TO_FIX}") from error
 
 
 def format_effect(row: ClaimRow) -> str:
@@ -183,10 +182,11 @@ def format_effect(row: ClaimRow) -> str:
     effect = f"{format_number(row.effect, decimals, signed=row.unit != CHANCE)} {row.unit}"
     if row.ci_low is None or row.ci_high is None or row.quantile is None:
         return effect
-    level = f"{100 * (2 * row.quantile - 1):.1f}".removesuffix(".0")  # of both limits
+    confidence = 2 * row.quantile - 1  # of an interval with this quantile as each of its limits
+    percent = f"{100 * confidence:.1f}".removesuffix(".0")
     low = format_number(row.ci_low, decimals)
     high = format_number(row.ci_high, decimals)
-    return f"{effect} ({level}%: {low} to {high})"
+    return f"{effect} ({percent}%: {low} to {high})"
 
 
 def format_published_effect(row: ClaimRow) -> str:
@@ -206,14 +206,15 @@ def choose_decimals(row: ClaimRow) -> int:
     """
     decimals = DECIMALS.get(row.unit, OTHER_DECIMALS)
     if row.ci_low is not None and row.ci_high is not None and row.ci_high > row.ci_low:
-        digits_of_width = 1 - math.floor(math.log10(row.ci_high - row.ci_low))
-        decimals = max(decimals, min(4, digits_of_width))
-    while decimals < MOST_DECIMALS and not _keeps_sides(row, decimals):
+        # As many decimals as show the first two digits of the width.
+        decimals_of_width = 1 - math.floor(math.log10(row.ci_high - row.ci_low))
+        decimals = max(decimals, min(4, decimals_of_width))
+    while decimals < MOST_DECIMALS and not _is_each_end_on_its_side(row, decimals):
         decimals += 1
     return decimals
 
 
-def _keeps_sides(row: ClaimRow, decimals: int) -> bool:
+def _is_each_end_on_its_side(row: ClaimRow, decimals: int) -> bool:
     """Whether both ends of the interval, rounded, are on the same side of each bound as before."""
     bounds = [row.margin]
     if row.smallest_effect is not None:
@@ -223,6 +224,8 @@ def _keeps_sides(row: ClaimRow, decimals: int) -> bool:
             continue
         rounded = round(end, decimals)
         for bound in bounds:
-            if (rounded > bound) != (end > bound) or (rounded < bound) != (end < bound):
+            is_above_as_before = (rounded > bound) == (end > bound)
+            is_below_as_before = (rounded < bound) == (end < bound)
+            if not (is_above_as_before and is_below_as_before):
                 return False
     return True

@@ -61,14 +61,18 @@ def print_claim_table(console: Console, title: str, rows: list[ClaimRow], scale:
 
 
 def print_verdict_counts(console: Console, title: str, rows: list[ClaimRow], scale: str) -> None:
-    """Print the number of claims by verdict; nothing without claims."""
+    """Print the number of claims by verdict; nothing without claims.
+
+    title: what the claims are, with `claims` or `controls` in it.
+    """
     if not rows:
         return
     counts = Counter(row.verdict for row in rows)
     parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+    noun = title
     if len(rows) == 1:
-        title = re.sub("(claim|control)s", r"\1", title)
-    console.print(f"{len(rows)} {title} at {scale}: {', '.join(parts)}")
+        noun = re.sub("(claim|control)s", r"\1", title)
+    console.print(f"{len(rows)} {noun} at {scale}: {', '.join(parts)}")
 
 
 def print_missing_verdicts(console: Console, rows: list[ClaimRow], scale: str) -> None:

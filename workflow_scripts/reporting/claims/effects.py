@@ -36,8 +36,8 @@ class Side:
     cells: tuple[Cell, ...]
 
     @property
-    def complete_seeds(self) -> float:
-        """Count the seeds that all cells have; unlimited for numbers without seeds."""
+    def n_complete_seeds(self) -> float:
+        """Number of seeds that all cells have; infinite for numbers without seeds."""
         cells = [cell for cell in self.cells if cell.status != COMPUTED]
         if not cells:
             return math.inf
@@ -50,9 +50,9 @@ class Side:
 
     @property
     def number(self) -> float:
-        """The mean of cells without seeds.
+        """The mean over cells without seeds.
 
-        Raises NoEffectError if one has no logarithm that is needed.
+        Raises NoEffectError if one of them has no number: one of which no logarithm can be taken.
         """
         values = [cell.computed for cell in self.cells]
         if None in values:
@@ -79,7 +79,8 @@ class Outcome:
 
     plan: file of the analysis plan of a primary claim. interval: of the effect, by the t quantile
     `quantile`. smallest: the smallest effect of interest, None if the paper gives no effect.
-    n_planned: seeds per side of a primary claim.
+    published: the effect in the paper's numbers. n_seeds, n_planned: of the side with fewer seeds,
+    and per side of a primary claim. reason: why it has this verdict or none.
     """
 
     claim: Claim
@@ -124,7 +125,8 @@ def select_sides(
 ) -> tuple[Side, Side]:
     """Return the cells of both sides in pairs; for a trend those that both sides have.
 
-    Without `seeds` they have all of their seeds, else these only.
+    With `seeds` None they have all of their seeds, else these only. file: of the claims, for
+    messages. Raises UserError for an unknown cell.
     """
     pairs = _pair_cells(claim, cells, file)
     if seeds is not None:
@@ -133,6 +135,7 @@ def select_sides(
 
 
 def _split_pairs(pairs: list[tuple[Cell, Cell]]) -> tuple[Side, Side]:
+    """Return the left and the right side of pairs of cells."""
     left = Side(tuple(left for left, _ in pairs))
     right = Side(tuple(right for _, right in pairs))
     return left, right
@@ -170,13 +173,14 @@ def compute_effect(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
     """
     if claim.relation == "falls_with":
         return -_measure_trend(pairs)
+    compared_pairs = pairs
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        pairs = [
-            (_transform_cell(left, transform), _transform_cell(right, transform))
-            for left, right in pairs
-        ]
-    effect = _compute_gain(claim, pairs)
+        compared_pairs = []
+        for left, right in pairs:
+            pair = (_apply_to_cell(left, transform), _apply_to_cell(right, transform))
+            compared_pairs.append(pair)
+    effect = _compute_gain(claim, compared_pairs)
     if claim.relation == "greater":
         return effect
     return -effect
@@ -239,9 +243,13 @@ def _list_values(side: Side) -> list[float]:
 def compute_planned_effect(
     claim: Claim, cells: dict[str, Cell], seeds: list[int], file: str
 ) -> Effect | None:
-    """Compute the effect of a claim on these seeds only; None if a cell lacks one of them."""
+    """Compute the effect of a claim on these seeds only.
+
+    None if a cell lacks one of them, or if its scores give no effect. file: of the claims, for
+    messages.
+    """
     left, right = select_sides(claim, cells, file, seeds)
-    if min(left.complete_seeds, right.complete_seeds) < len(seeds):
+    if min(left.n_complete_seeds, right.n_complete_seeds) < len(seeds):
         return None
     try:
         return compute_effect(claim, list(zip(left.cells, right.cells, strict=True)))
@@ -262,8 +270,8 @@ def find_published_effect(
     right = [_get_published_value(cell) for _, cell in pairs]
     transform = TRANSFORMS.get(claim.measure)
     if transform is not None:
-        left = [_transform_value(value, transform) for value in left]
-        right = [_transform_value(value, transform) for value in right]
+        left = [_apply_to_value(value, transform) for value in left]
+        right = [_apply_to_value(value, transform) for value in right]
     if None in left or None in right:
         return None
     if claim.relation == "falls_with":
@@ -275,10 +283,12 @@ def find_published_effect(
 
 
 def _get_published_value(cell: Cell) -> float | None:
+    """Return the number that the paper prints for a cell; None if it prints none."""
     return cell.published.value if cell.published else None
 
 
-def _take_logarithm(value: float) -> float | None:
+def _compute_logarithm(value: float) -> float | None:
+    """Return ln(value); None at 0 and below, where there is none."""
     if value <= 0:
         return None
     return math.log(value)
@@ -293,23 +303,28 @@ def _compute_log_odds(percent: float) -> float | None:
 
 Transform = Callable[[float], float | None]
 # Measure -> what is taken of each value before two sides are compared.
-TRANSFORMS: dict[str, Transform] = {"log_ratio": _take_logarithm, "log_odds": _compute_log_odds}
+TRANSFORMS: dict[str, Transform] = {
+    "log_ratio": _compute_logarithm,
+    "log_odds": _compute_log_odds,
+}
 
 
-def _transform_value(value: float | None, transform: Transform) -> float | None:
+def _apply_to_value(value: float | None, transform: Transform) -> float | None:
+    """Transform a value; None stays None."""
     if value is None:
         return None
     return transform(value)
 
 
-def _transform_cell(cell: Cell, transform: Transform) -> Cell:
-    """Transform every value, and leave out seeds whose value has no result."""
+def _apply_to_cell(cell: Cell, transform: Transform) -> Cell:
+    """Transform every value of a cell, and leave out seeds whose value has no result."""
     transformed = {seed: transform(value) for seed, value in cell.seeds.items()}
     seeds = {seed: value for seed, value in transformed.items() if value is not None}
-    return replace(cell, seeds=seeds, computed=_transform_value(cell.computed, transform))
+    return replace(cell, seeds=seeds, computed=_apply_to_value(cell.computed, transform))
 
 
 def _keep_seeds(cell: Cell, seeds: list[int]) -> Cell:
+    """Drop the other seeds of a cell; a measured one without any of `seeds` is not run."""
     kept = {seed: value for seed, value in cell.seeds.items() if seed in seeds}
     if cell.status == MEASURED and not kept:
         return replace(cell, seeds=kept, status=NOT_RUN)
@@ -337,32 +352,36 @@ def _find_cells(pattern: str, cells: dict[str, Cell], claim: Claim, file: str) -
 
 
 def find_failed_control(
-    outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other: Effect | None
+    outcome: Outcome, planned: PlannedClaim, cells: dict[str, Cell], other_effect: Effect | None
 ) -> str:
-    """Describe the control of a primary claim that fails; empty if all hold.
+    """Describe the first control of a primary claim that fails; empty if all hold.
 
-    Required cells are judged on the planned seeds, as is `other`, the effect that must have the
-    same sign.
+    They are the floor (the plan's, or else that of the claim), room for an effect, required cells,
+    and the sign of the effect of another claim. Required cells are judged on the planned seeds, as
+    is `other_effect`, the effect that must have the same sign. For a claim about a difference, the
+    better side must be farther from the floor than the smallest effect of interest is from the
+    margin; for other measures, it must be beyond the floor.
     """
-    entry = planned.entry
+    entry = planned.entry  # what the plan says about the claim
     floor = entry.control.floor
     if floor is None:
         floor = outcome.claim.floor
-    distance = 0.0  # effects of other measures are not in the units of the sides
+    distance_to_floor = 0.0  # effects of other measures are not in the units of the sides
     if outcome.claim.measure == "difference":
-        distance = entry.smallest - entry.margin
+        distance_to_floor = entry.smallest - entry.margin
     return (
-        find_failed_floor(outcome, floor, distance, cells)
+        find_failed_floor(outcome, floor, distance_to_floor, cells)
         or _find_missing_room(outcome, entry)
         or _find_failed_requirement(planned, cells)
-        or _find_other_sign(outcome, entry.control.same_sign, other)
+        or _find_other_sign(outcome, entry.control.same_sign, other_effect)
     )
 
 
 def _find_missing_room(outcome: Outcome, entry: PrimaryClaim) -> str:
     """Say that the worse side is so near to the best possible score that no effect has room.
 
-    Half of the published effect is taken as room enough.
+    Half of the published effect is taken as room enough. Empty if there is room, or if the plan
+    names no best possible score or no published effect.
     """
     perfect = entry.control.perfect
     if perfect is None or not entry.published:
@@ -398,14 +417,18 @@ def _average_planned_seeds(cell: Cell | None, seeds: list[int]) -> float | None:
     return float(np.mean([cell.seeds[seed] for seed in seeds]))
 
 
-def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -> str:
-    """Say that the effect of the claim `name` has another sign than the outcome's, or none."""
+def _find_other_sign(outcome: Outcome, name: str | None, other_effect: Effect | None) -> str:
+    """Say that the effect of the claim `name` has another sign than the outcome's, or none.
+
+    Empty if both have the same sign, or if the plan names no claim.
+    """
     if not name:
         return ""
-    if other is None or outcome.effect is None:
+    if other_effect is None or outcome.effect is None:
         return f"a control is not measured: {name}"
     difference = outcome.effect.value - outcome.effect.null
-    if (other.value - other.null) * difference <= 0:
+    other_difference = other_effect.value - other_effect.null
+    if other_difference * difference <= 0:
         return f"a control fails: {name} has the other sign"
     return ""
 
@@ -413,10 +436,11 @@ def _find_other_sign(outcome: Outcome, name: str | None, other: Effect | None) -
 def find_failed_floor(
     outcome: Outcome, floor: float | str | None, distance: float, cells: dict[str, Cell]
 ) -> str:
-    """Say why the floor control fails.
+    """Say why the floor control fails; empty if it holds, or if there is no floor.
 
-    Empty if the better side's interval is beyond the floor by over `distance`. The floor is the
-    score of a model that has learned nothing, and errors must be below it. One seed is not tested.
+    It holds if the interval over seeds of the better side is beyond the floor by over `distance`.
+    The floor is the score of a model that has learned nothing, as a number or as the key of its
+    cell; scores must be above it, and errors below. A single seed has no interval, and passes.
     """
     if floor is None:
         return ""
@@ -425,19 +449,20 @@ def find_failed_floor(
         cell = cells.get(floor)
         if cell is None or cell.status not in (MEASURED, COMPUTED):
             return f"a control is not measured: {floor}"
-        value = cell.mean
+        floor_score = cell.mean
     else:
         name = "what a model scores that has learnt nothing"
-        value = floor
+        floor_score = floor
     are_errors = outcome.claim.relation == "less"
     if are_errors:
         better = min(outcome.sides, key=lambda side: side.mean)
     else:
         better = max(outcome.sides, key=lambda side: side.mean)
-    if _find_lowest_distance(better, value, are_errors, outcome.quantile) > distance:
+    lowest_distance = _find_lowest_distance(better, floor_score, are_errors, outcome.quantile)
+    if lowest_distance > distance:
         return ""
-    beyond = f"the better side, {better.mean:.1f}, is not beyond {value:.1f}"
-    return f"a control fails: {beyond} ({name})"
+    failure = f"the better side, {better.mean:.1f}, is not beyond {floor_score:.1f}"
+    return f"a control fails: {failure} ({name})"
 
 
 def _find_lowest_distance(
@@ -445,7 +470,8 @@ def _find_lowest_distance(
 ) -> float:
     """Return the lower end of the interval of how far a side is beyond the floor.
 
-    A side with a number has no interval, but a distance. One seed has neither: it is not tested.
+    A side with a number has no interval, so its distance is returned. For one seed it is infinite,
+    so that it is not tested.
     """
     if any(cell.status == COMPUTED for cell in side.cells):
         return floor - side.mean if are_errors else side.mean - floor

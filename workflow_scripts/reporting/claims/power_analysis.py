@@ -50,10 +50,11 @@ def compute_power_at(number: int, entry: PrimaryClaim, n: int, plan: AnalysisPla
         better, other = ((RARE, RARE), (OFTEN, 1 - OFTEN))[number]
         return compute_rates_power(better, other, n, entry.smallest, quantile)
     if entry.published is None:
-        half = 2 * entry.margin
+        some_effect = 2 * entry.margin
     else:
-        half = entry.null + (entry.published - entry.null) / 2
-    truth = (entry.null, half)[number]
+        half_published = (entry.published - entry.null) / 2
+        some_effect = entry.null + half_published
+    truth = (entry.null, some_effect)[number]
     if entry.measure == "superiority":
         return compute_superiority_power(entry, truth, n, quantile)
     return compute_mean_power(entry, select_spread(plan, entry), truth, n, quantile)
@@ -77,22 +78,23 @@ def count_seeds_to_decide(entry: PrimaryClaim, plan: AnalysisPlan) -> list[int |
 
 
 def _count_seeds_at(number: int, entry: PrimaryClaim, plan: AnalysisPlan) -> int | None:
-    """Find the fewest seeds by halving.
+    """Find the fewest seeds by halving; None if even MOST_SEEDS are too few.
 
     Powers rise with the number of seeds but for steps of rank tests and shares.
     """
 
-    def decides(n: int) -> bool:
+    def is_decided(n: int) -> bool:
+        """Whether n seeds reach either verdict with a probability of at least POWER."""
         power = compute_power_at(number, entry, n, plan)
         return power.reproduced + power.not_reproduced >= POWER
 
-    if not decides(MOST_SEEDS):
+    if not is_decided(MOST_SEEDS):
         return None
     too_few = FEWEST_SEEDS - 1
     enough = MOST_SEEDS
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        if decides(middle):
+        if is_decided(middle):
             enough = middle
         else:
             too_few = middle
@@ -114,21 +116,21 @@ def compute_mean_power(
     import numpy as np
     from scipy.special import betaincinv, gammaincinv, ndtr, stdtrit
 
-    variances = 1 if entry.spread.paired else 2  # that are estimated
-    error = spread * math.sqrt(variances / n)  # standard error of the effect
-    freedom = (n - 1) * variances
-    # Of the seeds, measured over true.
-    variance = 2 * gammaincinv(freedom / 2, _midpoints(VARIANCES)) / freedom
-    used = np.array([n - 1.0])
+    n_variances = 1 if entry.spread.paired else 2  # that are estimated
+    error = spread * math.sqrt(n_variances / n)  # true standard error of the effect
+    freedom = (n - 1) * n_variances
+    # Measured over true variance of the seeds, [variances].
+    variance_ratio = 2 * gammaincinv(freedom / 2, _list_midpoints(VARIANCES)) / freedom
+    t_freedom = np.array([n - 1.0])  # [shares]
     if not entry.spread.paired:
-        share = betaincinv((n - 1) / 2, (n - 1) / 2, _midpoints(SHARES))
-        used = (n - 1) / (share**2 + (1 - share) ** 2)
-    # Half of the interval [shares, variances].
-    half = stdtrit(used, quantile)[:, None] * error * np.sqrt(variance)
-    above = entry.margin + half
-    below = np.minimum(entry.smallest - half, above)
-    reproduced = ndtr((truth - above) / error)
-    not_reproduced = ndtr((below - truth) / error)
+        share = betaincinv((n - 1) / 2, (n - 1) / 2, _list_midpoints(SHARES))
+        t_freedom = (n - 1) / (share**2 + (1 - share) ** 2)
+    # Half of the width of the interval [shares, variances].
+    half_width = stdtrit(t_freedom, quantile)[:, None] * error * np.sqrt(variance_ratio)
+    lowest_reproduced = entry.margin + half_width
+    highest_not_reproduced = np.minimum(entry.smallest - half_width, lowest_reproduced)
+    reproduced = ndtr((truth - lowest_reproduced) / error)
+    not_reproduced = ndtr((highest_not_reproduced - truth) / error)
     return Power(f"{truth:.3g}", float(reproduced.mean()), float(not_reproduced.mean()))
 
 
@@ -145,7 +147,7 @@ def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantil
 
     generator = np.random.default_rng(SIMULATION_SEED)
     ratio = truth / (1 - truth)
-    level = 2 * (1 - quantile)
+    alpha = 2 * (1 - quantile)  # two-sided p values below it are of bounds that are excluded
     reproduced = 0
     not_reproduced = 0
     for _ in range(SIMULATIONS):
@@ -153,14 +155,15 @@ def compute_superiority_power(entry: PrimaryClaim, truth: float, n: int, quantil
         right = generator.exponential(1.0, n)
         effect = measure_superiority(left, right)
         # The interval is beyond a bound that its test rejects. Finding the ends would take longer.
-        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < level:
+        if effect.value > entry.margin and effect.compute_p_value(entry.margin) < alpha:
             reproduced += 1
-        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < level:
+        elif effect.value < entry.smallest and effect.compute_p_value(entry.smallest) < alpha:
             not_reproduced += 1
     return Power(f"{truth:.3g}", reproduced / SIMULATIONS, not_reproduced / SIMULATIONS)
 
 
-def _midpoints(count: int) -> list[float]:
+def _list_midpoints(count: int) -> list[float]:
+    """Return the middles of `count` equal parts of the range from 0 to 1."""
     return [(index + 0.5) / count for index in range(count)]
 
 

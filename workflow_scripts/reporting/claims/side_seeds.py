@@ -42,7 +42,7 @@ class SideSeeds:
 
     planned: set[int]
     others: set[int]
-    are_pilots: bool
+    are_pilots: bool  # the others
 
     @property
     def is_empty(self) -> bool:
@@ -56,7 +56,7 @@ class SideSeeds:
         return planned_alike and others_alike
 
     def describe(self) -> str:
-        """Return `planned seeds (101 to 109) and pilots (21 to 23)`."""
+        """Return `planned seeds (101 to 109) and pilots (21 to 23)`, or the part that is there."""
         parts = []
         if self.planned:
             parts.append(f"planned seeds ({format_seeds(self.planned)})")

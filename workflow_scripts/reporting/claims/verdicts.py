@@ -62,7 +62,7 @@ def judge_claims(
             outcome = replace(outcome, reason=departure)
         outcomes.append(outcome)
     if not verdicts:
-        return [_withdraw_verdict(outcome, scale) for outcome in outcomes]
+        return [_drop_verdict(outcome, scale) for outcome in outcomes]
     outcomes = _add_q_values(outcomes)
     by_name = {claim.claim: claim for claim in claims}
     for i, outcome in enumerate(outcomes):
@@ -70,15 +70,18 @@ def judge_claims(
             continue
         planned_claim = primary.get(outcome.claim.claim)
         if planned_claim is None:
-            failed = effects.find_failed_floor(outcome, outcome.claim.floor, 0.0, cells)
+            floor = outcome.claim.floor
+            failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
         else:
-            other = by_name.get(planned_claim.entry.control.same_sign)
-            effect = None
-            if other is not None:
-                effect = effects.compute_planned_effect(other, cells, planned_claim.seeds, file)
-            failed = effects.find_failed_control(outcome, planned_claim, cells, effect)
-        if failed:
-            outcomes[i] = replace(outcome, reason=failed)
+            other_claim = by_name.get(planned_claim.entry.control.same_sign)
+            other_effect = None
+            if other_claim is not None:
+                other_effect = effects.compute_planned_effect(
+                    other_claim, cells, planned_claim.seeds, file
+                )
+            failure = effects.find_failed_control(outcome, planned_claim, cells, other_effect)
+        if failure:
+            outcomes[i] = replace(outcome, reason=failure)
         else:
             outcomes[i] = _decide(outcome, planned_claim)
     verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
@@ -86,11 +89,12 @@ def judge_claims(
 
 
 def _is_undecided(outcome: Outcome) -> bool:
+    """Whether the outcome can still get a verdict: nothing says why it has none."""
     return outcome.verdict == NO_VERDICT and not outcome.reason
 
 
-def _withdraw_verdict(outcome: Outcome, scale: str) -> Outcome:
-    """Return what is left of an outcome at a scale without verdicts."""
+def _drop_verdict(outcome: Outcome, scale: str) -> Outcome:
+    """Return the outcome at a scale without verdicts: its effect is kept, its p value is not."""
     if not _is_undecided(outcome):
         return outcome
     return replace(outcome, p_value=None, reason=f"the {scale} scale gives no verdict")
@@ -116,9 +120,10 @@ def _measure(
     """Measure the effect of a claim, without a verdict yet unless it can have none."""
     outcome = _start_outcome(claim, cells, file, planned)
     if planned:
-        done = min(side.complete_seeds for side in outcome.sides)
-        if done < len(planned.seeds):
-            return replace(outcome, n_seeds=done, reason=f"{done} of {len(planned.seeds)} seeds")
+        n_done = min(side.n_complete_seeds for side in outcome.sides)
+        if n_done < len(planned.seeds):
+            reason = f"{n_done} of {len(planned.seeds)} seeds"
+            return replace(outcome, n_seeds=n_done, reason=reason)
     measured = _select_measured_pairs(outcome)
     is_trend = claim.relation == "falls_with"
     needed = FEWEST_CELLS if is_trend else len(outcome.pairs)
@@ -185,6 +190,7 @@ def _select_measured_pairs(outcome: Outcome) -> list[tuple[Cell, Cell]]:
 
 
 def _explain_missing_cells(outcome: Outcome, scale: str) -> str:
+    """Say why cells of a claim cannot be compared: the note of a withheld one, or not measured."""
     for pair in outcome.pairs:
         for cell in pair:
             if cell.status == WITHHELD:
@@ -311,6 +317,7 @@ def decide_by_interval(outcome: Outcome) -> tuple[str, str]:
 
 
 def _describe_chance(place: str, q_value: float) -> str:
+    """Say that an interval at this place decides nothing because the q value is too large."""
     q_text = f"q is {q_value:.2g}, more than {FALSE_DISCOVERIES}"
     return f"the interval is {place}, but {q_text}: among many claims this can be chance"
 
@@ -338,7 +345,7 @@ def describe_bound(
         return f"the whole interval is below {null:g}, opposite to the claim"
     if smallest == margin:
         return "the interval is below the margin"
-    share = 0.0
+    share = 0.0  # of the published effect, from the margin to `smallest`
     if published:
         share = (smallest - margin) / (published - null)
     for named_share, words in NAMED_SHARES:

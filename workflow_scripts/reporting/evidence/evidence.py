@@ -120,9 +120,9 @@ def write_record(
     displays: Sequence[tuple[str, Display]],
     **more: Any,
 ) -> None:
-    """Write the record of `displays` (paper, display) with `more`.
+    """Write the record of `displays` (paper, display), with the entries `more` of the record.
 
-    Its data are what they show of `runs`.
+    Its data are the files of `runs` and analyses that the displays show, as far as they exist.
     """
     runs = list(runs)
     intervened = find_intervened_variants(display for _, display in displays)

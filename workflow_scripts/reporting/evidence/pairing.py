@@ -13,7 +13,7 @@ from workflow_scripts.evaluation.statistics import Effect, compare_independent, 
 
 
 def get_initial_weights(catalogue: Catalogue, variant: VariantKey, scale: str) -> str:
-    """Return what the training of a variant's weights begins with.
+    """Return what the training of a variant's weights begins with, as a text to be compared.
 
     For random weights that is the name of the variant.
     """
@@ -66,15 +66,17 @@ def compute_gains(
     side that is not `trained_again` is one model with a single seed, with which all seeds are
     compared.
     """
+    baselines = others
     if not trained_again and others:
-        others = dict.fromkeys(scores, next(iter(others.values())))
+        only_score = next(iter(others.values()))
+        baselines = dict.fromkeys(scores, only_score)
     gains = {}
     for seed, score in scores.items():
-        if seed not in others:
+        if seed not in baselines:
             continue
-        other = others[seed]
+        baseline = baselines[seed]
         if not relative:
-            gains[seed] = score - other
-        elif other != 0:
-            gains[seed] = 100 * (score - other) / other
+            gains[seed] = score - baseline
+        elif baseline != 0:
+            gains[seed] = 100 * (score - baseline) / baseline
     return gains

@@ -51,7 +51,11 @@ class AbsentScore:
     columns: Mapping[str, Any]
 
     def matches(self, selection: Mapping[str, Any]) -> bool:
-        """Whether it is the score of a cell, by what tells scores without an intervention apart."""
+        """Return whether a cell with this selection would show the score, if it were defined.
+
+        Compared are the columns by which the scores of an evaluation differ, those of them that the
+        selection has; undefined scores of interventions are not recorded.
+        """
         for name in ("metric", "split", "subset", "readout"):
             if name not in selection:
                 continue
@@ -72,14 +76,14 @@ def select_scores(scores: Iterable[Score], selection: Mapping[str, Any]) -> list
     A layer such as "25%" is the one nearest to that share of the deepest layer; of two equally
     near, the earlier.
     """
-    columns: dict[str, Any] = {"intervention": None} | dict(selection)
-    columns.pop("layer", None)
-    get_columns = attrgetter(*columns)
-    values = tuple(columns.values())
-    if len(columns) == 1:  # attrgetter then returns the value alone
-        values = columns["intervention"]
-    selected = [score for score in scores if get_columns(score) == values]
-    if "readout" not in columns:
+    wanted: dict[str, Any] = {"intervention": None} | dict(selection)
+    wanted.pop("layer", None)
+    get_columns = attrgetter(*wanted)
+    wanted_values = tuple(wanted.values())
+    if len(wanted) == 1:  # attrgetter then returns the value alone
+        wanted_values = wanted["intervention"]
+    selected = [score for score in scores if get_columns(score) == wanted_values]
+    if "readout" not in wanted:
         of_best_checkpoint = [score for score in selected if score.readout is None]
         selected = of_best_checkpoint or selected
     layer = selection.get("layer")
@@ -96,8 +100,8 @@ def find_nearest_layer(depth: str, layers: list[int]) -> int:
     if not DEPTH.fullmatch(depth):
         rule = "is neither a number of a block nor a depth like 25%"
         raise UserError(f"displays.yaml: layer '{depth}' {rule}")
-    place = float(depth.removesuffix("%")) / 100 * max(layers)
-    return min(layers, key=lambda layer: (abs(layer - place), layer))
+    exact_layer = float(depth.removesuffix("%")) / 100 * max(layers)
+    return min(layers, key=lambda layer: (abs(layer - exact_layer), layer))
 
 
 def matches_intervention(

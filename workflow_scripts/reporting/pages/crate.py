@@ -92,13 +92,16 @@ def list_workflow_files() -> list[Path]:
 
 
 def list_requested_files(results: Path, catalogue: Catalogue, config: Config) -> list[Path]:
-    """List the files of the scale that belong to the configuration, in addition to it."""
-    expected = {
-        results / name for name in (*list_expected_results(catalogue, config), "report.html")
-    }
+    """List the files of the scale that belong to the configuration, without config.json itself.
+
+    Files that do not exist are left out.
+    """
+    names = [*list_expected_results(catalogue, config), "report.html"]
+    expected = {results / name for name in names}
     for analysis in [file for file in expected if file.name == "analysis.json"]:
         expected |= set(analysis.parent.glob("*"))  # its tables may have any name
-    return sorted(file for file in expected - {results / "config.json"} if file.is_file())
+    expected.remove(results / "config.json")
+    return sorted(file for file in expected if file.is_file())
 
 
 def add_file(crate: ROCrate, file: Path) -> File:

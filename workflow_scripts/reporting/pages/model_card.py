@@ -194,17 +194,18 @@ def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> s
 
     Published numbers are in its last column.
     """
-    numbers: dict[Score, dict[str, None]] = {score: {} for score in scores}
+    # Each number once, in the order of the papers.
+    published_numbers: dict[Score, dict[str, None]] = {score: {} for score in scores}
     for cell in published:
         for score in select_scores(scores, cell.selection):
-            numbers[score][f"{cell.printed} ({cell.place})"] = None
+            published_numbers[score][f"{cell.printed} ({cell.place})"] = None
     lines = [f"| {' | '.join(COLUMNS)} | this run | published |", "|---" * (len(COLUMNS) + 2) + "|"]
     for score in scores:
-        if not numbers[score] and score.subset not in (None, "all"):
+        if not published_numbers[score] and score.subset not in (None, "all"):
             continue
         names = [getattr(score, column) or "" for column in COLUMNS]
-        cells = [*names, f"{score.value:.2f} {score.unit}", "; ".join(numbers[score])]
-        escaped = [cell.replace("|", "\\|") for cell in cells]
+        texts = [*names, f"{score.value:.2f} {score.unit}", "; ".join(published_numbers[score])]
+        escaped = [text.replace("|", "\\|") for text in texts]
         lines.append(f"| {' | '.join(escaped)} |")
     return "\n".join(lines)
 

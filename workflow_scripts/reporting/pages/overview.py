@@ -48,8 +48,8 @@ def format_overview(catalogue: Catalogue, scale: str, rows: list[ClaimRow]) -> s
         title = catalogue.papers[paper].experiments.title
         heads = (title, "Published effect", "Effect (interval)", f"At {scale}")
         tables += format_rst_table(heads, (45, 15, 20, 20), lines)
-    described = catalogue.scales[scale]
-    purpose = escape_rst(f"Scale {scale}: {described.title}. It is for {described.purpose}.")
+    entry = catalogue.scales[scale]
+    purpose = escape_rst(f"Scale {scale}: {entry.title}. It is for {entry.purpose}.")
     return PAGE.format(purpose=purpose, tables=tables)
 
 

@@ -11,7 +11,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, list_files, read_json
 from workflow_scripts.config import paths
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import FigureDisplay
+from workflow_scripts.config.display_schema import Display, FigureDisplay
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -30,7 +30,10 @@ EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
 
 def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
-    """Verify `crate`, unpacked in a folder; return what was verified, and the faults."""
+    """Verify `crate`, unpacked in a folder; return what was verified, and the faults.
+
+    The numbers are recomputed only if all files are as listed.
+    """
     listed = read_checksums(folder, crate)
     faults = find_file_faults(folder, listed)
     verified = [f"{len(listed)} files"]
@@ -81,7 +84,8 @@ def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
 def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     """List files that are missing, differ from their checksum, or are not in the metadata.
 
-    Those of the operating system are passed over: unpacking or looking at a crate adds them.
+    Those of the operating system are passed over: unpacking or looking at a crate adds them. Raises
+    UserError for a link.
     """
     entries = list_files(folder, "**/*")
     files = [file for file in entries if file.is_symlink() or file.is_file()]
@@ -99,31 +103,53 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
 
 
 def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
-    """Yield the files of the scale's folder that the configuration requires."""
+    """Yield the files of the scale's folder that the configuration requires.
+
+    They are those of its claims, of all requested runs, and of the displays of each paper that have
+    something to show. A file that several runs need is yielded for each of them.
+    """
     yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json")
     for run in list_requested_runs(catalogue, config):
-        yield from _list_files(paths.data_folder(run.task), "dataset.json", "record.json")
-        if not run.weights:
-            folder = paths.run_folder(run)
-            yield from _list_files(folder, "run.json", "record.json", "training.csv")
-        folder = paths.evaluation_folder(run)
-        yield from _list_files(folder, "evaluation.json", "record.json", "scores.csv")
+        yield from _list_run_files(run)
     for paper in config.papers:
         runs = _list_paper_runs(catalogue, config, paper)
         for run in select_intervened_runs(catalogue, paper, runs):
-            folder = paths.candidate_folder(run.task)
-            yield from _list_files(folder, "candidates.json", "record.json")
-            folder = paths.intervention_folder(run)
-            yield from _list_files(folder, "intervention.json", "record.json", "scores.csv")
+            yield from _list_intervention_files(run)
         for name, display in catalogue.papers[paper].select_shown_displays(runs).items():
-            for ending in ENDINGS[display.kind]:
-                yield paths.display_file(display.kind, paper, name, ending)
-            for analysis in display.list_analyses():
-                folder = paths.analysis_folder(paper, analysis)
-                yield from _list_files(folder, "analysis.json", "record.json", "scores.csv")
+            yield from _list_display_files(paper, name, display)
 
 
-def _list_files(folder: str | Path, *names: str) -> list[str]:
+def _list_run_files(run: Run) -> list[str]:
+    """List the files of a run's data, training and evaluation; `run.weights` need no training."""
+    files = _join_names(paths.data_folder(run.task), "dataset.json", "record.json")
+    if not run.weights:
+        files += _join_names(paths.run_folder(run), "run.json", "record.json", "training.csv")
+    evaluation = paths.evaluation_folder(run)
+    return files + _join_names(evaluation, "evaluation.json", "record.json", "scores.csv")
+
+
+def _list_intervention_files(run: Run) -> list[str]:
+    """List the files of the interventions on a run, and of the words that they put in."""
+    candidates = paths.candidate_folder(run.task)
+    intervention = paths.intervention_folder(run)
+    return [
+        *_join_names(candidates, "candidates.json", "record.json"),
+        *_join_names(intervention, "intervention.json", "record.json", "scores.csv"),
+    ]
+
+
+def _list_display_files(paper: str, name: str, display: Display) -> list[str]:
+    """List the files of a table or figure with all endings, and of the analyses that it shows."""
+    kind = display.kind
+    files = [paths.display_file(kind, paper, name, ending) for ending in ENDINGS[kind]]
+    for analysis in display.list_analyses():
+        folder = paths.analysis_folder(paper, analysis)
+        files += _join_names(folder, "analysis.json", "record.json", "scores.csv")
+    return files
+
+
+def _join_names(folder: str | Path, *names: str) -> list[str]:
+    """Return the paths of files in a folder."""
     return [f"{folder}/{name}" for name in names]
 
 
@@ -157,8 +183,9 @@ def find_number_faults(
             faults.append(f"{paper}: its results cannot be read ({error!r})")
         else:
             faults += display_faults
-            displays = f"{counts['cells']} cells of tables, {counts['figures']} figures"
-            recomputed.append(f"{displays} and {len(judged[paper])} verdicts of {paper}")
+            cells_and_figures = f"{counts['cells']} cells of tables, {counts['figures']} figures"
+            n_verdicts = len(judged[paper])
+            recomputed.append(f"{cells_and_figures} and {n_verdicts} verdicts of {paper}")
     if len(judged) == len(config.papers):
         claims, sides = format_claims(judged)
         faults += find_text_faults(results / "claims.csv", claims)

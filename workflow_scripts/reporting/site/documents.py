@@ -30,6 +30,7 @@ class LinkRewriter:
         folder = file.resolve().parent
 
         def replace(link: re.Match) -> str:
+            """Return a link as it is on the site; the words alone where it leads nowhere there."""
             label, target = link.groups()
             if re.match(r"[a-z]+:|#", target):
                 return link[0]
@@ -52,7 +53,10 @@ class LinkRewriter:
         return Markup('<a href="../papers/{}.html#{}">{}</a>').format(paper, part, text)
 
     def _find_page(self, target: Path, part: str) -> str:
-        """Return the link to a file of the repository; empty for a folder."""
+        """Return the link to a file of the repository; empty for a folder or a missing file.
+
+        part: what is after `#` in the link, or "". A file that is no page is copied for download.
+        """
         if target == self.root / "README.md":
             return "/index.md"
         if target == self.results / "claims.csv":
@@ -83,18 +87,22 @@ class LinkRewriter:
 
 
 def write_documents(rewriter: LinkRewriter, commands: str) -> None:
-    """Write docs/*.md, the page of the commands, and the index of both."""
+    """Write docs/*.md, the page of the commands, and the index of both.
+
+    commands: the text of their page. A document that neither GUIDE nor REFERENCE names is at the
+    end of the guide.
+    """
     folder = rewriter.out / "docs"
     folder.mkdir()
-    files = {file.stem: file for file in sorted((rewriter.root / "docs").glob("*.md"))}
-    for name, file in files.items():
+    names = {"commands"}
+    for file in sorted((rewriter.root / "docs").glob("*.md")):
+        names.add(file.stem)
         text = rewriter.replace_links(file.read_text(encoding="utf-8"), file)
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        (folder / file.name).write_text(text, encoding="utf-8")
     (folder / "commands.md").write_text(commands, encoding="utf-8")
-    files["commands"] = folder / "commands.md"
-    guide = [name for name in GUIDE if name in files]
-    guide += sorted(files.keys() - {*GUIDE, *REFERENCE})
-    reference = [name for name in REFERENCE if name in files]
+    guide = [name for name in GUIDE if name in names]
+    guide += sorted(names - {*GUIDE, *REFERENCE})
+    reference = [name for name in REFERENCE if name in names]
     trees = make_toctree(guide, "Guide") + make_toctree(reference, "Reference")
     (folder / "index.md").write_text(f"# Documentation\n\n{trees}", encoding="utf-8")
 

@@ -25,11 +25,17 @@ PANEL_STEP = 146
 CURVE_COLOURS = 4  # in the style sheet
 SEED_LINE = 48  # distance of the lines of a drawing by seed
 SEED_SPACE = 9  # dots of seeds that are nearer than this would cover each other
+# Rings of planned seeds: radius with its line, and distance.
+RING_SIZE = 5
+RING_STEP = 13
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Values `low` to `high` on pixels `left` to `right`. Values beyond are placed at the ends."""
+    """Values `low` to `high` on pixels `left` to `right`. Values beyond are placed at the ends.
+
+    On a vertical axis `left` is the pixel of the lower end, which is the larger number.
+    """
 
     low: float
     high: float
@@ -49,7 +55,7 @@ class Axis:
     def choose_ticks(self, count: int = 6) -> list[float]:
         """Choose round values, about `count`."""
         least_step = (self.high - self.low) / count
-        power = 10 ** math.floor(math.log10(least_step))
+        power = 10 ** math.floor(math.log10(least_step))  # of ten, at most the step
         steps = [power * factor for factor in (1, 2, 5, 10)]
         step = next(step for step in steps if step >= least_step * (1 - ROUNDING))
         first = math.ceil(self.low / step - ROUNDING)
@@ -60,21 +66,26 @@ class Axis:
 def make_axis(
     values: Sequence[float | None], left: float, right: float, cut: float = 0.0, zero: bool = True
 ) -> Axis:
-    """Make an axis over `values` with room at its ends, and over 0 unless not `zero`.
+    """Make an axis over the values that are not None, with room at its ends.
 
-    cut: the share of the values that may be beyond either end.
+    left, right: the pixels of its ends; `left` may be the larger one, as on an axis upwards. cut:
+    the share of the values that may be beyond either end. zero: whether the axis has 0 even if no
+    value is there; 0 then counts as one of the values that `cut` is a share of. Without any value
+    the axis is around 0.
     """
     numbers = [value for value in values if value is not None]
-    if zero:
+    if zero or not numbers:
         numbers.append(0.0)
     numbers.sort()
-    dropped = int(cut * len(numbers))
-    low = numbers[dropped]
-    high = numbers[-1 - dropped]
-    if zero:
+    n_beyond = int(cut * len(numbers))
+    low = numbers[n_beyond]
+    high = numbers[-1 - n_beyond]
+    if zero:  # it may be among the values that are beyond the ends
         low = min(low, 0.0)
         high = max(high, 0.0)
-    room = 0.08 * (high - low) or 1.0
+    room = 0.08 * (high - low)
+    if room == 0:
+        room = 1.0
     return Axis(low - room, high + room, left, right)
 
 
@@ -154,20 +165,23 @@ def draw_arrow(axis: Axis, y: float, value: float, kind: str) -> str:
     return f'<path d="M{axis.place(value):g} {y - 4:g}l{away} 4 {-away} 4z" class="{kind}"/>'
 
 
-def draw_progress(x: float, y: float, row: ClaimRow) -> str:
-    """Draw a ring for each planned seed, filled if it is run, and the number in words."""
-    done = row.n_seeds or 0
-    planned = row.n_planned or 0
-    if not planned:
+def draw_progress(x: float, y: float, claim: MeasuredClaim) -> str:
+    """Draw a ring for each planned seed, filled if it is run, and their number in words.
+
+    For a claim without planned seeds, draw the words that it has no effect of ours.
+    """
+    n_done = claim.row.n_seeds or 0
+    n_planned = claim.row.n_planned or 0
+    if not n_planned:
         return draw_text(x, y + 4, "no effect of ours", "tick")
     parts = []
-    for number in range(planned):
+    for number in range(n_planned):
         kind = "ring"
-        if number < done:
+        if number < n_done:
             kind = "ring done"
-        parts.append(draw_circle(x + 5 + 13 * number, y, 4, kind))
-    words = f"{done} of {planned} planned seeds"
-    parts.append(draw_text(x + 13 * planned + 6, y + 4, words, "tick"))
+        parts.append(draw_circle(x + RING_SIZE + RING_STEP * number, y, 4, kind))
+    x_of_words = x + RING_STEP * n_planned + 6
+    parts.append(draw_text(x_of_words, y + 4, claim.planned_seed_count, "tick"))
     return "".join(parts)
 
 
@@ -198,7 +212,7 @@ def draw_effect(claim: MeasuredClaim, width: int = 760, gutter: int = 60) -> str
         if gutter:
             body += draw_text(0, PAPER_LINE + 4, "paper", "label")
     if row.effect is None:
-        body += draw_progress(axis.left, bottom + 26, row)
+        body += draw_progress(axis.left, bottom + 26, claim)
     else:
         body += draw_interval(axis, OUR_LINE, claim, 6)
         if gutter:
@@ -223,35 +237,39 @@ def draw_bounds(axis: Axis, row: ClaimRow, bottom: float) -> str:
 
 
 def describe_numbers(claim: MeasuredClaim) -> str:
-    """Describe a drawing in words."""
+    """Describe what the drawing of a claim shows, for readers who do not see it.
+
+    Such as `paper 8.2 points; ours +6.3 points (95%: 3.6 to 9.0); reproduced`. In place of our
+    effect it is `1 of 9 planned seeds` while these are run, or `not measured`.
+    """
     row = claim.row
     if row.effect is not None:
         ours = format_effect(row)
     elif row.n_planned is not None:
-        ours = f"{claim.seeds} planned seeds"
+        ours = claim.planned_seed_count
     else:
         ours = "not measured"
-    text = f"ours {ours}; {row.verdict}"
+    ours_and_verdict = f"ours {ours}; {row.verdict}"
     if row.published_effect is None:
-        return text
-    return f"paper {format_tick(row.published_effect)} {row.unit}; {text}"
+        return ours_and_verdict
+    return f"paper {format_tick(row.published_effect)} {row.unit}; {ours_and_verdict}"
 
 
 def draw_seeds(cells: Sequence[ComparedCell], width: int = 760) -> str:
     """Draw each seed as a dot, the mean as a line, and the published number as a diamond.
 
-    Empty without numbers.
+    Cells without numbers are left out; empty if all are.
     """
-    cells = [cell for cell in cells if cell.values or cell.published is not None]
-    if not cells:
+    drawn_cells = [cell for cell in cells if cell.values or cell.published is not None]
+    if not drawn_cells:
         return ""
     values: list[float | None] = []
-    for cell in cells:
+    for cell in drawn_cells:
         values += [*cell.values.values(), cell.published]
     axis = make_axis(values, 12, width - 12, zero=False)
-    bottom = SEED_LINE * len(cells) + 6
+    bottom = SEED_LINE * len(drawn_cells) + 6
     body = draw_frame(axis, 8, bottom, zero=False)
-    for number, cell in enumerate(cells):
+    for number, cell in enumerate(drawn_cells):
         body += draw_cell_seeds(axis, 34 + SEED_LINE * number, cell, width)
     return make_svg(width, bottom + 20, body, "values by seed")
 
@@ -266,11 +284,11 @@ def draw_cell_seeds(axis: Axis, y: float, cell: ComparedCell, width: int) -> str
     placed: list[float] = []
     for seed, value in cell.values.items():
         x = axis.place(value)
-        # Dots that would cover each other go up and down in turn.
-        near = sum(abs(x - other) < SEED_SPACE for other in placed)
+        # Dots that would cover each other go up and down in turn: by 0, -6, 6, -12, 12, ...
+        n_near = sum(abs(x - placed_x) < SEED_SPACE for placed_x in placed)
         placed.append(x)
-        away = (near + 1) // 2 * 6
-        if near % 2:
+        away = (n_near + 1) // 2 * 6
+        if n_near % 2:
             away = -away
         name = "without seeds"
         if seed is not None:
@@ -314,7 +332,10 @@ def name_curve_variant(run: str) -> str:
 def draw_curve_panel(
     name: str, runs: dict[str, list[tuple[int, float]]], variants: list[str], top: float, width: int
 ) -> str:
-    """Draw the curves of one logged value."""
+    """Draw the curves of one logged value, from y = `top` down.
+
+    runs: (step, value) by name. variants: of all panels, in the order of their colours.
+    """
     bottom = top + PANEL_HEIGHT
     steps: list[float | None] = []
     values: list[float | None] = []

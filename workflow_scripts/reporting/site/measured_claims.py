@@ -22,6 +22,10 @@ from workflow_scripts.reporting.claims.claim_rows import (
 )
 from workflow_scripts.reporting.claims.verdicts import VERDICTS
 
+# The key of a cell is display/row/column/metric.
+KEY_PARTS = 4
+ROW_PART = 1
+COLUMN_PART = 2
 # Name of a value -> run (task/method/variant/seed) -> (step, value).
 Curves = dict[str, dict[str, list[tuple[int, float]]]]
 
@@ -73,13 +77,18 @@ class MeasuredClaim:
         return make_slug(self.row.verdict)
 
     @property
-    def seeds(self) -> str:
+    def seed_count(self) -> str:
         """Number of seeds per side: `5`, or `1 of 9` of a primary claim; empty if it is not run."""
         if self.row.n_planned is not None:
             return f"{self.row.n_seeds or 0} of {self.row.n_planned}"
         if self.row.n_seeds is None:
             return ""
         return str(self.row.n_seeds)
+
+    @property
+    def planned_seed_count(self) -> str:
+        """How many seeds of the plan are run: `1 of 9 planned seeds`; of a primary claim only."""
+        return f"{self.seed_count} planned seeds"
 
     @property
     def shared_seeds(self) -> list[int]:
@@ -101,7 +110,7 @@ class MeasuredClaim:
         """Why it has this verdict, as a sentence."""
         reason = self.row.reason
         if self.row.is_primary and re.fullmatch(r"\d+ of \d+ seeds", reason):
-            return f"{self.seeds} planned seeds are run. No effect is shown before the last one is."
+            return f"{self.planned_seed_count} are run. No effect is shown before the last one is."
         if not reason:
             return ""
         return f"{reason[0].upper()}{reason[1:]}."
@@ -138,7 +147,7 @@ def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredCl
 
 
 def rank_claim(claim: MeasuredClaim) -> tuple[bool, int]:
-    """Return the place of a claim of a paper: primary claims first, then by verdict."""
+    """Return the key that sorts the claims of a paper: primary ones first, then by verdict."""
     return not claim.row.is_primary, VERDICTS.index(claim.row.verdict)
 
 
@@ -161,6 +170,7 @@ def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResult
 
 
 def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> MeasuredClaim:
+    """Make a claim from its row, and from what the exported results have of its cells and runs."""
     planned = None
     if row.is_primary:
         planned = _find_planned_claim(paper, row.claim)
@@ -180,6 +190,7 @@ def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> Measu
 
 
 def _find_planned_claim(paper: Paper, name: str) -> PlannedClaim | None:
+    """Find what a plan of the paper says about a claim; None if no plan names it."""
     for planned in paper.list_primary_claims():
         if planned.name == name:
             return planned
@@ -203,6 +214,7 @@ def _list_runs(paper: Paper, cells: list[ComparedCell], planned: PlannedClaim | 
 
 
 def _collect_curves(runs: list[str], lines: dict[str, list[dict[str, str]]]) -> Curves:
+    """Collect the points of the curves of `runs`; lines: of curves.csv, by run."""
     curves: Curves = defaultdict(dict)
     for run in runs:
         for line in lines.get(run, ()):
@@ -212,7 +224,11 @@ def _collect_curves(runs: list[str], lines: dict[str, list[dict[str, str]]]) -> 
 
 
 def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
-    """Make the cells of both sides in pairs; without a measurement they have no values."""
+    """Make the cells of both sides in pairs; without a measurement they have no values.
+
+    lines: of claim_sides.csv, those of the claim.
+    """
+    # (side, key of a cell) -> seed -> value, and -> published number
     values: dict[tuple[str, str], dict[int | None, float]] = {}
     published: dict[tuple[str, str], float | None] = {}
     for side, text in (("left", row.left), ("right", row.right)):
@@ -220,9 +236,9 @@ def _make_cells(row: ClaimRow, lines: list[SideRow]) -> list[ComparedCell]:
             if "/" in key and "*" not in key:
                 values[side, key] = {}
     for line in lines:
-        place = (line.side, line.cell)
-        published[place] = line.published
-        by_seed = values.setdefault(place, {})
+        side_and_key = (line.side, line.cell)
+        published[side_and_key] = line.published
+        by_seed = values.setdefault(side_and_key, {})
         if line.value is not None:
             by_seed[line.seed] = line.value
     labels = _shorten_keys([key for _, key in values])
@@ -248,24 +264,32 @@ def _pair_sides(left: list[ComparedCell], right: list[ComparedCell]) -> list[Com
 
 
 def _shorten_keys(keys: list[str]) -> dict[str, str]:
-    """Return key -> its parts that differ between the keys."""
-    parts_of_key = {key: key.split("/") for key in keys}
-    cells = [parts for parts in parts_of_key.values() if len(parts) == 4]
+    """Return key of a cell -> its parts that differ between the keys, joined by `, `.
+
+    The parts are display, row, column and metric; if none differs, row and column are returned. A
+    key with another number of parts, of a file that was written elsewhere, is returned whole.
+    """
+    labels = {key: key for key in keys}
+    parts_of_key = {key: key.split("/") for key in keys if key.count("/") == KEY_PARTS - 1}
     differing = []
-    for position in range(4):
-        if len({parts[position] for parts in cells}) > 1:
+    for position in range(KEY_PARTS):
+        if len({parts[position] for parts in parts_of_key.values()}) > 1:
             differing.append(position)
     if not differing:
-        differing = [1, 2]  # the row and the column
-    labels = {}
+        differing = [ROW_PART, COLUMN_PART]
     for key, parts in parts_of_key.items():
         labels[key] = ", ".join(parts[position] for position in differing)
     return labels
 
 
 def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
-    """List the variants whose runs a cell reads, and those that trained their weights."""
-    name, row, column, _ = key.split("/")
+    """List the variants whose runs a cell reads, and those that trained their weights.
+
+    There are none for the key of no cell of the paper.
+    """
+    if key.count("/") != KEY_PARTS - 1:
+        return []
+    name, row, column, _metric = key.split("/")
     display = paper.displays.get(name)
     if not isinstance(display, TableDisplay):
         return []

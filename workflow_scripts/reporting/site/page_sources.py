@@ -119,10 +119,14 @@ def write_sources(catalogue: Catalogue, results: Path, scale: str, commands: str
     write_first_page(writer, claims)
     writer.write_page("claims/index.md", "claims", claims=sorted(claims, key=rank_claim))
     for claim in claims:
-        others = [other for other in by_paper[claim.row.paper] if other is not claim]
-        near = [other for other in others if other.table == claim.table]
+        claims_of_table = []
+        for other in by_paper[claim.row.paper]:
+            if other is not claim and other.table == claim.table:
+                claims_of_table.append(other)
         page = f"claims/{claim.slug}.md"
-        writer.write_page(page, "claim", c=claim, near=near, format_cell=rewriter.format_cell)
+        writer.write_page(
+            page, "claim", c=claim, near=claims_of_table, format_cell=rewriter.format_cell
+        )
     for paper in catalogue.papers:
         values = describe_paper(catalogue, paper, by_paper[paper], results, rewriter)
         writer.write_page(f"papers/{paper}.md", "paper", **values)
@@ -147,14 +151,14 @@ def make_strip_axis(claims: Sequence[MeasuredClaim]) -> drawings.Axis:
 def write_first_page(writer: PageWriter, claims: Sequence[MeasuredClaim]) -> None:
     """Write the page that counts the claims by role and kind."""
     primary = [claim for claim in claims if claim.row.is_primary]
-    others = [claim for claim in claims if not claim.row.is_primary]
+    exploratory = [claim for claim in claims if not claim.row.is_primary]
     writer.write_page(
         "index.md",
         "index",
         primary=primary,
         incomplete=[claim for claim in primary if not claim.row.has_planned_seeds],
-        exploratory=[claim for claim in others if not claim.row.is_control],
-        own=[claim for claim in others if claim.row.is_control],
+        exploratory=[claim for claim in exploratory if not claim.row.is_control],
+        own=[claim for claim in exploratory if claim.row.is_control],
     )
 
 
@@ -165,7 +169,10 @@ def describe_paper(
     results: Path,
     rewriter: LinkRewriter,
 ) -> dict[str, object]:
-    """Return the values of a paper's page."""
+    """Return the values of a paper's page, by their names in its template.
+
+    claims: those of the paper. results: the folder with its tables and figures.
+    """
     entry = catalogue.papers[paper]
     with_effect = [
         claim for claim in claims if claim.row.is_primary or claim.row.effect is not None

@@ -70,7 +70,7 @@ def draw_primary_claim(claim: MeasuredClaim, x: int, top: int) -> tuple[str, int
     for line in textwrap.wrap(f"{claim.row.statement}: {claim.row.verdict}", CHARACTERS):
         y += LINE
         body += draw_text(x, y, line, "label")
-    effect = draw_effect(claim, COLUMN, 0)
+    effect = draw_effect(claim, COLUMN, gutter=0)
     height = int(re.findall(r'viewBox="0 0 \d+ (\d+)"', effect)[0])
     plain = re.sub(r"<title>.*?</title>| style=\"[^\"]*\"", "", effect)
     place = f'<svg x="{x}" y="{y + 4}" width="{COLUMN}" height="{height}" '

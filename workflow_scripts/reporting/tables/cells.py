@@ -1,11 +1,17 @@
 """Cells of tables: the published number next to the scores of our seeds."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
+from workflow_scripts.config.display_schema import (
+    SELECTORS,
+    TableCell,
+    TableDisplay,
+    VariantKey,
+)
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
@@ -118,94 +124,127 @@ def make_cell(table: str, entry: TableCell, evidence: Evidence) -> Cell:
 
 
 def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell that an analysis computes as a whole: the one score that the cell selects."""
+    """Make a cell that an analysis computes as a whole: the one score that the cell selects.
+
+    Raises UserError if it selects several.
+    """
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
-    cell = replace(cell, selection=selection)
-    of_analysis = evidence.analyses.get(entry.analysis or "", [])
-    scores = select_scores(of_analysis, selection)
+    selected_cell = replace(cell, selection=selection)
+    scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
+    scores = select_scores(scores_of_analysis, selection)
     if len(scores) > 1:
         raise UserError(f"{cell.place}: {len(scores)} scores; fix more of them")
     if scores:
-        return replace(cell, status=COMPUTED, computed=scores[0].value, protocol=scores[0].protocol)
-    if any(score.subset == entry.subset for score in of_analysis):
-        return replace(cell, status=NOT_RUN, note="does not apply")
-    return replace(cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
+        (score,) = scores
+        return replace(
+            selected_cell, status=COMPUTED, computed=score.value, protocol=score.protocol
+        )
+    if any(score.subset == entry.subset for score in scores_of_analysis):
+        return replace(selected_cell, status=NOT_RUN, note="does not apply")
+    return replace(selected_cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
-    """Make a cell of a variant's scores by seed, or with `over` of gains over another variant."""
+    """Make a cell of a variant's scores by seed, or with `over` of gains over another variant.
+
+    The scores are those of the runs, or of an analysis of them; those of the other variant, the
+    baseline, are always those of its runs. The note counts the seeds for which the variant's score
+    is undefined. If variant or baseline is withheld, so is the cell, which keeps its seeds.
+    """
     variant = (entry.task, entry.method, entry.variant_name)
     selection = dict(zip(("task", "method", "variant"), variant, strict=True))
     selection |= {"metric": entry.metric} | entry.selectors
-    cell = replace(cell, selection=selection)
-    if entry.analysis is None:
-        of_variant = evidence.scores.get(variant, [])
-    else:
-        of_analysis = evidence.analyses.get(entry.analysis, [])
-        of_variant = [score for score in of_analysis if score.variant_key == variant]
+    selected_cell = replace(cell, selection=selection)
+    scores_of_variant = list_variant_scores(entry, variant, evidence)
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
-    scores = select_scores(of_variant, selection)
+    scores = select_scores(scores_of_variant, selection)
     if not scores:
-        return explain_missing_score(cell, entry, of_variant, absent, evidence.scale)
+        return explain_missing_score(
+            selected_cell, entry, scores_of_variant, absent, evidence.scale
+        )
 
-    seeds = average_repetitions(cell, scores)
-    seeds_without_value = {score.seed for score in absent} - seeds.keys()
+    values_by_seed = average_repetitions(selected_cell, scores)
+    note = describe_undefined_seeds(absent, values_by_seed)
     protocols = [score.protocol for score in scores]
-    variants = [variant]
+    shown_variants = [variant]
+    shown_selection = selection
     if entry.over is not None:
         baseline = (entry.task, entry.method, entry.over)
-        require_same_weights(evidence.weights, variant, baseline, cell.place)
-        of_baseline = evidence.scores.get(baseline, [])
-        gain = Gain(cell, entry, seeds, of_baseline, evidence.scale)
+        require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
+        scores_of_baseline = evidence.scores.get(baseline, [])
+        gain = Gain(selected_cell, entry, values_by_seed, scores_of_baseline, evidence.scale)
         if not gain.by_seed:
             return gain.explain_absence()
-        seeds = gain.by_seed
+        values_by_seed = gain.by_seed
         protocols += [score.protocol for score in gain.scores]
-        variants.append(baseline)
-        cell = replace(cell, selection=selection | {"over": entry.over})
+        shown_variants.append(baseline)
+        shown_selection = selection | {"over": entry.over}
 
-    note = ""
-    if seeds_without_value:
-        note = f"seeds without a value, left out: {len(seeds_without_value)} ({absent[0].reason})"
-    is_of_block = entry.intervention is not None and entry.layer is not None
-    cell = replace(
-        cell,
+    block = None
+    if entry.intervention is not None and entry.layer is not None:
+        block = scores[0].layer
+    measured_cell = replace(
+        selected_cell,
+        selection=shown_selection,
         status=MEASURED,
         note=note,
-        seeds=dict(sorted(seeds.items())),
+        seeds=dict(sorted(values_by_seed.items())),
         protocol=find_worst_protocol(*protocols),
         weights=evidence.weights.get(variant, ""),
-        block=scores[0].layer if is_of_block else None,
+        block=block,
     )
-    for compared in variants:
-        if compared in evidence.withheld:
-            return replace(cell, status=WITHHELD, note=evidence.withheld[compared])
-    return cell
+    for shown_variant in shown_variants:
+        if shown_variant in evidence.withheld:
+            reason = evidence.withheld[shown_variant]
+            return replace(measured_cell, status=WITHHELD, note=reason)
+    return measured_cell
+
+
+def list_variant_scores(entry: TableCell, variant: VariantKey, evidence: Evidence) -> list[Score]:
+    """List the scores of a variant that a cell selects from: of its runs, or of an analysis."""
+    if entry.analysis is None:
+        return evidence.scores.get(variant, [])
+    scores_of_analysis = evidence.analyses.get(entry.analysis, [])
+    return [score for score in scores_of_analysis if score.variant_key == variant]
+
+
+def describe_undefined_seeds(absent: list[AbsentScore], values: Mapping[int, float]) -> str:
+    """Say how many seeds have an undefined score and no value; empty if none has."""
+    seeds_without_value = {score.seed for score in absent} - values.keys()
+    if not seeds_without_value:
+        return ""
+    return f"seeds without a value, left out: {len(seeds_without_value)} ({absent[0].reason})"
 
 
 def explain_missing_score(
-    cell: Cell, entry: TableCell, of_variant: list[Score], absent: list[AbsentScore], scale: str
+    cell: Cell,
+    entry: TableCell,
+    scores_of_variant: list[Score],
+    absent: list[AbsentScore],
+    scale: str,
 ) -> Cell:
-    """Say why a cell of runs has no score.
+    """Return a cell of runs without a score with the status and the note that say why.
 
-    Raises UserError if the runs were scored and the cell selects nothing.
+    absent: the undefined scores that it selects. Raises UserError if the runs were scored and the
+    cell selects nothing.
     """
     if absent:
         return replace(cell, status=UNDEFINED, note=f"undefined: {absent[0].reason}")
     is_analysed = entry.analysis is not None
-    near = [
-        score for score in of_variant if matches_intervention(score, cell.selection, is_analysed)
-    ]
+    scores_of_intervention = []
+    for score in scores_of_variant:
+        if matches_intervention(score, cell.selection, is_analysed):
+            scores_of_intervention.append(score)
     # An analysis may have looked at the run and found nothing of the kind: a model without codes
     # has none to count.
-    if near and not is_analysed and entry.intervention is None:
+    if scores_of_intervention and not is_analysed and entry.intervention is None:
         wanted = ", ".join(f"{name} {value}" for name, value in cell.selection.items())
         raise UserError(f"{cell.place}: no score has {wanted}")
-    if has_empty_item_set(near, cell.selection):
+    if has_empty_item_set(scores_of_intervention, cell.selection):
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
-    if any(score.rate == entry.rate for score in near):
+    if any(score.rate == entry.rate for score in scores_of_intervention):
         return replace(cell, status=NOT_RUN, note="does not apply")
     return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
 
@@ -214,13 +253,14 @@ def explain_missing_score(
 class Gain:
     """What the seeds of a cell gain over the variant `over` of the same method and task.
 
-    seeds: the scores of the cell. of_baseline: all scores of the other variant.
+    cell: with the selection of its own variant. values: its scores by seed. scores_of_baseline: all
+    scores of the other variant.
     """
 
     cell: Cell
     entry: TableCell
-    seeds: dict[int, float]
-    of_baseline: list[Score]
+    values: dict[int, float]
+    scores_of_baseline: list[Score]
     scale: str
 
     @property
@@ -231,7 +271,7 @@ class Gain:
     @cached_property
     def scores(self) -> list[Score]:
         """The scores of the other variant that are compared."""
-        return select_scores(self.of_baseline, self.selection)
+        return select_scores(self.scores_of_baseline, self.selection)
 
     @cached_property
     def by_seed(self) -> dict[int, float]:
@@ -239,12 +279,12 @@ class Gain:
         return self._compute(self.entry.relative)
 
     def _compute(self, relative: bool) -> dict[int, float]:
+        """Return seed -> gain, or in percent of the other variant's score."""
         # Of several seeds one alone may have the score, as one of right answers: that is no model
         # for all seeds.
-        trained_again = len({score.seed for score in self.of_baseline}) > 1
-        return compute_gains(
-            self.seeds, average_repetitions(self.cell, self.scores), relative, trained_again
-        )
+        trained_again = len({score.seed for score in self.scores_of_baseline}) > 1
+        baseline_values = average_repetitions(self.cell, self.scores)
+        return compute_gains(self.values, baseline_values, relative, trained_again)
 
     def explain_absence(self) -> Cell:
         """Return the cell that says why there is no gain."""
@@ -254,8 +294,11 @@ class Gain:
             if self._compute(relative=False):  # only the ratio is missing
                 reason = f"0 for {over}"
             return replace(self.cell, status=UNDEFINED, note=f"undefined: {reason}")
-        near = [score for score in self.of_baseline if matches_intervention(score, self.selection)]
-        if has_empty_item_set(near, self.selection):
+        scores_of_intervention = []
+        for score in self.scores_of_baseline:
+            if matches_intervention(score, self.selection):
+                scores_of_intervention.append(score)
+        if has_empty_item_set(scores_of_intervention, self.selection):
             return replace(
                 self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
             )
@@ -263,7 +306,10 @@ class Gain:
 
 
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
-    """Return training seed -> score, averaged over the repetitions of an intervention."""
+    """Return training seed -> score, averaged over the repetitions of an intervention.
+
+    Raises UserError if the cell selects two scores of one repetition.
+    """
     values: dict[int, dict[tuple, float]] = {}
     for score in scores:
         repetition = (score.intervention_seed, score.pooling)

@@ -48,11 +48,11 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
         rf"\caption{{{escape_latex(title)}}}",
         rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}",
         r"\toprule",
-        _end_latex_row(heads),
+        _join_latex_row(heads),
         " ".join(rules),
     ]
     if any(grid.published):
-        lines.append(_end_latex_row(subheads))
+        lines.append(_join_latex_row(subheads))
     lines.append(r"\midrule")
     for line in grid.lines:
         if line.heading:
@@ -64,7 +64,8 @@ def format_latex_table(title: str, grid: Grid, notes: list[str]) -> str:
     return "\n".join([*lines, r"\end{table}", ""])
 
 
-def _end_latex_row(texts: list[str]) -> str:
+def _join_latex_row(texts: list[str]) -> str:
+    """Join the cells of a row, which are escaped, and end it."""
     return " & ".join(texts) + r" \\"
 
 
@@ -80,11 +81,12 @@ def _format_latex_row(line: Line, published: list[bool]) -> list[str]:
         text = escape_latex("; ".join(filter(None, (cell.seeds, cell.difference))))
         details.append(rf"{{\scriptsize {text}}}" if text else "")
     if not any(details):
-        return [_end_latex_row(numbers)]
-    return [_end_latex_row(numbers), _end_latex_row(details)]
+        return [_join_latex_row(numbers)]
+    return [_join_latex_row(numbers), _join_latex_row(details)]
 
 
 def _format_latex_published(cell: CellText) -> str:
+    """Format the published number, in grey if ours has another protocol."""
     text = escape_latex(cell.published)
     if text and cell.is_grey:
         return rf"\textcolor{{gray}}{{{text}}}"
@@ -92,6 +94,7 @@ def _format_latex_published(cell: CellText) -> str:
 
 
 def _format_latex_score(cell: CellText) -> str:
+    """Format our number: bold if measured; the reason why there is none in italics."""
     text = escape_latex(cell.ours)
     if cell.is_measured:
         return rf"\textbf{{{text}}}{escape_latex(cell.marker)}"
@@ -116,28 +119,35 @@ def format_markdown_table(title: str, grid: Grid, notes: list[str]) -> str:
         else:
             heads.append(escape_markdown(head))
             bars.append("---")
-    lines = [f"## {escape_markdown(title)}", "", _join(heads), _join(bars)]
+    lines = [
+        f"## {escape_markdown(title)}",
+        "",
+        _join_markdown_row(heads),
+        _join_markdown_row(bars),
+    ]
     for line in grid.lines:
         if line.heading:
             empty = [""] * (len(heads) - 1)
-            lines.append(_join([f"**{escape_markdown(line.heading)}**", *empty]))
+            lines.append(_join_markdown_row([f"**{escape_markdown(line.heading)}**", *empty]))
         texts = [escape_markdown(line.label)]
         for cell, published in zip(line.cells, grid.published, strict=True):
             if published:
                 texts.append(escape_markdown(cell.published))
             texts.append(_format_markdown_score(cell))
-        lines.append(_join(texts))
+        lines.append(_join_markdown_row(texts))
     lines.append("")
     lines += [f"- {escape_markdown(note)}" for note in notes]
     return "\n".join([*lines, ""])
 
 
 def _format_markdown_score(cell: CellText) -> str:
+    """Format our number with seeds and difference, or the reason why there is none."""
     if not cell.is_measured:
         return escape_markdown(cell.ours)
     details = "; ".join(filter(None, (cell.seeds, cell.difference)))
     return f"**{cell.ours}**{cell.marker} ({details})"
 
 
-def _join(texts: list[str]) -> str:
+def _join_markdown_row(texts: list[str]) -> str:
+    """Join the cells of a row, which are escaped."""
     return f"| {' | '.join(texts)} |"

@@ -59,13 +59,18 @@ class ExampleTest:
 
 
 def compare_with(baseline: str, cells: list[Cell], results: Path) -> dict[str, ExampleTest]:
-    """Test every exact match on real data against the row `baseline` in its column, by key."""
+    """Test every exact match on real data against the row `baseline` in its column.
+
+    Returns key of a cell -> its test; there is none for the baseline itself, nor for a cell without
+    a tested baseline in its column. Raises UserError if predictions are missing, broken, or of
+    another number of examples than those of the baseline.
+    """
     tests: dict[str, ExampleTest] = {}
-    tested = [cell for cell in cells if is_tested(cell)]
-    references = {cell.column: cell for cell in tested if cell.row == baseline}
-    for cell in tested:
-        reference = references.get(cell.column, cell)
-        if reference is cell:
+    tested_cells = [cell for cell in cells if is_tested(cell)]
+    references = {cell.column: cell for cell in tested_cells if cell.row == baseline}
+    for cell in tested_cells:
+        reference = references.get(cell.column)
+        if reference is None or reference is cell:
             continue
         left = read_correctness(results, cell)
         right = read_correctness(results, reference)

@@ -97,6 +97,7 @@ def build_grid(display: TableDisplay, cells: list[Cell], tests: dict[str, Exampl
 
 
 def _make_texts(cell: Cell, test: ExampleTest | None) -> CellText:
+    """Make the texts of a cell; `test`: that of its difference over examples, if there is one."""
     source = ""
     if cell.published:
         source = ". ".join(filter(None, (cell.published.source, cell.published.note)))
@@ -172,7 +173,7 @@ def describe_units(cells: list[Cell]) -> str:
 
 
 def describe_blocks(measured: list[Cell]) -> str:
-    """Name the blocks of the columns under an intervention.
+    """Name the blocks of the columns under an intervention; empty for fewer than two columns.
 
     In small models several depths are one block.
     """
@@ -182,10 +183,12 @@ def describe_blocks(measured: list[Cell]) -> str:
             blocks.setdefault(cell.column, set()).add(cell.block)
     if len(blocks) < 2:
         return ""
-    names = {column: " or ".join(map(str, sorted(blocks[column]))) for column in blocks}
-    parts = [f"{column}: {name}" for column, name in names.items()]
+    texts = {}
+    for column, blocks_of_column in blocks.items():
+        texts[column] = " or ".join(map(str, sorted(blocks_of_column)))
+    parts = [f"{column}: {text}" for column, text in texts.items()]
     note = f"Counted from 0, the blocks are: {'; '.join(parts)}."
-    if len(set(names.values())) < len(names):
+    if len(set(texts.values())) < len(texts):
         note += " Columns of one task with the same block are the same numbers."
     return note
 

@@ -81,13 +81,14 @@ def make_table(
     data = [*describe_reduced_data(catalogue, cells, results), *describe_precision(trained)]
     notes = explain_table(display, cells, tests, scale, data)
     grid = build_grid(display, cells, tests)
-    setting = f"scale {scale}"
+    scale_and_protocol = f"scale {scale}"
     protocols = {cell.protocol for cell in measured}
     if protocols:
-        names = [name for name in PROTOCOLS if name in protocols]
-        setting += f", protocol {' and '.join(names)}"
-    title = f"{display.source}: {display.title} ({setting})"
-    subtitle = f"{catalogue.papers[paper].experiments.title}, {display.source}, {setting}"
+        names = [protocol for protocol in PROTOCOLS if protocol in protocols]
+        scale_and_protocol += f", protocol {' and '.join(names)}"
+    title = f"{display.source}: {display.title} ({scale_and_protocol})"
+    paper_title = catalogue.papers[paper].experiments.title
+    subtitle = f"{paper_title}, {display.source}, {scale_and_protocol}"
     command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
     files = {
@@ -161,6 +162,7 @@ def format_table_rows(rows: Iterable[TableRow]) -> str:
 
 
 def _format_value(value: str | float | None) -> str:
+    """Format a value of a column: a number without ending zeros, empty for None."""
     if value is None:
         return ""
     if isinstance(value, float):

@@ -45,6 +45,7 @@ def summarise_trainings(
 
 
 def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
+    """Summarise the trainings of one variant; steps and parameters are those of the first."""
     manifests = [read_json(results / run_folder(run) / "run.json") for run in trainings]
     return TrainedVariant(
         name=name,
@@ -72,12 +73,18 @@ def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: 
 
 
 def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
-    """Format `Trained in bf16.`, or the variants of each precision; empty without trainings."""
-    pairs = []
+    """Return the sentence `Trained in bf16.`, or one that names the precision of each variant.
+
+    There is none without trainings.
+    """
+    pairs: list[tuple[str, str]] = []  # (precision, variant)
     for variant in trained:
         pairs += [(precision, variant.name) for precision in variant.precisions]
     precisions = {precision for precision, _ in pairs}
-    if len(precisions) < 2:
-        return [f"Trained in {precision}." for precision in precisions]
-    variants = ", ".join(f"{name} in {precision}" for precision, name in sorted(pairs))
-    return [f"Precision differs: {variants}."]
+    if not precisions:
+        return []
+    if len(precisions) == 1:
+        (precision,) = precisions
+        return [f"Trained in {precision}."]
+    variants = [f"{name} in {precision}" for precision, name in sorted(pairs)]
+    return [f"Precision differs: {', '.join(variants)}."]
