@@ -1,4 +1,5 @@
-"""A training step of this checkout against the same step of another checkout, in turns in one process.
+"""A training step of this checkout against the same step of another checkout, in turns in one
+process.
 
     python -m benchmarks.against ../other-checkout
 
@@ -32,7 +33,9 @@ RUNS = {
 
 @contextmanager
 def package_of(checkout: Path) -> Iterator[None]:
-    """Let imports of the package in this block find the package of a checkout, and not one that is imported already."""
+    """Let imports of the package in this block find the package of a checkout, and not one that is
+    imported already.
+    """
     others = {name: module for name, module in sys.modules.items() if name.split(".")[0] == PACKAGE}
     for name in others:
         del sys.modules[name]
@@ -52,7 +55,9 @@ def import_module(name: str) -> Any:
 
 
 def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Callable[[], None]:
-    """Return a function that makes one optimiser step of a run at `small`: forward, backward, AdamW."""
+    """Return a function that makes one optimiser step of a run at `small`: forward, backward,
+    AdamW.
+    """
     with package_of(checkout):
         spec = import_module("config.specs").resolve_run(
             import_module("config.loading").load_catalogue(), run, "small"

@@ -1,4 +1,6 @@
-"""An epoch of bucketed batches against fixed batches of as many sentences, on the real training set."""
+"""An epoch of bucketed batches against fixed batches of as many sentences, on the real training
+set.
+"""
 
 import argparse
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""Beam search (5) on CoGnition's new compounds: ours against Hugging Face's generate() of a Marian model of one size.
+"""Beam search (5) on CoGnition's new compounds: ours against Hugging Face's generate() of a Marian
+model of one size.
 
-The weights are random and both always run to the same length, so no search is lucky to end early; ours also drops
-sentences that have ended, which does not count here. The order of sentences and the batches are the same.
+The weights are random and both always run to the same length, so no search is lucky to end early;
+ours also drops sentences that have ended, which does not count here. The order of sentences and the
+batches are the same.
 """
 
 import argparse
@@ -25,7 +27,9 @@ BEAM = 5
 
 
 def marian_like(settings: Settings, source_words: int, target_words: int) -> MarianMTModel:
-    """Marian with the sizes of one of our models that has sinusoidal positions and a plain feed-forward part."""
+    """Marian with the sizes of one of our models that has sinusoidal positions and a plain
+    feed-forward part.
+    """
     sizes = {
         f"{side}_{name}": getattr(settings, key)
         for side in ("encoder", "decoder")

@@ -13,7 +13,9 @@ VOCABULARY = 4096
 
 
 def prompts(count: int, words: int, share: float, generator: torch.Generator) -> SimpleNamespace:
-    """`count` prompts of up to `words` words, of which a `share` has two to four tokens: ids, words [B, S]."""
+    """`count` prompts of up to `words` words, of which a `share` has two to four tokens: ids, words
+    [B, S].
+    """
     ids, numbers = [], []
     for length in torch.randint(words // 2, words + 1, (count,), generator=generator):
         several = torch.rand(int(length), generator=generator) < share

@@ -1,4 +1,6 @@
-"""A training step with CARMA against one without, for four families; and L_MI against a Python loop over its words."""
+"""A training step with CARMA against one without, for four families; and L_MI against a Python loop
+over its words.
+"""
 
 import argparse
 import random
@@ -15,12 +17,13 @@ from benchmarks.turns import show, take_turns
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.objectives.carma.settings import Settings
 
-# The size of GPT-2 small, but for the vocabulary, which is cut to 8,000 words: it makes the step without CARMA cheaper,
-# and so the ratio larger.
+# The size of GPT-2 small, but for the vocabulary, which is cut to 8,000 words: it makes the step
+# without CARMA cheaper, and so the ratio larger.
 VOCABULARY, WIDTH, BLOCKS, HEADS = 8_000, 768, 12, 12
 SIZES = {
     "gpt2": {"n_embd": WIDTH, "n_layer": BLOCKS, "n_head": HEADS},
-    # Three matrices of width 2,048 in a gated feed-forward part are as large as GPT-2's two of width 3,072.
+    # Three matrices of width 2,048 in a gated feed-forward part are as large as GPT-2's two of
+    # width 3,072.
     **{
         family: {
             "hidden_size": WIDTH,

@@ -1,5 +1,6 @@
-"""CAT against what it is added to: a layer against BERT's, in time and memory; sparse codebook attention against dense;
-a step of pre-training against Hugging Face's BertForPreTraining; the share of a step that waits for its batch.
+"""CAT against what it is added to: a layer against BERT's, in time and memory; sparse codebook
+attention against dense; a step of pre-training against Hugging Face's BertForPreTraining; the share
+of a step that waits for its batch.
 """
 
 import argparse
@@ -41,7 +42,8 @@ from workflow_scripts.tasks.masked_lm.model import MaskedLoss
 from workflow_scripts.tasks.masked_lm.sememe_lexicon import NONE, SememeLexicon, hash_words
 from workflow_scripts.tasks.run_spec import parse_named_settings
 
-# Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of the small scale.
+# Width, feed-forward width, heads, codes, codes of the last layer, vocabulary: of the paper and of
+# the small scale.
 SIZES = {"paper": (768, 3072, 12, 1000, 3152, 30522), "small": (128, 512, 4, 256, 3152, 8192)}
 LAYERS, DROPOUT = 4, 0.1
 MAPPED = 200_000  # pairs in files
@@ -62,7 +64,9 @@ def settings(name: str, model: str) -> dict:
 
 
 class Layer(nn.Module):
-    """One layer of a model: the block, and, where `codes` are given, codebook attention and mixing after it."""
+    """One layer of a model: the block, and, where `codes` are given, codebook attention and mixing
+    after it.
+    """
 
     def __init__(self, config: CatConfig, codes: int | None):
         super().__init__()
@@ -166,7 +170,9 @@ def theirs(model: BertForPreTraining, batch: MaskedBatch) -> Tensor:
 
 
 def steps(name: str, rounds: int, batch_tokens: int) -> None:
-    """A training step of BERT, of Hugging Face's, of CAT; tokens a second; the share of making the batch."""
+    """A training step of BERT, of Hugging Face's, of CAT; tokens a second; the share of making the
+    batch.
+    """
     vocabulary, sememes = SIZES[name][5], SIZES[name][4]
     pairs = random_pairs(vocabulary, 4 * batch_tokens // 64, 60, sememes)
     rows, rng = bucket_pairs(pairs, batch_tokens, None)[-2], np.random.default_rng(0)

@@ -1,7 +1,9 @@
-"""A cut of the demo on a one-host SLURM cluster against the same cut without it, and what of a job is not the job.
+"""A cut of the demo on a one-host SLURM cluster against the same cut without it, and what of a job
+is not the job.
 
-Both get the same cores, and the cluster runs the shipped profile as it is. It needs Debian's packages slurmctld,
-slurmd, slurm-client and munge; the cluster lives in one folder under /tmp and is gone afterwards.
+Both get the same cores, and the cluster runs the shipped profile as it is. It needs Debian's
+packages slurmctld, slurmd, slurm-client and munge; the cluster lives in one folder under /tmp and
+is gone afterwards.
 """
 
 import os

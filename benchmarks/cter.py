@@ -1,4 +1,6 @@
-"""Seconds of compound translation error rate over CoGnition's 10,800 references, as the command `cter` computes it."""
+"""Seconds of compound translation error rate over CoGnition's 10,800 references, as the command
+`cter` computes it.
+"""
 
 import argparse
 import contextlib

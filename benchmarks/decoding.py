@@ -35,7 +35,8 @@ def main() -> None:
     torch.manual_seed(0)
     spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "full")
     model = build_model(spec.model, read_vocabularies(args.data)).eval()
-    # An untrained model does not end its sentences: every output has the length of the longest reference of the batch.
+    # An untrained model does not end its sentences: every output has the length of the longest
+    # reference of the batch.
     batches = make_bucketed_batches(read_pairs(args.data, "test"), 4096)
     batch = batches[len(batches) // 2]
     length = batch.target_out.size(1)

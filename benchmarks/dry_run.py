@@ -1,4 +1,6 @@
-"""`./reproduce -n` against a plain Snakemake workflow with as many jobs and files: CPU seconds by number of jobs."""
+"""`./reproduce -n` against a plain Snakemake workflow with as many jobs and files: CPU seconds by
+number of jobs.
+"""
 
 import argparse
 import re
@@ -13,10 +15,11 @@ from workflow_scripts.reporting.figures.style import GREY, LOOKS, make_figure, u
 
 PROJECT = Path(__file__).parents[1]
 PLOT = Path(__file__).with_suffix(".svg")
-# Of each of the 47 variants of the scale `full`. Two jobs a run and some ninety others make 1,000 to 20,000 jobs.
+# Of each of the 47 variants of the scale `full`. Two jobs a run and some ninety others make 1,000
+# to 20,000 jobs.
 SEEDS = (10, 52, 106, 212)
-# About as many jobs and the same files without our rules' functions, parameters and resources. Tables, figures, claims
-# and analyses read most scores about six times.
+# About as many jobs and the same files without our rules' functions, parameters and resources.
+# Tables, figures, claims and analyses read most scores about six times.
 PLAIN = """
 SEEDS = range(config["seeds"])
 RUNS = expand("task-{task}/method/variant-{n}/seed-{seed}", task=range(12), n=range(4), seed=SEEDS)

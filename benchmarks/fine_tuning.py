@@ -1,5 +1,6 @@
-"""A step of fine-tuning on pairs of sentences against BertForSequenceClassification of Hugging Face in the same loop,
-with the same batches; CAT in the same loop; the share of a step that making its batch takes.
+"""A step of fine-tuning on pairs of sentences against BertForSequenceClassification of Hugging Face
+in the same loop, with the same batches; CAT in the same loop; the share of a step that making its
+batch takes.
 """
 
 import argparse

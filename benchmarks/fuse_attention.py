@@ -1,5 +1,5 @@
-"""Fuse-attention against what it is added to: a layer with it against a plain one, in time and memory, and a training
-step of LRF against one of the Transformer with as many parameters.
+"""Fuse-attention against what it is added to: a layer with it against a plain one, in time and
+memory, and a training step of LRF against one of the Transformer with as many parameters.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from workflow_scripts.models.lrf import model as fused_transformer
 from workflow_scripts.models.lrf.model import FusedLayer
 from workflow_scripts.tasks.seq2seq.problem import WordLoss
 
-# Width, feed-forward width, heads, layers: those of CoGnition, of SCAN and COGS, and of the small scale.
+# Width, feed-forward width, heads, layers: those of CoGnition, of SCAN and COGS, and of the small
+# scale.
 SIZES = {"CoGnition": (512, 1024, 4, 6), "SCAN": (256, 512, 4, 3), "small": (128, 256, 4, 2)}
 TARGET = 1.5
 
@@ -44,7 +45,9 @@ def both_ways(layer: nn.Module, forward: Callable[[], Tensor]) -> Callable[[], N
 
 
 def saved_bytes(forward: Callable[[], Tensor]) -> int:
-    """Bytes that autograd keeps of one forward pass, weights aside; memory that several hold counts once."""
+    """Bytes that autograd keeps of one forward pass, weights aside; memory that several hold counts
+    once.
+    """
     kept: dict[int, int] = {}
 
     def keep(tensor: Tensor) -> Tensor:
@@ -62,7 +65,9 @@ def saved_bytes(forward: Callable[[], Tensor]) -> int:
 def layers(
     name: str, sentences: int, length: int
 ) -> dict[str, tuple[nn.Module, Callable[[], Tensor]]]:
-    """A plain encoder layer, one as many parameters wide, and LRF's layers 1, 2 and last, on the same states."""
+    """A plain encoder layer, one as many parameters wide, and LRF's layers 1, 2 and last, on the
+    same states.
+    """
     width, _, _, count = SIZES[name]
     plain, wider, fused = (
         fused_transformer.build(
@@ -87,7 +92,9 @@ def layers(
 def steps(
     name: str, sentences: int, source_length: int, target_length: int
 ) -> dict[str, Callable[[], None]]:
-    """One training step of the Transformer with as many parameters, and of LRF: default, one key, shared modules."""
+    """One training step of the Transformer with as many parameters, and of LRF: default, one key,
+    shared modules.
+    """
     batch = random_batch(sentences, source_length, target_length)
     kinds = {"as many parameters": {"fuse_in": "wider"}, "LRF": {}}
     kinds |= {"one key": {"fuse_over": "previous"}, "shared": {"fuse_shared": True}}

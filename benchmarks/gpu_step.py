@@ -1,10 +1,11 @@
-"""An update at the papers' sizes on a GPU: eager, as CUDA graphs, in TF32 and bf16, compiled, in several processes.
+"""An update at the papers' sizes on a GPU: eager, as CUDA graphs, in TF32 and bf16, compiled, in
+several processes.
 
     .venv/bin/python -m benchmarks.gpu_step [--seconds 3]
 
-Each time comes with its bound: the larger of FLOPs over the measured rate of matrix products, and bytes over the
-measured bandwidth. Bytes are counted as the operations are written, each reading its inputs and writing its results
-once; compiled layers need fewer.
+Each time comes with its bound: the larger of FLOPs over the measured rate of matrix products, and
+bytes over the measured bandwidth. Bytes are counted as the operations are written, each reading its
+inputs and writing its results once; compiled layers need fewer.
 """
 
 import argparse
@@ -41,7 +42,9 @@ PROCESSES = (1, 2, 4)
 
 @dataclass(frozen=True)
 class Contender:
-    """A run, the sizes of its vocabularies, and the sentences, source and target words of its median batch."""
+    """A run, the sizes of its vocabularies, and the sentences, source and target words of its
+    median batch.
+    """
 
     run: str
     source_words: int
@@ -49,7 +52,8 @@ class Contender:
     shape: tuple[int, int, int]
 
 
-# Median batches of the data at `full`: ADDJUMP 2x, COGS, and the 17,824 pairs of CoGnition's validation and test sets.
+# Median batches of the data at `full`: ADDJUMP 2x, COGS, and the 17,824 pairs of CoGnition's
+# validation and test sets.
 CONTENDERS = {
     "SAL, SCAN": Contender("scan-jump-x2/sq-transformer/sal", 25, 18, (215, 10, 19)),
     "Transformer, SCAN": Contender("scan-jump-x2/transformer/default", 25, 18, (215, 10, 19)),
@@ -150,7 +154,9 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
 
 
 def measure(name: str, mode: Mode, seconds: float) -> dict[str, Any]:
-    """Return milliseconds of an update (median of blocks), seconds of its preparation, memory, FLOPs and bytes."""
+    """Return milliseconds of an update (median of blocks), seconds of its preparation, memory,
+    FLOPs and bytes.
+    """
     began = time.perf_counter()
     next_update, eager_update = make_updates(CONTENDERS[name], mode)
     for _ in range(9):  # three shapes: without a graph, captured, repeated
@@ -180,7 +186,9 @@ def measure(name: str, mode: Mode, seconds: float) -> dict[str, Any]:
 
 
 def measure_rates() -> dict[str, float]:
-    """Return TFLOP/s of matrix products of a layer's size in each precision, and TB/s of a copy (read and written)."""
+    """Return TFLOP/s of matrix products of a layer's size in each precision, and TB/s of a copy
+    (read and written).
+    """
     rates = {}
     for precision, dtype in (
         ("fp32", torch.float32),

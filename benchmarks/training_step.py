@@ -1,4 +1,6 @@
-"""A training step of our Transformer against torch.nn.Transformer and Marian, and of SQ-Transformer against ours."""
+"""A training step of our Transformer against torch.nn.Transformer and Marian, and of SQ-Transformer
+against ours.
+"""
 
 import argparse
 import statistics
@@ -27,7 +29,9 @@ SOURCE_WORDS, TARGET_WORDS = 25, 18
 
 
 class TorchTransformer(nn.Module):
-    """torch.nn.Transformer of the same size, with the embeddings and the tied output that it leaves to its user."""
+    """torch.nn.Transformer of the same size, with the embeddings and the tied output that it leaves
+    to its user.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +95,9 @@ def random_batch(sentences: int, source_length: int, target_length: int) -> Batc
 
 
 def objective_of(spec: RunSpec, model: nn.Module) -> Loss:
-    """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the next word."""
+    """What a sequence-to-sequence run is trained by: its objective around the cross-entropy of the
+    next word.
+    """
     word_loss = WordLoss(spec.problem.label_smoothing)
     return add_objective(Problem(model, word_loss, [], dict), spec.objective).loss
 

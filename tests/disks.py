@@ -10,7 +10,9 @@ import pytest
 
 @contextmanager
 def mounted(folder: Path, megabytes: int) -> Iterator[None]:
-    """A file system of that size at `folder`, while the block runs; the test is skipped where none can be mounted."""
+    """A file system of that size at `folder`, while the block runs; the test is skipped where none
+    can be mounted.
+    """
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(folder)]
     found = subprocess.run(mount, capture_output=True, text=True)

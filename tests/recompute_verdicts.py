@@ -1,7 +1,8 @@
-"""Recompute each primary claim from the committed scores: python tests/recompute_verdicts.py [results/reference/small].
+"""Recompute each primary claim from the committed scores: python tests/recompute_verdicts.py
+[results/reference/small].
 
-Nothing is imported from workflow_scripts, and CLAIMS was written by reading claims.yaml and displays.yaml. A new plan
-needs lines there, too.
+Nothing is imported from workflow_scripts, and CLAIMS was written by reading claims.yaml and
+displays.yaml. A new plan needs lines there, too.
 """
 
 import csv
@@ -19,8 +20,9 @@ import yaml
 from scipy import special, stats
 
 ROOT = Path(__file__).resolve().parents[1]
-# Claim | measure, paired if both sides start from the same weights | columns of scores.csv or analyses.csv of both |
-# of the side said to be higher (right of error rates and "no loss") | of the other | of cells that the plan requires
+# Claim | measure, paired if both sides start from the same weights | columns of scores.csv or
+# analyses.csv of both | of the side said to be higher (right of error rates and "no loss") | of the
+# other | of cells that the plan requires
 CLAIMS = """
 accuracy-idm-six | paired difference | six task=idm metric=exact_match | variant=carma | variant=ft
 accuracy-sst-six | paired difference | six task=sst metric=exact_match | variant=carma | variant=ft
@@ -72,7 +74,8 @@ COLUMNS = [
     "layer",
 ]
 COLUMNS += ["pooling", "rate", "intervention_seed", "item_set", "readout"]
-# Of these claims the runs with a text in their names were on a CPU, and all others on a GPU; the reason is reported.
+# Of these claims the runs with a text in their names were on a CPU, and all others on a GPU; the
+# reason is reported.
 ON_CPU = {
     "sal-success-addjump": ("/seed-101", "seed 101 of both sides: the first run of a seed counts"),
     "sal-success-aroundright": (
@@ -88,7 +91,9 @@ def read(file):
 
 
 def gather(name, scores, seeds):
-    """Of a claim: its two sides and the required cells, all cells x seeds; its runs; all seeds that are there."""
+    """Of a claim: its two sides and the required cells, all cells x seeds; its runs; all seeds that
+    are there.
+    """
     _, both, high, low, *required = CLAIMS[name]
     parts, runs, there = [], set(), set()
     for text in (
@@ -122,7 +127,9 @@ def gather(name, scores, seeds):
 
 
 def invert_rank_test(high, low, quantile):
-    """The chance that a seed of `high` is above one of `low`, and the ends of all chances that are not rejected."""
+    """The chance that a seed of `high` is above one of `low`, and the ends of all chances that are
+    not rejected.
+    """
     m, n, wins = len(high), len(low), (np.sign(high[:, None] - low) + 1) / 2
     value, a, b = wins.mean(), wins.mean(1).var(ddof=1) / m, wins.mean(0).var(ddof=1) / n
     freedom = (a + b) ** 2 / (a**2 / (m - 1) + b**2 / (n - 1)) if a + b else m + n - 2
@@ -182,7 +189,9 @@ def judge(entry, quantile, sides, required, same_sign):
 
 
 def check_claim(paper, plan, entry, known, files):
-    """Effect, interval and verdict of a claim, its runs, and what is otherwise in claims.csv and claim_sides.csv."""
+    """Effect, interval and verdict of a claim, its runs, and what is otherwise in claims.csv and
+    claim_sides.csv.
+    """
     name, seeds, twin = (
         entry["claim"],
         entry.get("seeds", plan["seeds"]),

@@ -1,4 +1,6 @@
-"""Names and words follow the language rules: verbs for functions, one name for one thing, no private words."""
+"""Names and words follow the language rules: verbs for functions, one name for one thing, no
+private words.
+"""
 
 import ast
 import io
@@ -155,7 +157,9 @@ def test_no_two_modules_define_the_same_public_name():
 
 
 def test_no_two_modules_have_the_same_name():
-    """Except modules of one role, and of one thing: data and stand-in, analysis, figure and options."""
+    """Except modules of one role, and of one thing: data and stand-in, analysis, figure and
+    options.
+    """
     places = defaultdict(list)
     for module in MODULES:
         if module.stem not in ROLES and module.parent.name not in (

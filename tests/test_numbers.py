@@ -1,15 +1,17 @@
 """Every measured number in README and in the papers' NOTES comes from a committed file.
 
-A paragraph, list item or table with measured numbers has a link to the CSV files that they come from; a table's links
-are in the paragraph right before it. A link ending in `#paws+CAT_mix` reads only the rows with a cell `paws` and a
-cell `CAT_mix`. Long files need that: of thousands of values one rounds to any number.
+A paragraph, list item or table with measured numbers has a link to the CSV files that they come
+from; a table's links are in the paragraph right before it. A link ending in `#paws+CAT_mix` reads
+only the rows with a cell `paws` and a cell `CAT_mix`. Long files need that: of thousands of values
+one rounds to any number.
 
-A printed number is right if a value of these rows, or a mean or standard deviation over seeds, rounds to it. A number
-without a sign may be that of a negative value ("6.3 points below").
+A printed number is right if a value of these rows, or a mean or standard deviation over seeds,
+rounds to it. A number without a sign may be that of a negative value ("6.3 points below").
 
-No measurements are: sections whose heading begins with "Decisions" or "Rules", `code`, names (seed 21, table 2, GPT-2),
-years, the level of a "95% interval", and in text whole numbers below 10 without a unit. What a command writes between
-`<!-- begin ... -->` and `<!-- end ... -->` has a test of its own.
+No measurements are: sections whose heading begins with "Decisions" or "Rules", `code`, names (seed
+21, table 2, GPT-2), years, the level of a "95% interval", and in text whole numbers below 10
+without a unit. What a command writes between `<!-- begin ... -->` and `<!-- end ... -->` has a test
+of its own.
 """
 
 import csv
@@ -51,7 +53,9 @@ def without_generated(text: str) -> str:
 
 
 def blocks(text: str) -> list[str]:
-    """Paragraphs, list items and tables (with the paragraph before them) of the sections that are not exempt."""
+    """Paragraphs, list items and tables (with the paragraph before them) of the sections that are
+    not exempt.
+    """
     found, exempt, depth, joins = [], False, 0, False
     fenced = re.sub(r"^```.*?^```", "", without_generated(text), flags=re.DOTALL | re.MULTILINE)
     for part in re.split(r"\n\s*\n|\n(?=(?:- |\* |\d+\. |#))", fenced):
@@ -97,7 +101,9 @@ def measured(block: str) -> list[str]:
 
 
 def rows_of(link: str, document: Path) -> list[dict[str, str]]:
-    """The rows that a link names. Fails for a missing file, for a part that names no row, and for too many values."""
+    """The rows that a link names. Fails for a missing file, for a part that names no row, and for
+    too many values.
+    """
     name, _, part = link.partition("#")
     file = document.parent / name
     assert file.is_file(), f"{document}: {name} does not exist"
@@ -109,7 +115,9 @@ def rows_of(link: str, document: Path) -> list[dict[str, str]]:
 
 
 def values_of(rows: list[dict[str, str]]) -> list[float]:
-    """All numbers in the rows, and where they have seeds and values the mean and deviation over the seeds of a cell."""
+    """All numbers in the rows, and where they have seeds and values the mean and deviation over the
+    seeds of a cell.
+    """
     found, cells = [], defaultdict(list)
     for row in rows:
         for text in row.values():
@@ -136,7 +144,9 @@ def rounds_to(value: float, printed: str) -> bool:
 
 
 def problems(text: str, document: Path) -> list[str]:
-    """One line for each number of a document that no linked file has, and for each block without a link."""
+    """One line for each number of a document that no linked file has, and for each block without a
+    link.
+    """
     found = []
     for block in blocks(text):
         numbers = measured(block)

@@ -1,4 +1,6 @@
-"""The script recomputes what is committed, without the package, and notices real faults in a copy of it."""
+"""The script recomputes what is committed, without the package, and notices real faults in a copy
+of it.
+"""
 
 import ast
 import csv
@@ -59,7 +61,9 @@ def list_lines(folder: Path, capsys: pytest.CaptureFixture) -> tuple[bool, dict[
 
 
 def add_later_seeds(folder: Path, seeds: range) -> None:
-    """Scores and runs of SCAN after 40,000 updates: SAL ends at 90% and more, the Transformer below 50%."""
+    """Scores and runs of SCAN after 40,000 updates: SAL ends at 90% and more, the Transformer below
+    50%.
+    """
     scores, runs = [{}], [{}]
     for method, variant, lowest in (
         ("sq-transformer", "sal-entropy-3-long", 90),

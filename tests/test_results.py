@@ -1,4 +1,6 @@
-"""Results in Python equal the files, in each kind of folder. That of a crate is in tests/workflow/test_crate.py."""
+"""Results in Python equal the files, in each kind of folder. That of a crate is in
+tests/workflow/test_crate.py.
+"""
 
 import csv
 import json

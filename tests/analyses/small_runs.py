@@ -1,4 +1,6 @@
-"""Runs with random weights in the files of training and evaluation, and data that they could have been trained on."""
+"""Runs with random weights in the files of training and evaluation, and data that they could have
+been trained on.
+"""
 
 import importlib
 from itertools import product
@@ -34,7 +36,9 @@ def scan_sentences(verbs: tuple[str, ...], paths: tuple[str, ...] = PATHS) -> li
 
 
 def add_data(results: Path, task: str, spec: dict) -> Path:
-    """Write the data of a task: a few commands of SCAN, or generated data in the format of another data set."""
+    """Write the data of a task: a few commands of SCAN, or generated data in the format of another
+    data set.
+    """
     folder = results / "data" / task
     if not folder.exists():
         if spec["options"]["from"] == "stand_in":

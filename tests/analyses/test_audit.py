@@ -21,7 +21,8 @@ def number(printed: str, value: float | None = None) -> Published:
     )
 
 
-# 7.146 and 9.605: upper 2.5% points of F with (5, 5) and (4, 4) degrees of freedom, from the usual tables.
+# 7.146 and 9.605: upper 2.5% points of F with (5, 5) and (4, 4) degrees of freedom, from the usual
+# tables.
 @pytest.mark.parametrize(("runs", "critical"), [(6, 7.146), (5, 9.605)])
 def test_the_null_range_is_that_of_the_tables_of_f(runs: int, critical: float) -> None:
     low, high = audit.compute_null_interval(runs)

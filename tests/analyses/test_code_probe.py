@@ -73,5 +73,6 @@ def test_tags_are_those_of_the_tagger_in_context(mirror: Path, sal) -> None:
     )
     scores = {score["metric"]: score["value"] for score in found.scores}
     assert scores["pos_accuracy_none"] <= scores["pos_accuracy"] <= 100
-    # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly alike everywhere.
+    # No bound: fitted on other sentences, but of a grammar so small that words are tagged nearly
+    # alike everywhere.
     assert scores["pos_accuracy_words"] > 60

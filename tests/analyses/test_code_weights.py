@@ -67,9 +67,11 @@ def save_run(model, settings, data, folder):
 
 @pytest.fixture
 def make_by_hand(data, count, tmp_path):
-    """A function that returns a run whose pieces of even ids attend to one sememe alone, those of odd ids to another.
+    """A function that returns a run whose pieces of even ids attend to one sememe alone, those of
+    odd ids to another.
 
-    All layers but the last map a piece to a pattern of its own kind, and the patterns are orthogonal.
+    All layers but the last map a piece to a pattern of its own kind, and the patterns are
+    orthogonal.
     """
 
     def make(even_code, odd_code):
@@ -95,7 +97,9 @@ def make_by_hand(data, count, tmp_path):
 
 @pytest.fixture(scope="module")
 def known_words(data):
-    """The words of all held-out first sentences that have sememes: (ids of the pieces, numbers of the sememes)."""
+    """The words of all held-out first sentences that have sememes: (ids of the pieces, numbers of
+    the sememes).
+    """
     table = pq.read_table(data / "sememes.parquet").to_pydict()
     exact = dict(zip(table["word"], table["sememes"], strict=True))
     tokenizer, found = load_tokenizer(data), []

@@ -15,7 +15,9 @@ from workflow_scripts.common.errors import UserError
 
 @pytest.fixture
 def run(tmp_path: Path) -> TrainedRun:
-    """Ten test prompts, nine of them answered; `cut` is most frequent in training, `close` in the test set."""
+    """Ten test prompts, nine of them answered; `cut` is most frequent in training, `close` in the
+    test set.
+    """
     data, folder = tmp_path / "data", tmp_path / "run"
     data.mkdir()
     (folder / "eval").mkdir(parents=True)

@@ -1,4 +1,6 @@
-"""Odds ratios of compound errors against loops over seeds and compounds, and their cover on drawn errors."""
+"""Odds ratios of compound errors against loops over seeds and compounds, and their cover on drawn
+errors.
+"""
 
 import json
 import math
@@ -138,7 +140,8 @@ def test_the_interval_over_seeds_and_compounds_covers_the_true_ratio():
     assert narrower < trials / 20
 
 
-# ln of the odds ratio of the mean error rates that the draws above have, which the spread over compounds makes smaller.
+# ln of the odds ratio of the mean error rates that the draws above have, which the spread over
+# compounds makes smaller.
 def mean_rate(base: float) -> float:
     drawn = np.random.default_rng(4).normal(0, math.sqrt(0.8**2 + 0.1**2 + 0.3**2), 2_000_000)
     return float((1 / (1 + np.exp(-(base + drawn)))).mean())

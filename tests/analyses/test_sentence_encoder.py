@@ -1,4 +1,6 @@
-"""The control by a public encoder of sentences: its states are those of transformers' own BERT, and its BiRD score."""
+"""The control by a public encoder of sentences: its states are those of transformers' own BERT, and
+its BiRD score.
+"""
 
 from pathlib import Path
 

@@ -15,7 +15,9 @@ from workflow_scripts.models.causal_lm.model import load_causal_lm
 
 @pytest.fixture(scope="module", params=["gpt2", "llama", "qwen2", "gemma"])
 def run(request, tmp_path_factory) -> TrainedRun:
-    """A model that was drawn and not trained, as a run on prompts, whose manifest says how many there are."""
+    """A model that was drawn and not trained, as a run on prompts, whose manifest says how many
+    there are.
+    """
     place = tmp_path_factory.mktemp(request.param)
     write_text(place / "text")
     data = write_prompts(place / "prompts")

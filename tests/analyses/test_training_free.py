@@ -1,4 +1,6 @@
-"""Controls without a model: known numbers of the published data, and small examples counted by hand."""
+"""Controls without a model: known numbers of the published data, and small examples counted by
+hand.
+"""
 
 import numpy as np
 import pandas

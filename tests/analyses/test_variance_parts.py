@@ -31,7 +31,8 @@ def test_the_parts_of_two_seeds_and_two_draws(tmp_path):
         trained(tmp_path, 2, {(0.25, 1): 70, (0.25, 2): 72}),
     ]
     scores = {row["metric"]: row for row in analyse(runs, NoOptions()).scores}
-    # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to the draws.
+    # Within: variances 8 and 2, mean 5. Means 62 and 71: variance 40.5, of which 5 / 2 is due to
+    # the draws.
     assert scores["sd_draws"]["value"] == pytest.approx(math.sqrt(5))
     assert scores["sd_training_seeds"]["value"] == pytest.approx(math.sqrt(38))
     assert [scores[name]["n"] for name in ("sd_draws", "sd_training_seeds")] == [2, 2]

@@ -1,4 +1,6 @@
-"""A real chain, pre-trained, fine-tuned, scored and perturbed at demo, exported: who made what, and all draws."""
+"""A real chain, pre-trained, fine-tuned, scored and perturbed at demo, exported: who made what, and
+all draws.
+"""
 
 import csv
 import json
@@ -137,7 +139,9 @@ def test_the_coefficient_of_variation_follows_from_the_exported_draws():
 
 
 def test_what_an_earlier_export_left_out_says_so():
-    """A run of the earlier export stays, with draws, and its parent has the row of other weights or none."""
+    """A run of the earlier export stays, with draws, and its parent has the row of other weights or
+    none.
+    """
     rows = read_rows()
     old = "idm/gpt2-small/carma/seed-7"
     weights = {"run": FIRST, "spec": "0123456789abcdef"}

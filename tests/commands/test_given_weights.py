@@ -1,4 +1,6 @@
-"""Given weights scored on another task: the same numbers as by hand, without a training and without a copy."""
+"""Given weights scored on another task: the same numbers as by hand, without a training and without
+a copy.
+"""
 
 import json
 import shutil
@@ -25,7 +27,9 @@ CHECKPOINTS = {"paws": TUNED, "start": PRETRAINED}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A copy of the catalogue with short trainings, and BERT pre-trained and tuned on PAWS in its results/demo."""
+    """A copy of the catalogue with short trainings, and BERT pre-trained and tuned on PAWS in its
+    results/demo.
+    """
     place = copy_project(tmp_path_factory.mktemp("weights"))
     add_rule(
         place,

@@ -1,4 +1,6 @@
-"""What needs no Sphinx: the pictures, the numbers in the text, and the errors. tests/reporting/site builds the site."""
+"""What needs no Sphinx: the pictures, the numbers in the text, and the errors. tests/reporting/site
+builds the site.
+"""
 
 from importlib.util import find_spec
 from pathlib import Path

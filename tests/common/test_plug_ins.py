@@ -23,7 +23,9 @@ from workflow_scripts.reporting.figures.figure import draw_figure
 
 @pytest.fixture
 def hostile(copy_here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the configuration whose displays name a module next to it, which could be imported."""
+    """Return a copy of the configuration whose displays name a module next to it, which could be
+    imported.
+    """
     (copy_here / "hostile.py").write_text(
         f"open({str(copy_here / 'it-ran')!r}, 'w')\nanalyse = draw = print\n"
     )

@@ -67,7 +67,9 @@ def test_a_rate_must_be_able_to_be_not_reproduced(n: int, smallest: float, possi
 
 
 def test_a_rate_must_be_able_to_be_reproduced():
-    """Four of four against none of four has p = 1/70 by Fisher's exact test: too much for one of four claims."""
+    """Four of four against none of four has p = 1/70 by Fisher's exact test: too much for one of
+    four claims.
+    """
     others = [{"claim": name, **MEAN} for name in ("two", "three", "four")]
     assert plan(rates("one", [101, 102, 103, 104], 0.8), *others[:2])
     with pytest.raises(

@@ -1,5 +1,6 @@
-"""The scale `full` has the settings that CARMA's paper names for each model and task (appendix B.3), and where it names
-none, or one that cannot be meant, those of the official code, but for what papers/carma/NOTES.md decides otherwise.
+"""The scale `full` has the settings that CARMA's paper names for each model and task (appendix
+B.3), and where it names none, or one that cannot be meant, those of the official code, but for what
+papers/carma/NOTES.md decides otherwise.
 """
 
 import pytest

@@ -1,4 +1,6 @@
-"""Mistakes planted in the files that a user edits: `lint` names each, with its file and line, before anything runs."""
+"""Mistakes planted in the files that a user edits: `lint` names each, with its file and line,
+before anything runs.
+"""
 
 import re
 import subprocess

@@ -54,7 +54,9 @@ def test_later_layers_win_and_each_value_knows_where_it_comes_from():
 
 
 def test_the_four_layers_in_their_order(copy: Path):
-    """Task, method, variant; in an entry, what it extends, its own settings, then its rules, the lower line last."""
+    """Task, method, variant; in an entry, what it extends, its own settings, then its rules, the
+    lower line last.
+    """
     steps = lambda count: {"training": {"max_steps": count}}  # noqa: E731
     run, expected = "cogs/sq-transformer/srl/seed-1", 100_000
     for number, change in enumerate(
@@ -214,7 +216,9 @@ def test_a_rule_can_set_what_one_method_takes_on_one_task_at_one_scale():
 
 
 def test_an_extended_method_has_the_rules_and_variants_of_its_base():
-    """`bert-matched` copies `bert`, rules of its scale included, and changes the width of its feed-forward parts."""
+    """`bert-matched` copies `bert`, rules of its scale included, and changes the width of its
+    feed-forward parts.
+    """
     catalogue = load_catalogue(ROOT)
     for scale, size in (("demo", 172), ("small", 1320), ("full", 5760)):
         ours, theirs = (

@@ -15,7 +15,9 @@ from workflow_scripts.tasks.settings import Evaluation
 
 
 def catalogue(folder, **text_task):
-    """The catalogue of the copy in `folder`, with changed settings of GPT-2's fine-tuning on SST at demo."""
+    """The catalogue of the copy in `folder`, with changed settings of GPT-2's fine-tuning on SST at
+    demo.
+    """
     add_rule(folder, CAUSAL, "gpt2-small", task="sst", scale="demo", **text_task)
     return load_catalogue(folder)
 

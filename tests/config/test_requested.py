@@ -84,7 +84,8 @@ def plan(
     names_measure: bool = False,
     **entry: object,
 ) -> Path:
-    """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for its seeds.
+    """Write the only analysis plan, with one new claim about SCAN ADDJUMP; the experiments ask for
+    its seeds.
 
     `names_measure`: the plan has the measure, not the claim.
     """
@@ -244,7 +245,9 @@ def seeds_by_variant(paper: str) -> dict[tuple[str, str, str], list[int]]:
 
 
 def test_planned_seeds_are_those_of_the_claims_that_compare_a_variant():
-    """Of two plans, and of a claim for which its plan names other seeds; numbers are copied from the plans by hand."""
+    """Of two plans, and of a claim for which its plan names other seeds; numbers are copied from
+    the plans by hand.
+    """
     seeds = seeds_by_variant("sq_transformer")
     assert seeds["scan-jump-x2", "transformer", "default"] == [*range(101, 109)]
     # of a secondary claim
@@ -291,7 +294,9 @@ def test_a_gain_is_decided_by_both_of_its_variants():
 
 @pytest.mark.parametrize("seeds", [[1, 2, 3], [1, 2, 3, 4, 5], [5, 6, 7, 8]])
 def test_other_seeds_than_the_planned_ones_are_one_line(copy: Path, seeds: list[int]):
-    """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is no error."""
+    """One missing, one too many, all others. At another scale, or with seeds of config.yaml, it is
+    no error.
+    """
     plan(copy)
     edit(
         copy / "papers/sq_transformer/experiments.yaml",

@@ -54,7 +54,9 @@ def test_the_catalogue_agrees_with_its_json_schema(kind):
 
 @pytest.mark.parametrize("group", MISTAKES)
 def test_the_planted_mistakes_that_an_editor_underlines(group: str):
-    """All but those for `lint` alone, which need more than one place; those of published.csv are for lint, too."""
+    """All but those for `lint` alone, which need more than one place; those of published.csv are
+    for lint, too.
+    """
     for it in (it for it in MISTAKES[group] if it.file.endswith(".yaml")):
         text = (ROOT / it.file).read_text().replace(it.right, it.wrong, 1)
         schema = (ROOT / it.file).parent / re.search(r"\$schema=(\S+)", text)[1]

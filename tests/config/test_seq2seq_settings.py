@@ -1,6 +1,6 @@
-"""The scale `full` has the settings of SQ-Transformer's official code, but for what papers/sq_transformer/NOTES.md
-decides otherwise, those of CoGnition's authors and of Zheng and Lapata (2022) for LRF; each variant changes what its
-name says and nothing else.
+"""The scale `full` has the settings of SQ-Transformer's official code, but for what
+papers/sq_transformer/NOTES.md decides otherwise, those of CoGnition's authors and of Zheng and
+Lapata (2022) for LRF; each variant changes what its name says and nothing else.
 """
 
 import pytest
@@ -226,7 +226,9 @@ def evaluation(task: str) -> dict:
 
 
 def test_outputs_are_searched_and_scored_as_in_the_official_code():
-    """SCAN and COGS greedily, to 200 tokens; translations by a beam of 5, to 1.2 n + 10 tokens; CFQ by a beam of 5."""
+    """SCAN and COGS greedily, to 200 tokens; translations by a beam of 5, to 1.2 n + 10 tokens; CFQ
+    by a beam of 5.
+    """
     for task in (JUMP, "scan-around-right", "cogs"):
         found = evaluation(task)
         assert (found["beam"], found["max_length"], found["max_length_ratio"], found["joined"]) == (

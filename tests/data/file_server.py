@@ -15,10 +15,9 @@ class FileServer(ThreadingHTTPServer):
 
     faults: what to do with the next requests, first to last, instead of serving well:
         ("drop", n)              announce the whole body, send n bytes of it, break the connection
-        ("short", n)             send n bytes without announcing a length, then close
-        ("status", code, headers)
-        ("redirect", location)
-        ("stall", n)             announce the whole body, send n bytes, and then nothing for a long time
+        ("short", n)             send n bytes without announcing a length, then close ("status",
+        code, headers) ("redirect", location) ("stall", n)             announce the whole body, send
+        n bytes, and then nothing for a long time
     ranges: whether Range is understood.
     etag: given with every file, if not empty; If-Range is compared with it.
     requests: (path, Range header or None, If-Range header or None) of every request.

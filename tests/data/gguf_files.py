@@ -16,7 +16,9 @@ def text(value: str) -> bytes:
 
 
 def typed(value: Any) -> bytes:
-    """A value with its type before it: unsigned numbers of 4 bytes, floats of 4, texts, and lists of one of these."""
+    """A value with its type before it: unsigned numbers of 4 bytes, floats of 4, texts, and lists
+    of one of these.
+    """
     if isinstance(value, bool):
         return struct.pack("<I?", 7, value)
     if isinstance(value, int):
@@ -44,7 +46,8 @@ def make_gguf(
 ) -> bytes:
     """A whole file; tensors: name -> (shape with the outermost dimension first, type, content).
 
-    counts: (tensors, values) that it announces. offsets: of tensors, where it announces others than theirs.
+    counts: (tensors, values) that it announces. offsets: of tensors, where it announces others than
+    theirs.
     """
     n_tensors, n_values = counts or (len(tensors), len(values))
     head = b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_values)

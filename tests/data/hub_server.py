@@ -1,4 +1,6 @@
-"""A real HTTP server on this machine that answers as the Hugging Face hub does where a model is fetched."""
+"""A real HTTP server on this machine that answers as the Hugging Face hub does where a model is
+fetched.
+"""
 
 import hashlib
 import json
@@ -10,10 +12,10 @@ from tests.data.file_server import FileHandler, FileServer
 class HubServer(FileServer):
     """Has repositories: `add(name, revision, files)`.
 
-    Weights are on another host, as with the hub: `resolve` redirects there, by the sha256. `faults`, see FileServer,
-    are those of that host; `statuses` are given, one each, instead of the next answers to a listing.
-    gated: names of the models that need one of `tokens`.
-    seen: (method, path, Authorization header or None) of every request.
+    Weights are on another host, as with the hub: `resolve` redirects there, by the sha256.
+    `faults`, see FileServer, are those of that host; `statuses` are given, one each, instead of the
+    next answers to a listing. gated: names of the models that need one of `tokens`. seen: (method,
+    path, Authorization header or None) of every request.
     """
 
     def __init__(self, handler: type[BaseHTTPRequestHandler] | None = None) -> None:

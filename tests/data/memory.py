@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Memory that is free again goes back to the system at once: else the peak depends on what else the machine does.
+# Memory that is free again goes back to the system at once: else the peak depends on what else the
+# machine does.
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],
     "PYTHONPATH": ".",
@@ -27,7 +28,8 @@ if __name__ == "__main__":
     spec = {"task": name, "protocol": "paper", "prepare": module.__name__, "options": options, "sources": []}
     write_data(prepare_data(module, options, paths), spec, folder / "out")
     content = json.loads((folder / "out/dataset.json").read_text())
-    with open("/proc/self/status") as status:  # getrusage's peak may be that of the process that started this one
+    # getrusage's peak may be that of the process that started this one
+    with open("/proc/self/status") as status:
         own = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     peak = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     print(json.dumps([content["splits"]["train"]["rows"], peak]))
@@ -37,7 +39,9 @@ if __name__ == "__main__":
 def measure_peak(
     folder: Path, name: str, options: dict, sources: dict[str, Path], **constants: int
 ) -> tuple[int, int]:
-    """(training rows, KiB at the peak) of a data set whose module has these constants; `folder` gets the files."""
+    """(training rows, KiB at the peak) of a data set whose module has these constants; `folder`
+    gets the files.
+    """
     (folder / "measure.py").write_text(PROGRAM)
     paths = {source: str(path) for source, path in sources.items()}
     words = [

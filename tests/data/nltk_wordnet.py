@@ -14,7 +14,8 @@ class ReaderOfOneVersion(WordNetCorpusReader):
 
 def nltk_reader(folder: Path, monkeypatch) -> WordNetCorpusReader:
     """NLTK's reader on a dictionary folder that has `lexnames` and `index.sense` too."""
-    # NLTK opens nothing outside the folders on this list, and looks up index.sense in the first of them.
+    # NLTK opens nothing outside the folders on this list, and looks up index.sense in the first of
+    # them.
     monkeypatch.setattr(nltk.data, "path", [str(folder.resolve().parents[1]), *nltk.data.path])
     return WordNetCorpusReader(str(folder.resolve()), None)
 

@@ -1,4 +1,6 @@
-"""What a SCAN command means, read from its words: written without the grammar that makes the commands."""
+"""What a SCAN command means, read from its words: written without the grammar that makes the
+commands.
+"""
 
 
 def interpret(command: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""Fetching and preparing where the disk is full or cannot be written: real file systems, mounted for the test."""
+"""Fetching and preparing where the disk is full or cannot be written: real file systems, mounted
+for the test.
+"""
 
 import hashlib
 import os
@@ -18,7 +20,9 @@ CONTENT = os.urandom(1_000_000)
 
 @pytest.fixture(params=["mirror", "server"])
 def origin(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Declared are a small file and one of 1 MB; both are to be had, from a folder or from a server."""
+    """Declared are a small file and one of 1 MB; both are to be had, from a folder or from a
+    server.
+    """
     contents = {"toy/small.txt": b"small", "toy/large.bin": CONTENT}
     with serving() as server:
         server.files.update({f"/{name}": content for name, content in contents.items()})

@@ -1,4 +1,5 @@
-"""Small files in the formats of upstream's: GLUE, IMDB, MNLI, Amazon reviews, SST-2, the STS benchmark, PAWS, SQuAD.
+"""Small files in the formats of upstream's: GLUE, IMDB, MNLI, Amazon reviews, SST-2, the STS
+benchmark, PAWS, SQuAD.
 
 Their sentences are those of `training.sentence_toy`, which a small encoder knows the words of.
 """

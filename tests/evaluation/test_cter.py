@@ -1,4 +1,6 @@
-"""Compound translation error rate: upstream's own numbers, and an oracle written from its description."""
+"""Compound translation error rate: upstream's own numbers, and an oracle written from its
+description.
+"""
 
 import re
 

@@ -1,4 +1,6 @@
-"""BLEU of translations: against values worked out by hand from its definition, and what each of the two reads."""
+"""BLEU of translations: against values worked out by hand from its definition, and what each of the
+two reads.
+"""
 
 import math
 
@@ -40,7 +42,9 @@ def test_a_split_without_published_text_has_tokens_alone(data):
 
 
 def test_one_wrong_token_by_hand(data):
-    """9 + 7 tokens, the fourth of the first sentence wrong: 15/16, 12/14, 9/12 and 6/10 n-grams are right."""
+    """9 + 7 tokens, the fourth of the first sentence wrong: 15/16, 12/14, 9/12 and 6/10 n-grams are
+    right.
+    """
     outputs = [TOKENS[0].replace("known", "unknown"), TOKENS[1]]
     expected = 100 * (15 / 16 * 12 / 14 * 9 / 12 * 6 / 10) ** 0.25
     assert scores(outputs, data)["bleu_tokenised"] == pytest.approx(expected)

@@ -1,4 +1,6 @@
-"""The score table: it reads back as written, and nothing that is not a score gets into it or out of it."""
+"""The score table: it reads back as written, and nothing that is not a score gets into it or out of
+it.
+"""
 
 import pytest
 from hypothesis import given

@@ -33,7 +33,8 @@ def test_two_classes(items):
     else:
         assert "matthews" in absent
     if tp + fn and tn + fp:
-        # The share of pairs, one of each class, that the likelihood puts in order; a tie is half a pair.
+        # The share of pairs, one of each class, that the likelihood puts in order; a tie is half a
+        # pair.
         ordered = [(a > b) + (a == b) / 2 for a in fifths[label == 1] for b in fifths[label == 0]]
         assert found["auc"] == pytest.approx(100 * np.mean(ordered))
     else:

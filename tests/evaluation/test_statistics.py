@@ -1,4 +1,6 @@
-"""Statistics against scipy or, where they are scipy's, the definition; hand-worked examples and simulation."""
+"""Statistics against scipy or, where they are scipy's, the definition; hand-worked examples and
+simulation.
+"""
 
 import math
 from itertools import combinations
@@ -27,7 +29,8 @@ VALUES = st.lists(
 
 
 def test_summary_by_hand():
-    # 1, 2, 3, 6: mean 3, squares of deviations 4 + 1 + 0 + 9 = 14, variance 14/3; t(0.975, 3) = 3.182446
+    # 1, 2, 3, 6: mean 3, squares of deviations 4 + 1 + 0 + 9 = 14, variance 14/3; t(0.975, 3) =
+    # 3.182446
     summary = summarise_seeds([1, 2, 3, 6])
     assert summary.mean == 3
     assert summary.std == pytest.approx(math.sqrt(14 / 3))
@@ -105,7 +108,9 @@ def test_difference_from_a_constant_is_the_one_sample_test(values, constant):
 @pytest.mark.parametrize("n", [4, 6, 9])
 @pytest.mark.parametrize("deviation", [1.0, 8.0])
 def test_each_end_of_an_interval_errs_as_often_as_its_quantile_says(n, deviation):
-    """Whatever the spread of the other side: so a claim is wrongly reproduced, or wrongly not, in 1.25% at most."""
+    """Whatever the spread of the other side: so a claim is wrongly reproduced, or wrongly not, in
+    1.25% at most.
+    """
     generator, quantile, trials = np.random.default_rng(n), 0.9875, 4000
     independent = paired = 0
     sides = (generator.normal(0, spread, (trials, n)) for spread in (1, deviation))
@@ -132,7 +137,9 @@ def test_the_seeds_that_would_decide_give_the_power_that_they_promise():
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=7))
 def test_kendall_tau_counts_pairs(pairs):
-    """(pairs in the same order - pairs in the opposite order) / sqrt(pairs untied on the left * on the right)."""
+    """(pairs in the same order - pairs in the opposite order) / sqrt(pairs untied on the left * on
+    the right).
+    """
     same = opposite = left_untied = right_untied = 0
     for (left, right), (other_left, other_right) in combinations(pairs, 2):
         product = (left - other_left) * (right - other_right)
@@ -180,7 +187,9 @@ def test_fisher_counts_ways_and_the_limit_is_that_of_a_binomial_test(
 
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_a_q_value_is_the_lowest_rate_at_which_benjamini_and_hochberg_reject(p_values):
-    """At a rate of r, they reject the tests up to the largest k with p_(k) <= r k / n: first at r = p_(k) n / k."""
+    """At a rate of r, they reject the tests up to the largest k with p_(k) <= r k / n: first at r =
+    p_(k) n / k.
+    """
     ranked, n = sorted(p_values), len(p_values)
     rates = [p * n / rank for rank, p in enumerate(ranked, 1)]
     expected = [min([1.0, *rates[ranked.index(p) :]]) for p in p_values]

@@ -1,4 +1,6 @@
-"""The resources for synonyms, read once: a few words in the formats of the real archives, and the real ones."""
+"""The resources for synonyms, read once: a few words in the formats of the real archives, and the
+real ones.
+"""
 
 from pathlib import Path
 

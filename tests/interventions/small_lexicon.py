@@ -1,11 +1,14 @@
-"""A dictionary, a list of stop words and a tagger of a few words, in the archives and formats of the real ones."""
+"""A dictionary, a list of stop words and a tagger of a few words, in the archives and formats of
+the real ones.
+"""
 
 import json
 from pathlib import Path
 
 from tests.data.packing import pack
 
-# pos, words, gloss. Adjectives come with the kinds that WordNet has: heads (a), satellites (s), markers of place.
+# pos, words, gloss. Adjectives come with the kinds that WordNet has: heads (a), satellites (s),
+# markers of place.
 SYNSETS = [
     ("n", ["dog", "domestic_dog", "Canis_familiaris"], "a tame animal that barks"),
     ("n", ["frump", "dog"], "a dull unattractive woman"),

@@ -1,4 +1,6 @@
-"""Candidates: the rules on a small dictionary, the ranking against plain loops, a whole data set of real glosses."""
+"""Candidates: the rules on a small dictionary, the ranking against plain loops, a whole data set of
+real glosses.
+"""
 
 import importlib
 import json
@@ -147,7 +149,9 @@ def test_polarity_is_textblobs():
 
 
 def test_gloss_vectors_are_latent_semantic_analysis_of_all_glosses_of_a_word(resources):
-    """TF-IDF as scikit-learn defines it, by hand, and numpy's singular values. The glosses are of fewer dimensions."""
+    """TF-IDF as scikit-learn defines it, by hand, and numpy's singular values. The glosses are of
+    fewer dimensions.
+    """
     glosses = {}
     for synset in resources.lexicon.synsets:
         for lemma in synset.lemmas:
@@ -219,7 +223,9 @@ def test_errors_are_one_line(resources, tmp_path):
 
 @pytest.fixture(scope="module")
 def pipeline():
-    """A spaCy pipeline with vectors in two dimensions, so that every cosine is that of an angle chosen here."""
+    """A spaCy pipeline with vectors in two dimensions, so that every cosine is that of an angle
+    chosen here.
+    """
     spacy = pytest.importorskip("spacy")
     nlp = spacy.blank("en")
     for word, angle in {"dog": 0, "frump": 200}.items():
@@ -231,7 +237,8 @@ def pipeline():
 
 def test_a_pipeline_may_also_rank_wordnets_words(pipeline, resources):
     row = build(["dog"], resources, Options(**{"vectors": "auto"}), pipeline).to_pylist()[0]
-    # `domestic` and `canis` have no vector; equal scores are sorted alphabetically, `frump` has a negative cosine.
+    # `domestic` and `canis` have no vector; equal scores are sorted alphabetically, `frump` has a
+    # negative cosine.
     assert row["candidates"][0][-1] == "frump"
     assert row["scores"][0][-1] == pytest.approx(0.6 * np.cos(np.radians(200)) + 0.4, abs=1e-5)
 
@@ -297,7 +304,9 @@ def test_the_demo_replaces_words_of_its_definitions_and_reviews(task, tmp_path):
 
 @pytest.fixture(scope="module")
 def tagging_pipeline():
-    """A blank English pipeline with vectors and a tagger, which has learnt that `car` is a verb and `big` a noun."""
+    """A blank English pipeline with vectors and a tagger, which has learnt that `car` is a verb and
+    `big` a noun.
+    """
     spacy = pytest.importorskip("spacy")
     from spacy.training import Example
 

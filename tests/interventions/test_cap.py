@@ -13,7 +13,8 @@ torch.set_num_threads(1)
 VOCABULARY, BLOCKS = 40, 4
 FAMILIES = ["gpt2", "llama", "qwen2", "gemma"]
 ATTENTIONS = ["sdpa", "eager"]
-# Gemma 2 caps its logits and the scores of its attention, and has blocks of two kinds. It has no sdpa.
+# Gemma 2 caps its logits and the scores of its attention, and has blocks of two kinds. It has no
+# sdpa.
 MODELS = [(family, attention) for family in FAMILIES for attention in ATTENTIONS] + [
     ("gemma2", "eager")
 ]
@@ -53,7 +54,9 @@ def make(family, attention="sdpa"):
 
 
 def items(sizes, bos=False, seed=0):
-    """Ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded with id 2."""
+    """Ids and words [B, S] of items, from the tokens of each word: [[1, 3, 2], ...], right-padded
+    with id 2.
+    """
     generator = torch.Generator().manual_seed(seed)
     words = [
         [-1] * bos + [word for word, size in enumerate(row) for _ in range(size)] for row in sizes

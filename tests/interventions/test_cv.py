@@ -1,4 +1,6 @@
-"""The coefficient of variation and its interval, against numbers worked out by hand and simulations."""
+"""The coefficient of variation and its interval, against numbers worked out by hand and
+simulations.
+"""
 
 import math
 
@@ -27,7 +29,9 @@ def test_interval_of_a_small_cv_is_the_chi_square_one_of_the_deviation():
 
 
 def test_interval_of_the_cv_is_nearly_the_exact_one():
-    """Root n over the CV of a sample has a noncentral t distribution, with root n over the true CV in the middle."""
+    """Root n over the CV of a sample has a noncentral t distribution, with root n over the true CV
+    in the middle.
+    """
     found, root = compute_cv([51.0, 55.0, 58.0, 60.0, 66.0, 75.0]), math.sqrt(6)  # a CV of 0.14
     tails = [
         stats.nct.cdf(root / found["cv"], 5, root / found["cv_low"]),

@@ -49,7 +49,9 @@ def write_candidates(place: Path, contents: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A folder with a model fine-tuned on toy prompts, their candidates, and what the command made of them in out/."""
+    """A folder with a model fine-tuned on toy prompts, their candidates, and what the command made
+    of them in out/.
+    """
     place = tmp_path_factory.mktemp("intervened")
     write_text(place / "text")
     write_prompts(place / "prompts")
@@ -68,7 +70,8 @@ def place(tmp_path_factory) -> Path:
         "prompts",
         *init,
     )
-    # Where it would say `hen` it says a token that is no answer: only among the answers it is right.
+    # Where it would say `hen` it says a token that is no answer: only among the answers it is
+    # right.
     checkpoint = place / "runs/ft/checkpoint"
     model, tokenizer = AutoModelForCausalLM.from_pretrained(checkpoint), load_tokenizer(checkpoint)
     with torch.no_grad():

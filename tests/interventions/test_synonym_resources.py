@@ -1,4 +1,6 @@
-"""Our reader of WordNet against NLTK's, and on a dictionary small enough to check by eye; stop words and the tagger."""
+"""Our reader of WordNet against NLTK's, and on a dictionary small enough to check by eye; stop
+words and the tagger.
+"""
 
 import random
 

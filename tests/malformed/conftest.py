@@ -1,4 +1,6 @@
-"""A small project with everything that a user can edit or bring, made once, and what each case asserts."""
+"""A small project with everything that a user can edit or bring, made once, and what each case
+asserts.
+"""
 
 import shutil
 import signal
@@ -56,7 +58,9 @@ class Place:
         ).write_bytes(content)
 
     def record(self, name: str) -> None:
-        """Record a damaged file in run.json of the toy runs, as if they had been trained with it: it is read then."""
+        """Record a damaged file in run.json of the toy runs, as if they had been trained with it:
+        it is read then.
+        """
         for run, data in (("toy/run", "toy/data"), ("causal/ft", "causal/prompts")):
             content = read_json(self.root / run / "run.json")
             content["data_digest"] = digest_data(self.root / data)
@@ -89,7 +93,9 @@ class Place:
 
 
 def read_tree(root: Path) -> dict[str, str]:
-    """The sha256 of each file, without the lock and the log of a training and without a fetch's locks."""
+    """The sha256 of each file, without the lock and the log of a training and without a fetch's
+    locks.
+    """
     files = (
         path
         for path in root.rglob("*")
@@ -103,7 +109,9 @@ def read_tree(root: Path) -> dict[str, str]:
 
 
 def call(words: list[str]) -> tuple[int, str]:
-    """Run a command in this process; returns its exit code and standard error. One that hangs is ended."""
+    """Run a command in this process; returns its exit code and standard error. One that hangs is
+    ended.
+    """
 
     def hang(*_: object) -> None:
         raise AssertionError(f"{words} hangs")
@@ -123,7 +131,9 @@ def call(words: list[str]) -> tuple[int, str]:
 def assert_refused(
     place: Place, words: list[str], names: str, run=call, may_work: bool = False, problems: int = 1
 ) -> None:
-    """A command fails with one line per problem that names the file, or its folder, and changes no file."""
+    """A command fails with one line per problem that names the file, or its folder, and changes no
+    file.
+    """
     before = read_tree(place.root)
     code, said = run(words)
     lines = said.splitlines()
@@ -164,7 +174,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def make_toy_runs(root: Path) -> None:
-    """A task of each kind with data and a spec, of three of them runs; settings; a search with its result."""
+    """A task of each kind with data and a spec, of three of them runs; settings; a search with its
+    result.
+    """
     for name, spec in {
         "toy": toy_spec(max_steps=2, validate_every=2),
         "search": toy_spec(max_steps=2, validate_every=2) | {"search": SEARCH},

@@ -1,4 +1,6 @@
-"""What can be wrong with a file, by its format: name -> a function from its bytes to others; None is a folder."""
+"""What can be wrong with a file, by its format: name -> a function from its bytes to others; None
+is a folder.
+"""
 
 import io
 import json

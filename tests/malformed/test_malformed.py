@@ -1,4 +1,6 @@
-"""Whatever is wrong with a file that a user edits or brings: a command fails, names it, and changes no file."""
+"""Whatever is wrong with a file that a user edits or brings: a command fails, names it, and changes
+no file.
+"""
 
 import os
 import shutil
@@ -34,7 +36,8 @@ DAMAGED = [
 ]
 
 
-# Of YAML files, which take long, every fifth damage is tried in each call, else every second; the others by `-m many`.
+# Of YAML files, which take long, every fifth damage is tried in each call, else every second; the
+# others by `-m many`.
 USUAL = [
     pytest.param(*case, marks=pytest.mark.many if number % (5 if case[2] == "yaml" else 2) else ())
     for number, case in enumerate(DAMAGED)
@@ -226,7 +229,9 @@ def mutate(old: bytes, change: str, share: float, text: str) -> bytes:
 def check_mutations(
     place: Place, files: dict[str, str], count: int, derandomize: bool = False
 ) -> None:
-    """Whatever a mutation does to a file, a command works, or fails with lines that say why and changes no file."""
+    """Whatever a mutation does to a file, a command works, or fails with lines that say why and
+    changes no file.
+    """
 
     @settings(
         max_examples=count,

@@ -1,4 +1,6 @@
-"""Source files whose sha256 is not known in advance, damaged: one line names the file, or it is read as it is."""
+"""Source files whose sha256 is not known in advance, damaged: one line names the file, or it is
+read as it is.
+"""
 
 import gzip
 import importlib
@@ -23,7 +25,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.declared import load_sources
 from workflow_scripts.data.stand_ins import cognition, wmt
 
-# Tasks with sources that sources.yaml cannot pin, options with which few rows are enough, and what writes the files.
+# Tasks with sources that sources.yaml cannot pin, options with which few rows are enough, and what
+# writes the files.
 WMT = {
     side: {"archive": f"wmt/{name}", "files": {"en": f"{name}.en{end}", "fr": f"{name}.fr{end}"}}
     for side, name, end in (

@@ -42,7 +42,9 @@ ALL = list(PLAIN) + list(STRUCTURED) + list(FUSED)
 
 
 def make(name: str, seed: int = 0, vocabulary: int = 12, **changes: object) -> nn.Module:
-    """A small model with random weights, larger than at the start of training so that differences show."""
+    """A small model with random weights, larger than at the start of training so that differences
+    show.
+    """
     torch.manual_seed(seed)
     if name in PLAIN:
         model = seq2seq.build(
@@ -76,6 +78,8 @@ def sentences(lengths: list[int], vocabulary: int = 12, seed: int = 0) -> Tensor
 
 
 def decoder_input(target: Tensor) -> Tensor:
-    """target_in for target_out [B, T]: the end symbol first, then all but the last token, then padding."""
+    """target_in for target_out [B, T]: the end symbol first, then all but the last token, then
+    padding.
+    """
     moved = torch.cat([torch.full_like(target[:, :1], 2), target[:, :-1]], dim=1)
     return moved.masked_fill(target.eq(0), 0)

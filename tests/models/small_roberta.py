@@ -1,4 +1,6 @@
-"""A small RoBERTa in the files of the hub, with random weights and a tokenizer trained on a few words."""
+"""A small RoBERTa in the files of the hub, with random weights and a tokenizer trained on a few
+words.
+"""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Full-size models, which tests cannot train, must at least be right: each is built without memory for its
-weights, and its jobs ask for resources.
+"""Full-size models, which tests cannot train, must at least be right: each is built without memory
+for its weights, and its jobs ask for resources.
 """
 
 import json
@@ -23,7 +23,8 @@ from workflow_scripts.workflow.resources import estimate_run_resources
 ROOT = Path(__file__).parents[2]
 CATALOGUE = load_catalogue(ROOT)
 VOCABULARY = 30522  # of bert-base-uncased; that of seq2seq tasks is made of their data
-# roberta-base: its vocabulary, and its parameters without those of the pooler, as its authors' file holds them.
+# roberta-base: its vocabulary, and its parameters without those of the pooler, as its authors' file
+# holds them.
 ROBERTA, ROBERTA_PARAMETERS = 50265, 124_645_632 - (768 * 768 + 768)
 
 
@@ -62,7 +63,8 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(
         else:
             model = module.build(settings, VOCABULARY)
     assert all(parameter.is_meta for parameter in model.parameters())
-    # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a state is saved.
+    # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a
+    # state is saved.
     needed = 4 * 4 * count_parameters(model) / 1e6
     planned = plan_run(CATALOGUE, run, "full")
     for attempt in (1, 2):

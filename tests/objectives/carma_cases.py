@@ -1,4 +1,6 @@
-"""Batches, tiny language models, a small loss and a loop version of the equations, for the tests of CARMA."""
+"""Batches, tiny language models, a small loss and a loop version of the equations, for the tests of
+CARMA.
+"""
 
 import math
 from dataclasses import dataclass
@@ -89,7 +91,9 @@ def mi_by_hand(
     temperature: float = 0.1,
     similarity: str = "cosine",
 ) -> tuple[float, int]:
-    """(L_MI, terms of a layer), every allowed position a negative: loops over layers, sentences, words and tokens."""
+    """(L_MI, terms of a layer), every allowed position a negative: loops over layers, sentences,
+    words and tokens.
+    """
     like = cosine if similarity == "cosine" else dot
     spoken = [
         [[s for s, w in enumerate(row) if w == word] for word in sorted(set(row) - {-1})]

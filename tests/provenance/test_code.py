@@ -14,7 +14,9 @@ FILES = {
 
 
 def package(folder: Path, **changes: str) -> Path:
-    """A package of three modules, a -> b and c apart; `changes` replaces files. Each call has a root of its own."""
+    """A package of three modules, a -> b and c apart; `changes` replaces files. Each call has a
+    root of its own.
+    """
     root = folder / f"root{len(list(folder.iterdir()))}"
     (root / "workflow_scripts").mkdir(parents=True)
     for name, text in (FILES | {f"{key}.py": text for key, text in changes.items()}).items():

@@ -103,7 +103,9 @@ def test_a_figure_is_given_the_numbers_that_it_shows(monkeypatch, shown):
 
 
 def test_candidates_are_given_the_spacy_model_where_it_is_installed(tmp_path, monkeypatch):
-    """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options' own."""
+    """By `vectors: auto` it takes the place of the glosses; which one it is, is else the options'
+    own.
+    """
     resolved = resolve_candidates(load_catalogue(ROOT), "idm", "demo")
 
     def with_options(**options: str) -> CandidateSpec:

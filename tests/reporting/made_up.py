@@ -1,4 +1,6 @@
-"""Invented results in the formats of training and evaluation, so that reporting can be tried without either."""
+"""Invented results in the formats of training and evaluation, so that reporting can be tried
+without either.
+"""
 
 import zlib
 from collections.abc import Iterable
@@ -22,7 +24,9 @@ def write_run(
     protocol: str = "reduced",
     readouts: dict[str, float] | None = None,
 ) -> None:
-    """Write the files of a run: `accuracy` percent right in each subset, or as `readouts` says by checkpoint."""
+    """Write the files of a run: `accuracy` percent right in each subset, or as `readouts` says by
+    checkpoint.
+    """
     generator = np.random.default_rng(zlib.crc32(str(run).encode()))
     folder = results / "runs" / str(run)
     names = {

@@ -1,7 +1,7 @@
 """A results folder made of the committed scores, by seed, of results/reference/small.
 
-`python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores, and the tables of
-which a cell is missing or differs.
+`python -m tests.reporting.reference` rewrites claims.csv and claim_sides.csv there from the scores,
+and the tables of which a cell is missing or differs.
 """
 
 import csv
@@ -84,8 +84,8 @@ def list_counted_runs(
 ) -> tuple[list[Run], ...]:
     """Return the runs that count for a paper's primary claims, and for all others.
 
-    For primary claims these are the seeds of a variant that the paper requests. Others have them when all are there;
-    until then, the earlier ones: the pilots of the analysis plans.
+    For primary claims these are the seeds of a variant that the paper requests. Others have them
+    when all are there; until then, the earlier ones: the pilots of the analysis plans.
     """
     config = Config(scale="small", papers=[paper], extra=True)
     requested = defaultdict(set)
@@ -118,7 +118,9 @@ def write_scores(file: Path, rows: list[dict[str, str]]) -> None:
 
 
 def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
-    """The verdicts that follow from the committed scores, as claims.csv with claim_sides.csv next to it."""
+    """The verdicts that follow from the committed scores, as claims.csv with claim_sides.csv next
+    to it.
+    """
     catalogue = load_catalogue(ROOT)
     with tempfile.TemporaryDirectory() as scratch:
         folder, outcomes = Path(scratch), {}
@@ -136,7 +138,9 @@ def write_reference(out: Path = REFERENCE / "claims.csv") -> None:
 
 
 def make_committed_tables() -> Iterator[tuple[str, RenderedTable]]:
-    """Each table of PAPERS that has something to show, `<paper>/<table>`, made from the committed scores."""
+    """Each table of PAPERS that has something to show, `<paper>/<table>`, made from the committed
+    scores.
+    """
     catalogue = load_catalogue(ROOT)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -174,7 +178,9 @@ def what_is_shown(row: dict[str, str]) -> list[str]:
 
 
 def compare_tables(name: str, made: RenderedTable) -> tuple[list[tuple], list[tuple]]:
-    """Cells of a committed table that differ from what the scores say, and cells of whose scores none is committed."""
+    """Cells of a committed table that differ from what the scores say, and cells of whose scores
+    none is committed.
+    """
     file = REFERENCE / f"tables/{name}.csv"
     committed, expected = (
         read_cells(file.read_text() if file.exists() else ""),
@@ -194,7 +200,9 @@ def compare_tables(name: str, made: RenderedTable) -> tuple[list[tuple], list[tu
 
 
 def write_tables() -> None:
-    """Write the committed tables that are missing or differ from the scores, if the scores tell all of their cells."""
+    """Write the committed tables that are missing or differ from the scores, if the scores tell all
+    of their cells.
+    """
     for name, table in make_committed_tables():
         differing, unknown = compare_tables(name, table)
         if differing and any(map(has_numbers, read_cells(table.files["csv"]).values())):

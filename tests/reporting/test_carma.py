@@ -1,4 +1,6 @@
-"""CARMA: tables and claims measure what their names and statements say; printed numbers are in their columns."""
+"""CARMA: tables and claims measure what their names and statements say; printed numbers are in
+their columns.
+"""
 
 import re
 from collections import Counter

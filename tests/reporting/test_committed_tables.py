@@ -19,8 +19,8 @@ from workflow_scripts.config.display_schema import SELECTORS
 from workflow_scripts.config.loading import load_catalogue
 
 COMMITTED = sorted(f"{file.parent.name}/{file.stem}" for file in REFERENCE.glob("tables/*/*.csv"))
-# Tables of analyses whose scores are not committed: sizes of data and models, examples, and means of several
-# tasks. ./reproduce makes them.
+# Tables of analyses whose scores are not committed: sizes of data and models, examples, and means
+# of several tasks. ./reproduce makes them.
 NOT_FROM_SCORES = {
     "carma/table2",
     "carma/table3",
@@ -147,7 +147,9 @@ def test_what_notes_call_not_run_has_no_number() -> None:
 
 
 def test_text_1_and_table_1_have_the_variant_of_the_primary_claims() -> None:
-    """README gives verdicts on SAL with H(Z) changed, while the official SAL is not done on these tasks."""
+    """README gives verdicts on SAL with H(Z) changed, while the official SAL is not done on these
+    tasks.
+    """
     (verdict,) = (row for row in rows_of("claims.csv") if row["claim"] == "sal-success-aroundright")
     assert "H(Z) changed" in verdict["statement"] and verdict["verdict"] == "not reproduced"
     for name, jump, around in (

@@ -26,7 +26,9 @@ DRAWS = [
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A finished scale with one measured table, one that was not run, one measured figure, claims and a run."""
+    """A finished scale with one measured table, one that was not run, one measured figure, claims
+    and a run.
+    """
     folder = tmp_path / "results/small"
     tables = folder / "tables/paper"
     tables.mkdir(parents=True)

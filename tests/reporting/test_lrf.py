@@ -1,4 +1,6 @@
-"""LRF: displays and claims show what their names say; numbers of other publications agree with each other."""
+"""LRF: displays and claims show what their names say; numbers of other publications agree with each
+other.
+"""
 
 import re
 from functools import cache

@@ -19,11 +19,12 @@ from workflow_scripts.reporting.tables.cells import make_cells
 HEADINGS = {("sq_transformer", "table2"): 2, ("cat", "table2"): 2, ("cat", "table3"): 3}
 # model, version, task, intervention
 NAMES = {("carma", table): 4 for table in ("table1", "table4", "table5")}
-# How many numbers outside its tables a paper prints, counted by reading it: what is left out of published.csv is found.
-# Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP, AROUNDRIGHT, COGS, BLEU and CTER 2 each.
-# Its table 6 is no table of cells in the text at hand, but 48 sentences and 48 others.
-# Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of CAT are examples: only scores are numbers there.
-# Its table 2 has 18; the 6 of PAWS are listed under two readings of their metric.
+# How many numbers outside its tables a paper prints, counted by reading it: what is left out of
+# published.csv is found. Section 1 of SQ-Transformer: figure 1's caption and text 2, ADDJUMP,
+# AROUNDRIGHT, COGS, BLEU and CTER 2 each. Its table 6 is no table of cells in the text at hand, but
+# 48 sentences and 48 others. Section 5.1 of CARMA gives +1.0% for two models. Tables 1, 5 and 6 of
+# CAT are examples: only scores are numbers there. Its table 2 has 18; the 6 of PAWS are listed
+# under two readings of their metric.
 IN_TEXT = {
     "sq_transformer": {
         "text-1": 12,
@@ -94,7 +95,9 @@ def test_every_published_number_has_its_cell(folder):
 
 
 def test_units_agree_and_are_said_once(folder):
-    """The line of units says `percent` of correlations too: a note that says `times 100` would seem to say another."""
+    """The line of units says `percent` of correlations too: a note that says `times 100` would seem
+    to say another.
+    """
     for cell in cells(folder).values():
         assert cell.published is None or cell.published.unit == cell.unit, cell.key
     for name, display in tables(folder).items():
@@ -103,7 +106,9 @@ def test_units_agree_and_are_said_once(folder):
 
 
 def test_values_are_what_is_printed(folder):
-    """`99.42±1.0` has the deviation 1.0; `1.1B` is 1100 million; fractions meant as percent have a note."""
+    """`99.42±1.0` has the deviation 1.0; `1.1B` is 1100 million; fractions meant as percent have a
+    note.
+    """
     for key, number in read_published(folder / "published.csv").items():
         match = re.fullmatch(r"\+?(\d+(?:\.\d+)?)(?:±(\d+(?:\.\d+)?))?([%MB]?)", number.printed)
         if match is None:
@@ -154,7 +159,8 @@ def test_numbers_of_a_table_stand_in_a_line_with_the_name_of_their_row(folder, p
         if re.fullmatch(r"table\d+", display) and row not in NUMBERED.get(
             (folder.name, display), ()
         ):
-            # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in the paper.
+            # "(previous)" is ours: the paper has two rows of that name. Indices are set apart in
+            # the paper.
             name = re.sub(r" \(previous\)$| SRL$", "", row)
             found = [
                 line
@@ -195,7 +201,8 @@ def test_no_number_of_a_table_is_missing_nor_of_the_text_counted_by_hand(folder,
 
 
 def named(name, lines, i):
-    """Whether line i starts with the name of a row, or with the version in a row "<model> <version>".
+    """Whether line i starts with the name of a row, or with the version in a row "<model>
+    <version>".
 
     The model is then named on the first line of its group, or on the second.
     """

@@ -1,4 +1,6 @@
-"""SQ-Transformer: displays and claims show what their names say, and printed numbers are in their columns."""
+"""SQ-Transformer: displays and claims show what their names say, and printed numbers are in their
+columns.
+"""
 
 import re
 from functools import cache
@@ -77,7 +79,8 @@ METRICS = {  # by what the name of a column holds, the first that it does; else 
     "structure": "structure_match",
 }
 SUBSETS = r"\b(?:NP|VP|PP)\b|\blexical\b|^structural$|^\w+_to_\w+$|^only_\w+$|^.p_recursion$"
-# Of a table of several checkpoints of a run, by the end of a column's name; else the run's own is meant.
+# Of a table of several checkpoints of a run, by the end of a column's name; else the run's own is
+# meant.
 READINGS = {", chosen in distribution": "in_distribution", ", last": "last"}
 
 
@@ -104,7 +107,9 @@ def task_of(display: str, name: str) -> str:
 
 
 def model_of(display: str, name: str, task: str) -> tuple[str, str]:
-    """Method and variant of a row or panel of this name: SAL on SCAN and SRL elsewhere, if it does not say which."""
+    """Method and variant of a row or panel of this name: SAL on SCAN and SRL elsewhere, if it does
+    not say which.
+    """
     if display == "table-long":
         method, variant = model_of("", name, task)
         return method, {"default": "long"}.get(variant, f"{variant}-long")

@@ -1,4 +1,5 @@
-"""SLURM's accounting for a cluster of the tests: MariaDB and slurmdbd on loopback, in the cluster's own folder.
+"""SLURM's accounting for a cluster of the tests: MariaDB and slurmdbd on loopback, in the cluster's
+own folder.
 
 Debian: apt-get install --no-install-recommends slurmdbd mariadb-server
 """

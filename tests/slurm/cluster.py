@@ -1,4 +1,5 @@
-"""A real SLURM cluster on this one machine, in one folder: loopback only, no systemd, nothing under /etc, fake GPUs.
+"""A real SLURM cluster on this one machine, in one folder: loopback only, no systemd, nothing under
+/etc, fake GPUs.
 
     python -m tests.slurm.cluster up FOLDER      prints what to export
     python -m tests.slurm.cluster down FOLDER
@@ -79,7 +80,9 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """This process's environment with the cluster in it, without a SLURM job that it may run inside."""
+        """This process's environment with the cluster in it, without a SLURM job that it may run
+        inside.
+        """
         kept = {
             name: value
             for name, value in os.environ.items()
@@ -139,7 +142,9 @@ class Cluster:
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def jobs(self) -> list[dict[str, str]]:
-        """What it says of every job since the cluster was started, finished ones for MinJobAge (300 s)."""
+        """What it says of every job since the cluster was started, finished ones for MinJobAge (300
+        s).
+        """
         numbers = self.run("squeue", "--noheader", "--states=all", "--format=%i").split()
         return [self.shown(number) for number in sorted(numbers, key=int)]
 
@@ -212,9 +217,11 @@ def up(
     begins: list[str] | None = None,
     accounts: bool = False,
 ) -> Cluster:
-    """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`: with slurmdbd.
+    """Start a cluster in an empty folder, every slurmd with the prefix of its command; `accounts`:
+    with slurmdbd.
 
-    The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others, or munged fails.
+    The folder's path must be short (a Unix socket's has 107 bytes) and its parents open to others,
+    or munged fails.
     """
     for name in ("munge", "state", "spool", "log", "run", "dev"):
         (folder / name).mkdir(parents=True)
@@ -240,7 +247,8 @@ def up(
     if accounts:
         storage = accounting.CONFIGURATION.format(folder=folder, port=port + nodes + 1)
         lines[0] = lines[0].replace("AccountingStorageType=accounting_storage/none\n", storage)
-    # The executor takes SLURM_CONF from its jobs: on a real cluster srun finds its configuration without it.
+    # The executor takes SLURM_CONF from its jobs: on a real cluster srun finds its configuration
+    # without it.
     (folder / "bin").mkdir()
     srun = shutil.which("srun", path=f"{os.environ['PATH']}:/usr/bin")
     (folder / "bin/srun").write_text(

@@ -11,13 +11,15 @@ from tests.slurm.cluster import missing, up
 from tests.slurm.submitting import results
 from tests.workflow.projects import ROOT, Project, add_demo, copied, plain_environment
 
-# Trained on the cluster and, for comparison, here: three trainings that one analysis reads, and the scores of one.
+# Trained on the cluster and, for comparison, here: three trainings that one analysis reads, and the
+# scores of one.
 CUT = (
     "results/demo/analyses/sq_transformer/source-codes/analysis.json",
     "results/demo/runs/scan-jump-x2/sq-transformer/sal/seed-1/eval/scores.csv",
     "results/demo/runs/scan-jump-x2/lrf/default/seed-1/run.json",
 )
-# Long enough to be disturbed, with a state saved every second: a kill must not cost the whole training.
+# Long enough to be disturbed, with a state saved every second: a kill must not cost the whole
+# training.
 RUNS = tuple(f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (1, 2))
 STEPS = 600
 
@@ -29,7 +31,8 @@ def cluster():
         reason = f"NO SLURM HERE, nothing of it is tested: no {', '.join(lacking)} (Debian: apt-get install {packages})"
         warnings.warn(reason, stacklevel=1)
         pytest.skip(reason)
-    # Not in pytest's own folder: its parents are closed to others, and its path is too long for a socket.
+    # Not in pytest's own folder: its parents are closed to others, and its path is too long for a
+    # socket.
     folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
     with plain_environment():
         started = up(folder)
@@ -74,7 +77,9 @@ def local_demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def make_here(project: Project, *targets: str) -> None:
-    """Make targets on this machine; where there is a finished demo of this very code, all of it is copied instead."""
+    """Make targets on this machine; where there is a finished demo of this very code, all of it is
+    copied instead.
+    """
     with plain_environment():
         if (ROOT / "results/demo/config.json").exists():
             add_demo(project)

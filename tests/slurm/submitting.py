@@ -9,7 +9,8 @@ from tests.limits import HANGS
 from tests.slurm.cluster import Cluster, wait
 from tests.workflow.projects import Project
 
-# What must not depend on where and how often a run was started. (The manifests also hold times and machines.)
+# What must not depend on where and how often a run was started. (The manifests also hold times and
+# machines.)
 RESULTS = ("model.safetensors", "training.csv", "predictions.parquet", "scores.csv")
 
 

@@ -1,6 +1,8 @@
-"""Real faults on a real cluster: each run ends with the scores of an undisturbed one, nothing lost, nothing twice.
+"""Real faults on a real cluster: each run ends with the scores of an undisturbed one, nothing lost,
+nothing twice.
 
-The quick ones, a killed process and a cancelled job, also befall the cut of the demo in test_submission.py.
+The quick ones, a killed process and a cancelled job, also befall the cut of the demo in
+test_submission.py.
 """
 
 import os
@@ -35,7 +37,9 @@ pytestmark = pytest.mark.faults
 
 
 def check(project: Project, undisturbed: dict[str, str], runs: tuple[str, ...]) -> None:
-    """The results are the undisturbed ones, nothing else is there, and no half file or state is left."""
+    """The results are the undisturbed ones, nothing else is there, and no half file or state is
+    left.
+    """
     wanted = {
         name: digest for name, digest in undisturbed.items() if any(run in name for run in runs)
     }
@@ -52,7 +56,9 @@ def resumed(project: Project, run: str) -> int:
 def test_a_killed_training_and_a_cancelled_job_are_retried(
     long_project: Project, cluster: Cluster, undisturbed: dict[str, str]
 ):
-    """One of two trainings gets SIGKILL, as from the kernel when memory is full; the job of the other is cancelled."""
+    """One of two trainings gets SIGKILL, as from the kernel when memory is full; the job of the
+    other is cancelled.
+    """
     process = begin(long_project, cluster, *scores(*RUNS))
     wait_for_state(long_project, RUNS[0], process)
     os.kill(training(long_project, RUNS[0]), signal.SIGKILL)
@@ -122,7 +128,9 @@ def test_jobs_of_a_killed_snakemake_are_waited_for(
 def test_jobs_that_a_killed_snakemake_left_waiting_are_submitted_once(
     long_project: Project, cluster: Cluster, undisturbed
 ):
-    """The cluster's GPUs are taken by somebody else's job; one that had not begun is cancelled, not forgotten."""
+    """The cluster's GPUs are taken by somebody else's job; one that had not begun is cancelled, not
+    forgotten.
+    """
     whole = ("--gpus=4", "--nodes=2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
     blocker = cluster.run("sbatch", "--parsable", *whole).strip()
     process = begin(long_project, cluster, *scores(RUNS[0]))
@@ -145,8 +153,8 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
 ):
     """The training is held up until SLURM has sent its SIGTERM.
 
-    That is at the limit of a minute or up to 30 s later, when SIGKILL would follow in 30 s; or as long before the limit
-    of four minutes as a large state is said to take.
+    That is at the limit of a minute or up to 30 s later, when SIGKILL would follow in 30 s; or as
+    long before the limit of four minutes as a large state is said to take.
     """
     with long_project.edited("catalogue/scales.yaml") as scales:
         scales["demo"]["jobs"]["save_seconds"] = early
@@ -166,7 +174,9 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
 
 
 def is_told_to_end(process: int) -> bool:
-    """Whether SIGTERM waits for a stopped process, or has ended it: SLURM may continue it together with the signal."""
+    """Whether SIGTERM waits for a stopped process, or has ended it: SLURM may continue it together
+    with the signal.
+    """
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -176,7 +186,9 @@ def is_told_to_end(process: int) -> bool:
 
 
 def test_slurmctld_may_go_away_in_mid_run(long_project: Project, cluster: Cluster, undisturbed):
-    """It is away while a training ends, while the queue is looked at and while the evaluation is submitted."""
+    """It is away while a training ends, while the queue is looked at and while the evaluation is
+    submitted.
+    """
     process = begin(long_project, cluster, *scores(RUNS[0]))
     wait_for_state(long_project, RUNS[0], process)
     cluster.kill("slurmctld")
@@ -204,7 +216,9 @@ def test_a_job_that_ran_out_of_memory_asks_for_more(
 def test_a_training_that_runs_out_of_memory_goes_on_from_its_state(
     long_project: Project, cluster: Cluster, undisturbed
 ):
-    """After its first saved state it needs 700 MB more than the first attempt has; the second has twice as much."""
+    """After its first saved state it needs 700 MB more than the first attempt has; the second has
+    twice as much.
+    """
     long_project.edit("catalogue/scales.yaml", "memory: 5000", "memory: 1000")
     state = "results/{wildcards.scale}/state/{params.run}"
     hold = "python -c 'x = bytes(range(100)) * 7_000_000; import time; time.sleep(9)'"

@@ -17,7 +17,9 @@ def read_profile() -> dict:
 
 
 def test_the_profile_leaves_the_users_own_settings_alone():
-    """`default-resources` would erase those of the user's profile; those of a call would erase `set-resources`."""
+    """`default-resources` would erase those of the user's profile; those of a call would erase
+    `set-resources`.
+    """
     assert not {"default-resources", "set-resources", "config"} & read_profile().keys()
 
 

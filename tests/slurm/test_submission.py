@@ -1,4 +1,6 @@
-"""The shipped profiles on a real cluster: what is asked for, what comes out, and what an error says."""
+"""The shipped profiles on a real cluster: what is asked for, what comes out, and what an error
+says.
+"""
 
 import os
 import re
@@ -45,8 +47,8 @@ def sent(project: Project) -> list[list[str]]:
 def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A project whose cut of the demo has been run on the cluster to its end.
 
-    One of its three trainings got SIGKILL, as from the kernel when memory is full; the job of another was cancelled.
-    Trainings are told to save their state before the time limit.
+    One of its three trainings got SIGKILL, as from the kernel when memory is full; the job of
+    another was cancelled. Trainings are told to save their state before the time limit.
     """
     project = copied(tmp_path_factory.mktemp("submitted"))
     with project.edited("catalogue/scales.yaml") as scales:
@@ -165,9 +167,11 @@ def test_a_second_call_submits_nothing(submitted: Project, cluster: Cluster):
 def test_errors_show_their_reasons_logs_and_jobs(
     submitted: Project, cluster: Cluster, tmp_path: Path
 ):
-    """A training lacks its vocabulary, and an analysis can never start: its partition has shorter jobs.
+    """A training lacks its vocabulary, and an analysis can never start: its partition has shorter
+    jobs.
 
-    GPUs are asked for in the other form, a partition by a profile of the user's own, and a resource in the call.
+    GPUs are asked for in the other form, a partition by a profile of the user's own, and a resource
+    in the call.
     """
     data, made = submitted.root / "results/demo/data/scan-jump-x2", submitted.root / CUT[0]
     shutil.move(data / "vocabulary.json", tmp_path)

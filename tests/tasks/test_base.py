@@ -1,4 +1,6 @@
-"""Kinds of tasks: each is a class that has its own settings, and an objective that does not fit its loss is refused."""
+"""Kinds of tasks: each is a class that has its own settings, and an objective that does not fit its
+loss is refused.
+"""
 
 import json
 from pathlib import Path

@@ -103,8 +103,8 @@ def fairseq_batches(
 ) -> list[list[int]]:
     """Make batches like fairseq 0.10.2, by its description.
 
-    A random permutation, a stable sort by target and one by source length, batches filled up to `budget` and cut to a
-    multiple of 8 rows; the rest opens the next batch.
+    A random permutation, a stable sort by target and one by source length, batches filled up to
+    `budget` and cut to a multiple of 8 rows; the rest opens the next batch.
     """
     order = np.random.RandomState(seed).permutation(len(source))
     for length in (target, source):
@@ -123,7 +123,9 @@ def fairseq_batches(
 
 
 def test_batches_of_addjump_2x_mix_first_words_as_fairseqs_do():
-    """About 10 of the 12 in the median; in the order of the file, which lists the grammar's commands, about 4."""
+    """About 10 of the 12 in the median; in the order of the file, which lists the grammar's
+    commands, about 4.
+    """
     train = prepare_data(scan, {"set": "add_jump_2x", "limit": {}}, {}).splits["train"]
     words = {
         word: number

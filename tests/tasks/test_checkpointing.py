@@ -53,7 +53,9 @@ def compute_states(model: torch.nn.Module, ids: torch.Tensor, real: torch.Tensor
 def passes(
     family: str, checkpointed: bool, **more
 ) -> tuple[torch.Tensor, dict[str, torch.Tensor], torch.Tensor, int]:
-    """(loss, gradients, state of the generator after both passes, bytes kept between them), with dropout."""
+    """(loss, gradients, state of the generator after both passes, bytes kept between them), with
+    dropout.
+    """
     torch.manual_seed(0)
     if family in FAMILIES:
         model, compute = build(Settings(**{**SIZES, "family": family}), 100), compute_carma
@@ -119,7 +121,9 @@ def test_a_run_on_prompts_has_the_same_weights_also_when_it_was_stopped(tmp_path
 
 
 def count_weights(place: Path, spec: dict, **paths: Path) -> int:
-    """How many files of weights the command writes with and without gradient checkpointing; equal ones are one."""
+    """How many files of weights the command writes with and without gradient checkpointing; equal
+    ones are one.
+    """
     found = set()
     for checkpointed in (False, True):
         spec["training"]["gradient_checkpointing"], out = checkpointed, place / str(checkpointed)

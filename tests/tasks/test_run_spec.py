@@ -1,4 +1,6 @@
-"""Specs as objects and as JSON: one reads the other, and wrong files are refused in one line per problem."""
+"""Specs as objects and as JSON: one reads the other, and wrong files are refused in one line per
+problem.
+"""
 
 import pytest
 

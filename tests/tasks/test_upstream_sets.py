@@ -1,4 +1,6 @@
-"""The data sets that a user fetches, from files of upstream's format to scores: prepared, fine-tuned on, evaluated."""
+"""The data sets that a user fetches, from files of upstream's format to scores: prepared,
+fine-tuned on, evaluated.
+"""
 
 import importlib
 import json

@@ -1,4 +1,6 @@
-"""`validation: none`, for each kind of task: its validation set is not read, and the last weights are kept."""
+"""`validation: none`, for each kind of task: its validation set is not read, and the last weights
+are kept.
+"""
 
 import json
 

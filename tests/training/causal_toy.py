@@ -1,4 +1,6 @@
-"""A small dictionary task for causal language models: prepared folders of text and of prompts, and specs for them."""
+"""A small dictionary task for causal language models: prepared folders of text and of prompts, and
+specs for them.
+"""
 
 import json
 from pathlib import Path
@@ -31,7 +33,9 @@ def definitions() -> list[tuple[str, str]]:
 
 
 def trained_tokenizer(texts: list[str], space: str = "") -> Tokenizer:
-    """A byte-level BPE tokenizer whose labels, after `space`, are single tokens and most other words are several."""
+    """A byte-level BPE tokenizer whose labels, after `space`, are single tokens and most other
+    words are several.
+    """
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -46,7 +50,9 @@ def trained_tokenizer(texts: list[str], space: str = "") -> Tokenizer:
 
 
 def write_text(folder: Path, space: str = "") -> Path:
-    """A prepared folder of the kind `text`: train and valid, with tokenizer.json; `space` is put before each answer."""
+    """A prepared folder of the kind `text`: train and valid, with tokenizer.json; `space` is put
+    before each answer.
+    """
     folder.mkdir(parents=True)
     texts = [f'{content} is called a "{space}{word}' for content, word in definitions()]
     tokenizer = trained_tokenizer(texts, space)
@@ -62,7 +68,8 @@ def write_text(folder: Path, space: str = "") -> Path:
 
 
 def write_prompts(folder: Path, phrases: bool = False) -> Path:
-    """A prepared folder of the kind `prompt`; some answers are no single token, and are left out by those who read it.
+    """A prepared folder of the kind `prompt`; some answers are no single token, and are left out by
+    those who read it.
 
     With `phrases` the last words of each content, after its size, are one group.
     """
@@ -94,7 +101,9 @@ def write_prompts(folder: Path, phrases: bool = False) -> Path:
 def causal_spec(
     kind: str, family: str = "gpt2", objective: dict | None = None, **training: object
 ) -> dict:
-    """A resolved spec of a two-block model: pre-training on toy-text, or fine-tuning on toy-prompts."""
+    """A resolved spec of a two-block model: pre-training on toy-text, or fine-tuning on
+    toy-prompts.
+    """
     model = {
         "name": "causal_lm",
         "family": family,

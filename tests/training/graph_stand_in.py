@@ -1,4 +1,6 @@
-"""A stand-in for CUDA graphs on a CPU: it records the operations of an update, and repeats them on the same tensors."""
+"""A stand-in for CUDA graphs on a CPU: it records the operations of an update, and repeats them on
+the same tensors.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +26,9 @@ def share_memory(results: list[torch.Tensor], arguments: list[torch.Tensor]) -> 
 
 
 class Recorder(TorchDispatchMode):
-    """Keeps every operation with its tensors. Fails for one whose size, or Python value, depends on the data."""
+    """Keeps every operation with its tensors. Fails for one whose size, or Python value, depends on
+    the data.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,8 +50,8 @@ class Recorder(TorchDispatchMode):
 
 
 class Graph:
-    """Repeats what was recorded. Recording runs the update, too, which a CUDA graph would not: so the first replay,
-    which follows it at once, does nothing.
+    """Repeats what was recorded. Recording runs the update, too, which a CUDA graph would not: so
+    the first replay, which follows it at once, does nothing.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""A small pre-trained encoder with a WordPiece tokenizer, small data sets of sentences, and specs to train on them."""
+"""A small pre-trained encoder with a WordPiece tokenizer, small data sets of sentences, and specs
+to train on them.
+"""
 
 import random
 from pathlib import Path
@@ -73,7 +75,9 @@ def model_settings(family: str = "bert", **more) -> dict:
 
 
 def pairs(rows: int, seed: int) -> list[Sentence]:
-    """Who met whom where; label 1 where the first subject is one of two, subset `long` where it is far away."""
+    """Who met whom where; label 1 where the first subject is one of two, subset `long` where it is
+    far away.
+    """
     rng = random.Random(seed)
     made = []
     for row in range(rows):

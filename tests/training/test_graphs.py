@@ -117,7 +117,9 @@ def train_waiting(
 @pytest.mark.parametrize("name", WAITS)
 @pytest.mark.usefixtures("graphs_on_cpu")
 def test_a_shape_whose_update_waits_for_the_data_stays_without_a_graph(name):
-    """It is known after the first update: nothing is captured, and the numbers are those of eager updates."""
+    """It is known after the first update: nothing is captured, and the numbers are those of eager
+    updates.
+    """
     graphed, rows = train_waiting(WAITS[name], graphed=True)
     assert rows == train_waiting(WAITS[name], graphed=False)[1]
     assert not graphed.update.captured

@@ -1,4 +1,6 @@
-"""Runs that are killed or stopped, as processes, and started again end with the bytes of one that ran through."""
+"""Runs that are killed or stopped, as processes, and started again end with the bytes of one that
+ran through.
+"""
 
 import json
 import random
@@ -40,7 +42,9 @@ EVALUATION = {"splits": ["test"], "beam": 1, "max_length": 10, "batch_tokens": 5
 
 
 class Runs:
-    """One toy run in a folder of its own for each test; `whole` is where it ran through undisturbed."""
+    """One toy run in a folder of its own for each test; `whole` is where it ran through
+    undisturbed.
+    """
 
     checkpoints = ("model", "test", "last")
 
@@ -48,7 +52,8 @@ class Runs:
         self.folder = folder
         write_data(folder / "data")
         spec = toy_spec(max_steps=STEPS, validate_every=50, log_every=7, also_keep=["test", "last"])
-        # SQ-Transformer has all the state there is: its codes move outside the optimiser, and it draws masks.
+        # SQ-Transformer has all the state there is: its codes move outside the optimiser, and it
+        # draws masks.
         spec["model"] |= {"name": "sq_transformer", "codebook_gradient": False}
         spec["objective"] = {"name": "structural_quantisation"}
         (folder / "spec.json").write_text(json.dumps(spec))
@@ -76,7 +81,9 @@ class Runs:
         )
 
     def finish(self, place: Path) -> str:
-        """Continue the run to its end in this process, which has loaded torch already; returns what it said."""
+        """Continue the run to its end in this process, which has loaded torch already; returns what
+        it said.
+        """
         with redirect_stderr(StringIO()) as said:
             code = here("train", *self.arguments(place))
         assert code == 0, said.getvalue()
@@ -153,7 +160,9 @@ def test_killed_at_random_moments_a_run_ends_with_the_same_bytes(runs, tmp_path)
 
 @pytest.mark.quick_faults
 def test_killed_anywhere_between_start_and_end_a_run_ends_with_the_same_bytes(runs, tmp_path):
-    """At a random moment from its imports to the renaming of its results, and at one while these are being written."""
+    """At a random moment from its imports to the renaming of its results, and at one while these
+    are being written.
+    """
     seed = random.randrange(2**32)
     print(f"moments drawn with seed {seed}")
     draw = random.Random(seed)
@@ -203,7 +212,9 @@ def test_a_killed_evaluation_leaves_nothing_or_all(runs, tmp_path):
 
 @pytest.mark.faults
 def test_out_of_memory_is_one_line(runs, tmp_path):
-    """The process may allocate 512 MB more than it needs to start, as under the limit of a job or a container."""
+    """The process may allocate 512 MB more than it needs to start, as under the limit of a job or a
+    container.
+    """
     spec = json.loads((runs.folder / "spec.json").read_text())
     spec["model"] |= {"width": 4096, "feed_forward": 32768}
     (tmp_path / "spec.json").write_text(json.dumps(spec))

@@ -1,4 +1,5 @@
-"""Curves for TensorBoard: the values of training.csv, in a training that ends with the same bytes as without them.
+"""Curves for TensorBoard: the values of training.csv, in a training that ends with the same bytes
+as without them.
 
 Tests that need the package skip without it: `pip install tensorboard`.
 """

@@ -1,4 +1,6 @@
-"""The loop against a loop written by hand, and the rules for logging, for the best weights and for bad losses."""
+"""The loop against a loop written by hand, and the rules for logging, for the best weights and for
+bad losses.
+"""
 
 import os
 import signal
@@ -331,7 +333,9 @@ def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_
 
 @pytest.mark.parametrize("when", ["step", "validation", "save"])
 def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp_path, when):
-    """It is not forgotten, whatever is being done when it comes: the next call only returns what is there."""
+    """It is not forgotten, whatever is being done when it comes: the next call only returns what is
+    there.
+    """
     model, store = Line(), Saves(tmp_path, {})
 
     def ask(now: str) -> None:
@@ -404,7 +408,9 @@ def save_in(store: Saves, save_every: float, steps: int) -> None:
 
 
 def test_the_longer_a_save_takes_the_more_seldom_it_is(tmp_path):
-    """Of states that take half a second one is saved at the beginning, and the next ten seconds later."""
+    """Of states that take half a second one is saved at the beginning, and the next ten seconds
+    later.
+    """
     slow, quick = (Saves(tmp_path / name, {}) for name in ("slow", "quick"))
     for store in (slow, quick):
         store.folder.mkdir()
@@ -474,7 +480,9 @@ def test_validations_between_two_saves_cost_no_state_and_lose_no_best_weights(tm
 
 
 def test_step_times_are_steady_after_the_first_epochs_of_a_process(tmp_path, monkeypatch):
-    """Epochs have 5 batches, intervals 4 updates. An update takes 10 s in the first two epochs, then 1 s."""
+    """Epochs have 5 batches, intervals 4 updates. An update takes 10 s in the first two epochs,
+    then 1 s.
+    """
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     made = 0

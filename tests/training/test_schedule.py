@@ -72,7 +72,9 @@ def test_either_steps_or_epochs_are_given(lengths):
 
 
 def test_epochs_are_steps_of_the_data_at_hand():
-    """Three epochs of four batches: a warm-up of a quarter, then linear to 0 over the other nine steps."""
+    """Three epochs of four batches: a warm-up of a quarter, then linear to 0 over the other nine
+    steps.
+    """
     epochs = {
         "epochs": 3,
         "warmup_fraction": 0.25,

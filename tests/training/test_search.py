@@ -1,4 +1,6 @@
-"""The search of learning rate and batch size: what is tried, what is chosen, what a run takes, and a killed search."""
+"""The search of learning rate and batch size: what is tried, what is chosen, what a run takes, and
+a killed search.
+"""
 
 import json
 import signal

@@ -1,4 +1,6 @@
-"""The saved state: exact, refused where it does not belong, and readable whenever the process that writes it dies."""
+"""The saved state: exact, refused where it does not belong, and readable whenever the process that
+writes it dies.
+"""
 
 import hashlib
 import json

@@ -47,7 +47,9 @@ def toy(tmp_path_factory) -> Path:
 
 
 def train_here(toy: Path, tmp_path: Path, spec: Path) -> int:
-    """Train on the toy's data in this process, which has loaded torch already; returns the exit code."""
+    """Train on the toy's data in this process, which has loaded torch already; returns the exit
+    code.
+    """
     places = {"data": toy / "data", "out": tmp_path / "out", "state": tmp_path / "state"}
     return run_main("train", "--progress", "lines", spec=spec, **places)
 

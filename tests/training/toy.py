@@ -1,4 +1,6 @@
-"""A small translation task with a prepared data folder, a spec for it, and the commands run as a user runs them."""
+"""A small translation task with a prepared data folder, a spec for it, and the commands run as a
+user runs them.
+"""
 
 import itertools
 import json
@@ -29,7 +31,9 @@ def pair(letters: str) -> tuple[str, str]:
 
 
 def write_split(path: Path, pairs: list[tuple[str, str, str]]) -> None:
-    """Write (source, target, subset) rows in the format of a prepared split; unknown words get the id of <unk>."""
+    """Write (source, target, subset) rows in the format of a prepared split; unknown words get the
+    id of <unk>.
+    """
     source, target, subset = (list(column) for column in zip(*pairs, strict=True))
     ids = {
         f"{side}_ids": [
@@ -45,7 +49,9 @@ def write_split(path: Path, pairs: list[tuple[str, str, str]]) -> None:
 
 
 def write_data(folder: Path, seed: int = 0) -> Path:
-    """A prepared data folder: pairs of 1 to 6 letters, 400 train, 60 valid, 120 test, in subsets `short` and `long`."""
+    """A prepared data folder: pairs of 1 to 6 letters, 400 train, 60 valid, 120 test, in subsets
+    `short` and `long`.
+    """
     folder.mkdir(parents=True)
     draw = random.Random(seed)
     for split, count in (("train", 400), ("valid", 60), ("test", 120)):

@@ -40,7 +40,9 @@ def made(made_once: Project, tmp_path: Path) -> Project:
 
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """results/ and .snakemake/ of the demo that ./reproduce has made of this very code; skips where there is none."""
+    """results/ and .snakemake/ of the demo that ./reproduce has made of this very code; skips where
+    there is none.
+    """
     if not (ROOT / "results/demo/config.json").exists():
         pytest.skip("no finished demo: run ./reproduce first")
     root = tmp_path_factory.mktemp("finished")

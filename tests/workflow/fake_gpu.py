@@ -10,7 +10,8 @@ GIB = 1024
 # What a driver may print before its answer.
 NOISE = "Warning: persistence mode is disabled on device 00000000:3B:00.0\n\x00\x1b[0m###, 1, 2\n"
 
-# `-d` starts a daemon, a process that sleeps; commands come from stdin. Each call is a line of calls.txt.
+# `-d` starts a daemon, a process that sleeps; commands come from stdin. Each call is a line of
+# calls.txt.
 MPS = """#!/bin/bash
 pipe=${CUDA_MPS_PIPE_DIRECTORY:-__HERE__/nvidia-mps}
 is_running() { [ -e "$pipe/daemon.pid" ] && kill -0 "$(cat "$pipe/daemon.pid")" 2>/dev/null; }
@@ -56,7 +57,9 @@ class FakeTools:
         self.add("nvidia-smi", f"#!/bin/sh\ncat '{answer}'\nexit {code}\n")
 
     def add_mps(self, fault: str = ":") -> None:
-        """Write an nvidia-cuda-mps-control, in which the commands `fault` run before the daemon starts."""
+        """Write an nvidia-cuda-mps-control, in which the commands `fault` run before the daemon
+        starts.
+        """
         script = MPS.replace("__HERE__", str(self.folder)).replace("__FAULT__", fault)
         self.add("nvidia-cuda-mps-control", script)
 

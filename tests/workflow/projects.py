@@ -99,7 +99,9 @@ class Project:
 
     @contextmanager
     def edited(self, file: str) -> Iterator[Any]:
-        """The content of a YAML file, without shared parts; what the block makes of it is written back."""
+        """The content of a YAML file, without shared parts; what the block makes of it is written
+        back.
+        """
         path = self.root / file
         content = json.loads(json.dumps(yaml.safe_load(path.read_text())))
         yield content
@@ -107,7 +109,9 @@ class Project:
         path.write_text(yaml.safe_dump(content, sort_keys=False))
 
     def planned(self, *arguments: str) -> set[tuple[str, str]]:
-        """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake --summary`."""
+        """(rule, output file) of every output that Snakemake itself plans to make, by `snakemake
+        --summary`.
+        """
         snakemake = str(self.root / ".venv/bin/snakemake")
         made = subprocess.run(
             [snakemake, "--summary", *arguments],
@@ -141,7 +145,9 @@ def record_as_made(project: Project, *targets: str) -> None:
 
 
 def copied(target: Path) -> Project:
-    """The project without its results. What Python has compiled comes along, but for what is just being written."""
+    """The project without its results. What Python has compiled comes along, but for what is just
+    being written.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = ROOT / part

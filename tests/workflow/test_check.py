@@ -1,4 +1,6 @@
-"""`check` lists the results that differ from the current configuration, and Snakemake can accept them."""
+"""`check` lists the results that differ from the current configuration, and Snakemake can accept
+them.
+"""
 
 import json
 import os

@@ -51,7 +51,9 @@ def damaged(crate: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def of_one_paper(damaged: Path) -> Path:
-    """The same with a configuration of one paper only, because recomputing the numbers of all papers takes long."""
+    """The same with a configuration of one paper only, because recomputing the numbers of all
+    papers takes long.
+    """
     return asking_for("sq_transformer", damaged)
 
 
@@ -135,7 +137,9 @@ def references(value: object) -> Iterator[str]:
 
 
 def test_it_does_what_the_specifications_demand(crate: Path):
-    """What RO-Crate 1.1, Workflow RO-Crate 1.0, and Process and Workflow Run Crate 0.5 say with MUST."""
+    """What RO-Crate 1.1, Workflow RO-Crate 1.0, and Process and Workflow Run Crate 0.5 say with
+    MUST.
+    """
     content = json.loads((crate / METADATA).read_text())
     assert content.keys() == {"@context", "@graph"} and content["@context"][0] == CONTEXT
     entities = {entity["@id"]: entity for entity in content["@graph"]}
@@ -295,7 +299,9 @@ def test_a_crate_without_its_configuration_is_one_line(faults, damaged: Path):
 def test_a_crate_that_agrees_with_its_checksums_runs_no_code_of_its_own(
     finished_demo: Path, of_one_paper: Path
 ):
-    """A figure and an analysis name a module, which is in the crate at each place where Python might look for it."""
+    """A figure and an analysis name a module, which is in the crate at each place where Python
+    might look for it.
+    """
     ran, paper = of_one_paper / "it-ran", "papers/sq_transformer/displays.yaml"
     content = yaml.safe_load((of_one_paper / paper).read_text())
     content["analyses"]["head-agreement-cognition"]["module"] = content["displays"]["figure4"][

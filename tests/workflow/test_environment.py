@@ -1,4 +1,6 @@
-"""The environment files agree with pyproject.toml, with each other, with the code and with what is installed."""
+"""The environment files agree with pyproject.toml, with each other, with the code and with what is
+installed.
+"""
 
 import ast
 import importlib.util
@@ -77,7 +79,9 @@ def test_lock_is_the_closure_of_pyproject_as_installed(project, pins):
 
 
 def test_every_package_of_the_lock_has_the_hashes_of_its_files(pins):
-    """And torch, whose file differs between machines, is not among them. The host of an index is nowhere."""
+    """And torch, whose file differs between machines, is not among them. The host of an index is
+    nowhere.
+    """
     head, *entries = re.split(
         r"^(?=\w)", (ROOT / "envs/requirements.lock").read_text(), flags=re.MULTILINE
     )

@@ -83,7 +83,8 @@ CODES = "results/demo/analyses/sq_transformer/source-codes"
 MATCHED, TRANSLATING = "scan-jump-x2/lrf/matched/seed-1", "wmt17-en-de/sq-transformer/srl/seed-1"
 DAMAGED = "cognition/transformer/default/seed-1"
 CHECKPOINT = f"results/demo/runs/{DAMAGED}/checkpoint/model.safetensors"
-# What is cut in half, what reads it, and what that says. Tables are tested by the predictions of their runs.
+# What is cut in half, what reads it, and what that says. Tables are tested by the predictions of
+# their runs.
 HALVES = {
     "scores": (
         scores(FIRST),
@@ -110,7 +111,9 @@ HALVES = {
 
 
 class Damaged:
-    """A finished demo in which these files and a checkpoint are cut in half: called before and after their deletion."""
+    """A finished demo in which these files and a checkpoint are cut in half: called before and
+    after their deletion.
+    """
 
     def __init__(self, project: Project):
         self.root = project.root
@@ -161,7 +164,9 @@ def test_what_is_damaged_is_refused_and_made_again_when_it_is_deleted(damaged: D
 @pytest.mark.quick_faults
 @pytest.mark.parametrize("name", HALVES)
 def test_a_results_file_cut_in_half(damaged: Damaged, name: str):
-    """Jobs that read it refuse it; deleted with its folder, it is recreated, and jobs that read it are rerun."""
+    """Jobs that read it refuse it; deleted with its folder, it is recreated, and jobs that read it
+    are rerun.
+    """
     file, reader, said = HALVES[name]
     assert any(file in line and said in line for line in damaged.refused.stderr.splitlines()), (
         damaged.refused.stderr
@@ -190,7 +195,9 @@ def test_a_broken_checkpoint(damaged: Damaged):
     not FAKETIME.exists(), reason="libfaketime, which sets the clock of a process, is not installed"
 )
 def test_a_clock_that_was_set_back(project: Project):
-    """The job whose inputs are from the future fails and says so; by a right clock the next call makes the results."""
+    """The job whose inputs are from the future fails and says so; by a right clock the next call
+    makes the results.
+    """
     project.make(SCORES)
     with project.edited("catalogue/methods/seq2seq.yaml") as methods:
         methods["transformer"]["variants"]["default"]["training"] = {"learning_rate": 0.00123}

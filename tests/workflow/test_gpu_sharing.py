@@ -1,4 +1,6 @@
-"""Jobs that share a GPU: in the place of nvidia-smi and MPS, executables answer, fail or print garbage."""
+"""Jobs that share a GPU: in the place of nvidia-smi and MPS, executables answer, fail or print
+garbage.
+"""
 
 import os
 import signal
@@ -152,7 +154,9 @@ rule jobs:
 
 
 def add_rule(project: Project, body: str) -> None:
-    """Add a rule `jobs`, whose job writes what it sees of the GPU, and then runs the commands of `body`."""
+    """Add a rule `jobs`, whose job writes what it sees of the GPU, and then runs the commands of
+    `body`.
+    """
     snakefile = project.root / "Snakefile"
     snakefile.write_text(snakefile.read_text() + RULE.format(REPORT=REPORT, body=body))
 

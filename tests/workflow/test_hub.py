@@ -1,4 +1,6 @@
-"""Runs that start from a model of the Hugging Face hub: what is planned, and the rule that fetches it."""
+"""Runs that start from a model of the Hugging Face hub: what is planned, and the rule that fetches
+it.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Runs that fail, are interrupted or are killed: the messages on the terminal, and the next call, which continues."""
+"""Runs that fail, are interrupted or are killed: the messages on the terminal, and the next call,
+which continues.
+"""
 
 import os
 import signal
@@ -25,7 +27,9 @@ def long_run(project):
 
 
 def started(project) -> subprocess.Popen[str]:
-    """./reproduce in a process group of its own, as a terminal would have it, when its training has begun."""
+    """./reproduce in a process group of its own, as a terminal would have it, when its training has
+    begun.
+    """
     process = subprocess.Popen(
         ["./reproduce", TARGET],
         cwd=project.root,
@@ -103,7 +107,9 @@ def test_of_two_calls_at_once_one_makes_everything(project):
 def test_where_the_file_system_has_no_locks_those_of_snakemake_count(
     project, tmp_path, monkeypatch
 ):
-    """`flock` exits with 71 then. The locks' owner is unknown: they stay, and Snakemake says how to delete them."""
+    """`flock` exits with 71 then. The locks' owner is unknown: they stay, and Snakemake says how to
+    delete them.
+    """
     flock = tmp_path / "bin/flock"
     flock.parent.mkdir()
     flock.write_text("#!/bin/sh\nexit 71\n")
@@ -150,7 +156,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @pytest.mark.faults
 def test_a_training_that_outlives_its_snakemake_keeps_its_run_and_nothing_else(long_run):
-    """It does not hold the lock of ./reproduce, so other jobs run meanwhile; its own run waits until it ends."""
+    """It does not hold the lock of ./reproduce, so other jobs run meanwhile; its own run waits
+    until it ends.
+    """
     with orphan(long_run) as trainer:
         other = "results/demo/data/cogs/dataset.json"
         done = long_run.reproduce(TARGET, other)
@@ -183,7 +191,9 @@ def test_what_a_training_made_whose_snakemake_was_killed_is_kept_by_touch(projec
 
 @pytest.mark.quick_faults
 def test_failed_job_shows_why_and_where(project):
-    """A prepared data set that has lost its vocabulary: the command's own error line, its log, the exit code."""
+    """A prepared data set that has lost its vocabulary: the command's own error line, its log, the
+    exit code.
+    """
     project.make("results/demo/data/scan-jump-x2/dataset.json")
     (project.root / "results/demo/data/scan-jump-x2/vocabulary.json").unlink()
     done = project.reproduce(TARGET)

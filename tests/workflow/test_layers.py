@@ -52,7 +52,9 @@ def analyses_of(module: str) -> Callable[[Project], set[str]]:
     ],
 )
 def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rule, expected):
-    """The first rule that it reaches: for these jobs, no other of that rule, and none of an earlier one."""
+    """The first rule that it reaches: for these jobs, no other of that rule, and none of an earlier
+    one.
+    """
     demo.change_code(file)
     planned = named(demo.planned())
     if expected is None:  # of a kind of task
@@ -75,7 +77,9 @@ def test_an_edit_in_a_layer_that_computes_reruns_what_it_reaches(demo, file, rul
 
 
 def test_an_edit_of_what_computes_nothing_reruns_nothing(demo):
-    """All at once: arguments and files of commands, shared helpers, what describes and records, plans and starts."""
+    """All at once: arguments and files of commands, shared helpers, what describes and records,
+    plans and starts.
+    """
     for folder in ("commands", "common", "config", "provenance", "workflow"):
         for path in (demo.root / "workflow_scripts" / folder).glob("*.py"):
             if path.name not in ("__init__.py", *READ_BY_CLAIMS):

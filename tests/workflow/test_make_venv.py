@@ -1,4 +1,6 @@
-"""envs/make_venv: what it says when it cannot do its work, and that it leaves nothing that looks done."""
+"""envs/make_venv: what it says when it cannot do its work, and that it leaves nothing that looks
+done.
+"""
 
 import hashlib
 import os
@@ -80,7 +82,9 @@ def test_no_python_is_one_line(folder):
 def test_a_changed_package_is_refused_and_a_failed_installation_is_not_taken_for_a_whole_one(
     folder, name, fault
 ):
-    """Of torch, whose sha256 differs between machines, only the version is checked: here it is missing."""
+    """Of torch, whose sha256 differs between machines, only the version is checked: here it is
+    missing.
+    """
     wheel = folder / f"{name}-0.0.0-py3-none-any.whl"
     if name == "torch":
         wheel.unlink()

@@ -1,4 +1,6 @@
-"""Names and other free text of the configuration: none is more than a word for a shell, and none leaves results/."""
+"""Names and other free text of the configuration: none is more than a word for a shell, and none
+leaves results/.
+"""
 
 import re
 import shutil

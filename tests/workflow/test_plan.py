@@ -73,7 +73,9 @@ def test_config_of_one_call_chooses_scale_and_extra_runs(project):
 
 
 def sources(project: Project, runs: set[str]) -> set[str]:
-    """The files that the real data of some runs are made from, and those that the paper's analyses read."""
+    """The files that the real data of some runs are made from, and those that the paper's analyses
+    read.
+    """
     entries = {}
     for file in (project.root / "catalogue/tasks").glob("*.yaml"):
         entries |= yaml.safe_load(file.read_text())

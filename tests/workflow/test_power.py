@@ -70,7 +70,9 @@ def test_each_claim_has_its_power_runs_and_hours(project: Path, capsys: pytest.C
 
 
 def test_runs_of_several_claims_are_counted_once(project: Path, capsys: pytest.CaptureFixture[str]):
-    """Each claim of CAT on BiRD has BERT's side, and what its runs start from; their sum has it once."""
+    """Each claim of CAT on BiRD has BERT's side, and what its runs start from; their sum has it
+    once.
+    """
     seeds = list(range(101, 110))
     spread = "spread: {sd: 2.4, freedom: 20, paired: false}"
     (project / "papers/cat/analysis_plan.yaml").write_text(
@@ -81,7 +83,8 @@ def test_runs_of_several_claims_are_counted_once(project: Path, capsys: pytest.C
     )
     assert main(["plan", "--power", "--papers", "cat"]) == 0
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
-    # Pre-training, fine-tuning on PAWS and BiRD, of two models; in the sum of BERT, and of CAT with two fine-tunings.
+    # Pre-training, fine-tuning on PAWS and BiRD, of two models; in the sum of BERT, and of CAT with
+    # two fine-tunings.
     assert lines["comp-over-bert-bird"][-2] == lines["mix-over-bert-bird"][-2] == str(9 * 6)
     assert lines["sum"][1] == str(9 * 8)
 

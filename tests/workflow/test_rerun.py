@@ -1,4 +1,6 @@
-"""After a finished demo, each change makes Snakemake redo exactly what it reaches: the sets of jobs, by name."""
+"""After a finished demo, each change makes Snakemake redo exactly what it reaches: the sets of
+jobs, by name.
+"""
 
 import json
 import os
@@ -22,7 +24,9 @@ END = {("record_config", "")}
 
 
 def named(planned: set[tuple[str, str]]) -> set[tuple[str, str]]:
-    """(rule, name of the job) of (rule, output file): a run, or an analysis or display with its paper."""
+    """(rule, name of the job) of (rule, output file): a run, or an analysis or display with its
+    paper.
+    """
     forms = {
         "fetch": r"results/downloads/(.+?)(?:\.json)?$",
         "fetch_model": r"results/downloads/models/(.+)/model.json",
@@ -73,7 +77,9 @@ def requested(project: Project, paper: str) -> set[str]:
 def readers(
     project: Project, runs: set[str], papers: set[str] | None = None
 ) -> set[tuple[str, str]]:
-    """Analyses, tables, figures and claims that show one of `runs`: of `papers`, if not of those that ask for it."""
+    """Analyses, tables, figures and claims that show one of `runs`: of `papers`, if not of those
+    that ask for it.
+    """
     asking = papers or {
         file.parent.name for file in (project.root / "papers").glob("*/experiments.yaml")
     }
@@ -150,7 +156,9 @@ def weighed(project: Project, part: str) -> set[str]:
 
 
 def test_nothing_changed(demo):
-    """A second call has nothing to do, and takes seconds: not time on the clock, which other work lengthens."""
+    """A second call has nothing to do, and takes seconds: not time on the clock, which other work
+    lengthens.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = demo.reproduce()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -159,7 +167,9 @@ def test_nothing_changed(demo):
 
 
 def reversed_keys(content):
-    """The same content with the keys of every mapping the other way round, except axes: their order is that of rows."""
+    """The same content with the keys of every mapping the other way round, except axes: their order
+    is that of rows.
+    """
     if isinstance(content, dict):
         return {
             k: v if k in ("axes", "each") else reversed_keys(v)
@@ -169,7 +179,9 @@ def reversed_keys(content):
 
 
 def test_what_changes_no_result_reruns_nothing(demo, monkeypatch):
-    """All at once: comments, the order of keys, another mirror or device, other versions and times of all files."""
+    """All at once: comments, the order of keys, another mirror or device, other versions and times
+    of all files.
+    """
     for file in (demo.root / "workflow_scripts").rglob("*.py"):
         file.write_text(file.read_text() + "\n# A comment at the end.\n")
     documented = demo.root / "workflow_scripts/training/machine.py"
@@ -334,7 +346,9 @@ def test_results_of_one_run_deleted(demo):
 
 @pytest.mark.quick_faults
 def test_a_training_that_failed_when_it_was_made_again(demo):
-    """Snakemake has deleted its files, the scores of the first training are still there: `all` names the former too."""
+    """Snakemake has deleted its files, the scores of the first training are still there: `all`
+    names the former too.
+    """
     run = "cogs/sq-transformer/srl/seed-1"
     for file in ("run.json", "training.csv", "checkpoint/model.safetensors"):
         (demo.root / "results/demo/runs" / run / file).unlink()

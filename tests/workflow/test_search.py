@@ -1,4 +1,6 @@
-"""The search in the workflow: what is planned, what a changed grid reruns, what `why`, `plan` and `check` say of it."""
+"""The search in the workflow: what is planned, what a changed grid reruns, what `why`, `plan` and
+`check` say of it.
+"""
 
 import json
 import subprocess

@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 JOBS = 1500
-# Prints the share of the process's CPU time that garbage collection took, and how often Snakemake asked for the
-# signature of the parameter's function.
+# Prints the share of the process's CPU time that garbage collection took, and how often Snakemake
+# asked for the signature of the parameter's function.
 SNAKEFILE = f"""
 import atexit, gc, inspect, sys, time
 sys.path.insert(0, {str(ROOT)!r})
@@ -47,7 +47,9 @@ rule evaluate:
 
 
 def measure(folder: Path, line: str) -> tuple[float, int]:
-    """Return the share of garbage collection and the number of questions. `line` is one of the Snakefile."""
+    """Return the share of garbage collection and the number of questions. `line` is one of the
+    Snakefile.
+    """
     folder.mkdir()
     (folder / "Snakefile").write_text(SNAKEFILE % line)
     command = [sys.executable, "-m", "snakemake", "-n", "--quiet", "all", "--cores", "1"]
@@ -59,7 +61,8 @@ def measure(folder: Path, line: str) -> tuple[float, int]:
 def test_a_dry_run_spends_no_time_on_garbage(tmp_path: Path):
     assert measure(tmp_path / "ours", "stop_garbage_collection()")[0] == 0
     share, questions = measure(tmp_path / "snakemake", "")
-    # Where this is no longer so, Python or Snakemake has changed, and `stop_garbage_collection` can go.
+    # Where this is no longer so, Python or Snakemake has changed, and `stop_garbage_collection` can
+    # go.
     assert share > 0.05
     # Where this is no longer so, Snakemake keeps signatures itself, and `store_signature` can go.
     assert questions >= JOBS

@@ -1,4 +1,4 @@
-"""What commands take from the environment: the variables in envs/variables.txt, as ./reproduce does."""
+"""What commands take from the environment: the variables in envs/variables.txt."""
 
 import os
 import sys
@@ -19,9 +19,10 @@ def read_kept_patterns() -> list[str]:
 
 
 def clean_environment() -> None:
-    """Drop the other variables of this process; start it again if they have changed how Python runs.
+    """Drop the other variables of this process, as ./reproduce does.
 
-    Where the package is installed without the repository, commands end, so there is nothing to do.
+    The process starts again if they have changed how Python runs. Where the package is installed
+    without the repository, nothing is dropped.
     """
     if not VARIABLES.exists():
         return

@@ -78,8 +78,8 @@ def _make_error(problem: str, place: yaml.Node | yaml.Event) -> yaml.MarkedYAMLE
 def _check_node(node: yaml.Node, counts: dict[int, int]) -> int:
     """Check a node and count the values in it, with aliases expanded.
 
-    The counts of finished nodes are added to `counts` by `id`. Raises MarkedYAMLError if the aliases
-    expand to more than MAX_VALUES values; for a key that is repeated, of which PyYAML would
+    The counts of finished nodes are added to `counts` by `id`. Raises MarkedYAMLError if the
+    aliases expand to more than MAX_VALUES values; for a key that is repeated, of which PyYAML would
     silently use the last value, or that is no text or number; and for values that YAML reads
     otherwise than people do.
     """

@@ -129,8 +129,8 @@ def find_subset_rows(
 ) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets.
 
-    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps a group's name to its
-    subsets. Those without a row are left out.
+    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps a group's name to
+    its subsets. Those without a row are left out.
     """
     is_member = {"all": np.ones(len(subsets), bool)}
     names = sorted(set(subsets.tolist()) - {""})

@@ -1,4 +1,6 @@
-"""CoGnition: the real files' counts, the training set in place of upstream's, and files that do not belong together."""
+"""CoGnition: the real files' counts, the training set in place of upstream's, and files that do not
+belong together.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -61,7 +63,9 @@ def test_no_new_compound_is_in_the_training_set_and_no_sentence_in_two_splits(re
 
 
 def test_training_words_of_the_test_set(real):
-    """All but two of the words of cg_test are in training, as upstream promises of its own training set."""
+    """All but two of the words of cg_test are in training, as upstream promises of its own training
+    set.
+    """
     known = {word for example in real.splits["train"] for word in example.source.split(" ")}
     unknown = {
         word for example in real.splits["cg_test"] for word in example.source.split(" ")

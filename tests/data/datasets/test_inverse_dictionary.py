@@ -59,8 +59,9 @@ def test_cleaning(gloss, content):
     assert clean_definition(gloss, TOPICS) == content
 
 
-# Parts of glosses of WordNet 3.0, and what the paper's "removal of special characters, punctuation, extra spaces, and
-# parenthesised content where necessary" makes of the glosses; the official data keep topic domains, as `in <topic>`.
+# Parts of glosses of WordNet 3.0, and what the paper's "removal of special characters, punctuation,
+# extra spaces, and parenthesised content where necessary" makes of the glosses; the official data
+# keep topic domains, as `in <topic>`.
 REAL = {
     ("neckwear consisting of a long narrow piece of material", "tie"): (
         "(mostly by men)",
@@ -267,7 +268,9 @@ def test_a_definition_holds_its_own_word_in_any_form(label, content, holds):
 
 
 def test_items_with_their_word_in_the_definition_are_left_out_of_all_splits(tmp_path, monkeypatch):
-    """Five items in six hold it; those that stay are in the split where they are without the option."""
+    """Five items in six hold it; those that stay are in the split where they are without the
+    option.
+    """
     items = [Item(f"{i}n", "the act of jumping" if i % 6 else "to leap", "jump") for i in range(60)]
     monkeypatch.setattr(inverse_dictionary, "find_items", lambda *_: items)
     whole = prepare_data(inverse_dictionary, {"from": "stand_in"}, {})

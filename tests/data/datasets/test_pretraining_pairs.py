@@ -1,4 +1,6 @@
-"""Pairs for pre-training: what is in them, and that nothing of the items that models are evaluated on is."""
+"""Pairs for pre-training: what is in them, and that nothing of the items that models are evaluated
+on is.
+"""
 
 import csv
 import json

@@ -48,9 +48,11 @@ def held_out_texts(options: dict, sources: dict) -> list[str]:
 
 
 def leaks(texts: list[str], held: list[str], lemmas: set[str] = frozenset()) -> list[str]:
-    """Texts that are a held-out text, name it with a word, or contain one of six or more words; marks do not count.
+    """Texts that are a held-out text, name it with a word, or contain one of six or more words;
+    marks do not count.
 
-    The word before or after a definition is one of the lemmas: `cool` is a whole sentence of SST, too.
+    The word before or after a definition is one of the lemmas: `cool` is a whole sentence of SST,
+    too.
     """
 
     def bare(text: str) -> str:

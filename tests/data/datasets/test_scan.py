@@ -1,4 +1,6 @@
-"""SCAN's splits against upstream's files, and the sets with more primitives against their definitions."""
+"""SCAN's splits against upstream's files, and the sets with more primitives against their
+definitions.
+"""
 
 import hashlib
 from collections import Counter
@@ -13,8 +15,8 @@ from workflow_scripts.data.datasets import scan
 from workflow_scripts.data.datasets.scan import read_scan
 from workflow_scripts.data.splits import Example
 
-# sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN at commit
-# c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f.
+# sha256 of the sorted lines, each with its line feed, of the files of github.com/brendenlake/SCAN
+# at commit c4b756cbc010d75c912f16c42c8f15dc6b7e6c8f.
 UPSTREAM = {
     ("add_jump", "train"): (
         14_670,

@@ -1,4 +1,6 @@
-"""BiRD, SST-2, STS-B, GLUE, MNLI by genre, IMDB, Amazon: real files if at hand, else small ones in their layouts."""
+"""BiRD, SST-2, STS-B, GLUE, MNLI by genre, IMDB, Amazon: real files if at hand, else small ones in
+their layouts.
+"""
 
 import gzip
 from collections import Counter
@@ -119,7 +121,9 @@ def upstream(tmp_path_factory):
     ],
 )
 def test_splits_have_the_rows_of_upstreams_parts(upstream, module, options, parts, n_texts, label):
-    """`parts` are the splits that share the rows of each part; the labels are those that its rows were written with."""
+    """`parts` are the splits that share the rows of each part; the labels are those that its rows
+    were written with.
+    """
     made = prepare_data(module, options, upstream)
     for seed, splits in enumerate(parts):
         columns = (

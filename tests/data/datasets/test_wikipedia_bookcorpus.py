@@ -1,4 +1,6 @@
-"""Wikipedia and BookCorpus from end to end on small files in upstream's forms; broken ones; bounded memory."""
+"""Wikipedia and BookCorpus from end to end on small files in upstream's forms; broken ones; bounded
+memory.
+"""
 
 import json
 import tarfile
@@ -63,7 +65,8 @@ def test_sentences_of_a_paragraph_make_pairs(tmp_path, sources):
     pq.write_table(pa.table({"id": ["1"], "text": [TEXT]}), sources[SHARD])
     counts = prepare_data(wikipedia_bookcorpus, {}, sources).fill(tmp_path)["splits"]
     wikipedia = [row[1:] for row in texts(tmp_path, "train") if row[0] == "wikipedia"]
-    # Punkt knows `Dr.`; the third sentence of the first paragraph has no partner, nor have headings.
+    # Punkt knows `Dr.`; the third sentence of the first paragraph has no partner, nor have
+    # headings.
     assert [[side.replace(" .", ".") for side in pair] for pair in wikipedia] == [
         ["the council met dr. smith in june.", "it rejects the budget."],
         ["the member supports new rules.", "the report delays the vote."],
@@ -133,7 +136,9 @@ def test_broken_sources_are_named(tmp_path, sources, name, content, message):
 
 
 def test_memory_does_not_grow_with_the_corpora(tmp_path, sources):
-    """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45 MB and more."""
+    """Eight times the articles and lines: the peak stays. What is more, kept as text, would be 45
+    MB and more.
+    """
     table = pq.read_table(sources[SHARD])
     with tarfile.open(sources[BOOKCORPUS]) as tar:
         lines = tar.extractfile("books_large_p1.txt").read()

@@ -1,4 +1,6 @@
-"""Translation data from end to end on small archives in upstream's formats; broken ones; bounded memory."""
+"""Translation data from end to end on small archives in upstream's formats; broken ones; bounded
+memory.
+"""
 
 import gzip
 import json
@@ -225,7 +227,9 @@ def test_a_torn_archive(tmp_path, archives):
 
 
 def test_memory_does_not_grow_with_the_corpora(tmp_path, archives):
-    """Eight times the pairs, of the same words: the peak stays. 42,000 pairs more, kept, would be 30 MB and more."""
+    """Eight times the pairs, of the same words: the peak stays. 42,000 pairs more, kept, would be
+    30 MB and more.
+    """
     found = []
     for times in (500, 4000):
         folder = tmp_path / str(times)

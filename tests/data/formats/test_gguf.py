@@ -1,4 +1,6 @@
-"""GGUF files: values and tensors as the specification stores them, and files that announce more than they have."""
+"""GGUF files: values and tensors as the specification stores them, and files that announce more
+than they have.
+"""
 
 import math
 import random
@@ -43,7 +45,9 @@ def half(number: float) -> bytes:
 
 
 def test_quantised_blocks_are_decoded_as_the_specification_says(tmp_path):
-    """One value at a time: of Q4_1 the 16 lower halves of the bytes come first, then the 16 upper ones."""
+    """One value at a time: of Q4_1 the 16 lower halves of the bytes come first, then the 16 upper
+    ones.
+    """
     draw = random.Random(1)
     q4, q8, expected4, expected8 = b"", b"", [], []
     for _ in range(6):
@@ -115,7 +119,9 @@ def test_a_file_that_lies_is_refused(tmp_path, content, told):
 
 
 def test_any_damage_is_one_line_and_allocates_nothing_large(tmp_path):
-    """Bytes changed and cut anywhere: a file is read or refused, and no tensor is larger than the file."""
+    """Bytes changed and cut anywhere: a file is read or refused, and no tensor is larger than the
+    file.
+    """
     whole = make_gguf(
         VALUES, {"w": store_floats(np.ones((2, 32))), "v": ((2, 32), Q8_0, bytes(68))}
     )

@@ -1,4 +1,6 @@
-"""The arrays that training maps into its memory say what the Parquet file says, and neither side holds them all."""
+"""The arrays that training maps into its memory say what the Parquet file says, and neither side
+holds them all.
+"""
 
 import json
 import subprocess
@@ -132,7 +134,8 @@ def kilobytes(what):
         return next(int(line.split()[1]) for line in status if line.startswith(what))
 
 mapped_pairs.write_mapped_pairs(pathlib.Path(sys.argv[1]), "train")
-written = kilobytes("VmHWM")  # the peak, unlike getrusage's not that of the process that started this one
+# the peak, unlike getrusage's not that of the process that started this one
+written = kilobytes("VmHWM")
 
 import torch
 from workflow_scripts.tasks.masked_lm.batches import make_random_batches, SentencePairs, Vocabulary
@@ -151,7 +154,9 @@ print(json.dumps({"written": written, "read": most, "batches": len(drawn)}))
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """700,000 pairs more are 90 MB on disk: writing may take its 30 bytes per pair, reading nothing."""
+    """700,000 pairs more are 90 MB on disk: writing may take its 30 bytes per pair, reading
+    nothing.
+    """
     (tmp_path / "measure.py").write_text(MEASURE)
     found = {}
     for count in (100_000, 800_000):

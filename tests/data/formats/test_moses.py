@@ -1,4 +1,6 @@
-"""Moses tokenisation: known outputs of its scripts, and the faster test for letters compared with the library."""
+"""Moses tokenisation: known outputs of its scripts, and the faster test for letters compared with
+the library.
+"""
 
 import pytest
 from hypothesis import given

@@ -57,7 +57,9 @@ HOSTILE = {
 
 @pytest.fixture
 def registered():
-    """os.mkdir is in the extension registry and in its cache, where readers find it without find_class."""
+    """os.mkdir is in the extension registry and in its cache, where readers find it without
+    find_class.
+    """
     name = (os.mkdir.__module__, "mkdir")
     copyreg.add_extension(*name, CODE)
     yield

@@ -48,7 +48,8 @@ DIRECTED = "M0 film.film.directed_by ?x0 . M1 film.film.directed_by ?x0 . ?x0 a 
 @pytest.mark.parametrize(
     ("conditions", "inverse", "grouped"),
     [
-        # Subjects with the same objects are put together, inverse predicates exchange both, filters are sorted, too.
+        # Subjects with the same objects are put together, inverse predicates exchange both, filters
+        # are sorted, too.
         (
             "M2 p.q.r M0 . ?x0 p.q.r M1 . ?x0 p.q.r M0 . M2 p.q.r M1 . M2 a b",
             False,

@@ -1,4 +1,6 @@
-"""Small tokenizers: special tokens, offsets that give the text back, bare words, and the same result every time."""
+"""Small tokenizers: special tokens, offsets that give the text back, bare words, and the same
+result every time.
+"""
 
 import json
 import math

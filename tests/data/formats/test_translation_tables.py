@@ -1,4 +1,6 @@
-"""Joint byte-pair encoding against the definition: each merge is of a most frequent pair, and no text is lost."""
+"""Joint byte-pair encoding against the definition: each merge is of a most frequent pair, and no
+text is lost.
+"""
 
 import json
 from collections import Counter
@@ -41,7 +43,9 @@ def merged(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
 
 
 def segmented(words: Counter, merges: list[tuple[str, str]]) -> None:
-    """Assert that each merge is of a pair that occurs most often, at least twice, in the words as merged so far."""
+    """Assert that each merge is of a pair that occurs most often, at least twice, in the words as
+    merged so far.
+    """
     for merge in merges:
         pairs: Counter = Counter()
         for word, times in words.items():

@@ -82,8 +82,8 @@ def test_a_plain_download(server, tmp_path):
     ],
 )
 def test_passing_faults_are_overcome(server, tmp_path, changes, asked):
-    """A dropped connection is resumed, unless the server ignores Range, and as often as bytes came; so is a body that
-    ends without a length.
+    """A dropped connection is resumed, unless the server ignores Range, and as often as bytes came;
+    so is a body that ends without a length.
     """
     for name, value in changes.items():
         setattr(server, name, value)

@@ -77,7 +77,9 @@ def hub(gpt2, monkeypatch, tmp_path):
 
 @pytest.fixture
 def fetch(tmp_path, capfd):
-    """`fetch-model NAME ...` as it is typed, into out/: its exit code and what it says, which is one line."""
+    """`fetch-model NAME ...` as it is typed, into out/: its exit code and what it says, which is
+    one line.
+    """
 
     def run(name: str, *more: object) -> tuple[int, str]:
         code = main(["fetch-model", name, "--out", str(tmp_path / "out" / name), *map(str, more)])

@@ -1,4 +1,6 @@
-"""Wheels of Python packages: fetched by pip, of which nothing is installed or run, and read file by file."""
+"""Wheels of Python packages: fetched by pip, of which nothing is installed or run, and read file by
+file.
+"""
 
 import io
 import json

@@ -1,4 +1,6 @@
-"""The stand-in of COGS: its format, the meaning of its logical forms, and its kinds of generalisation."""
+"""The stand-in of COGS: its format, the meaning of its logical forms, and its kinds of
+generalisation.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""The stand-in dictionary: WordNet's format, items that can be learnt, and cases that are difficult for readers."""
+"""The stand-in dictionary: WordNet's format, items that can be learnt, and cases that are difficult
+for readers.
+"""
 
 from collections import Counter, defaultdict
 

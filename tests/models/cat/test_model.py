@@ -1,4 +1,6 @@
-"""CAT: its sizes, codebook attention and mixing against plain oracles, gradients, files of Hugging Face's format."""
+"""CAT: its sizes, codebook attention and mixing against plain oracles, gradients, files of Hugging
+Face's format.
+"""
 
 import numpy as np
 import pytest

@@ -81,7 +81,9 @@ def llama() -> LlamaForCausalLM:
 
 
 def store(model: LlamaForCausalLM) -> dict:
-    """The tensors as llama.cpp's converter writes them: dimensions that are rotated together become neighbours."""
+    """The tensors as llama.cpp's converter writes them: dimensions that are rotated together become
+    neighbours.
+    """
     tensors = {}
     for name, weight in model.state_dict().items():
         for ours, theirs in NAMES.items():
@@ -177,7 +179,9 @@ PARTS = regex.compile(r"\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]
 
 
 def spell_bytes() -> dict[int, str]:
-    """GPT-2's character for each byte (Radford et al. 2019): itself if it can be printed, else one from 256 on."""
+    """GPT-2's character for each byte (Radford et al. 2019): itself if it can be printed, else one
+    from 256 on.
+    """
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printed]
     return {byte: chr(byte) for byte in printed} | {
@@ -186,12 +190,14 @@ def spell_bytes() -> dict[int, str]:
 
 
 def encode_slowly(text: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Byte pairs by the definition: of each part of the text, merge the pair that was learnt first, again and again.
+    """Byte pairs by the definition: of each part of the text, merge the pair that was learnt first,
+    again and again.
 
     llama.cpp's parts for `smollm`: each digit alone, else GPT-2's.
     """
     spelling, tokens = spell_bytes(), []
-    # The digits are cut out first, so that the rest of GPT-2's parts does not see what follows a digit.
+    # The digits are cut out first, so that the rest of GPT-2's parts does not see what follows a
+    # digit.
     for chunk in regex.split(r"(\p{N})", text):
         for part in PARTS.findall(chunk):
             pieces = [spelling[byte] for byte in part.encode()]
@@ -252,7 +258,9 @@ def test_the_real_tokenizer_on_wikipedia(smollm, gguf_file, mirror):
 
 
 def test_the_real_model_reads_english(smollm, mirror):
-    """A wrong order of the rotated dimensions, or another base of the angles, has a perplexity of hundreds."""
+    """A wrong order of the rotated dimensions, or another base of the angles, has a perplexity of
+    hundreds.
+    """
     model = load_causal_lm(smollm, "llama").eval()
     assert sum(weight.numel() for weight in model.parameters()) == 134_515_008
     text = detokenise_wikitext((mirror / "wikitext2/test.txt").read_text()[:6000])

@@ -8,7 +8,9 @@ from workflow_scripts.models.layers.attention import MultiHeadAttention, Relativ
 
 
 def naive_attention(attention, query, key, value, visible):
-    """Shaw et al. (2018), equations 3 and 4, one number at a time. query [T, N, d] -> list of [N][T][d]."""
+    """Shaw et al. (2018), equations 3 and 4, one number at a time. query [T, N, d] -> list of
+    [N][T][d].
+    """
     T, N, d = query.shape
     S, heads = key.size(0), attention.heads
     size = d // heads

@@ -1,4 +1,6 @@
-"""Layers can be compiled as a whole, for all shapes; tested with SAL, whose layers have two streams."""
+"""Layers can be compiled as a whole, for all shapes; tested with SAL, whose layers have two
+streams.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,6 @@
-"""Layers by hand, and where dropout falls in them: on what each sub-layer adds, and inside the gate."""
+"""Layers by hand, and where dropout falls in them: on what each sub-layer adds, and inside the
+gate.
+"""
 
 import pytest
 import torch
@@ -14,7 +16,9 @@ SETTINGS = Settings(
 
 
 def by_hand(first, second, states):
-    """D -> feed_forward -> d with ReLU: (the hidden values, a function that ends with them or with others)."""
+    """D -> feed_forward -> d with ReLU: (the hidden values, a function that ends with them or with
+    others).
+    """
     hidden = linear(states, first.weight, first.bias).clamp(min=0)
     return hidden, lambda values: linear(values, second.weight, second.bias)
 

@@ -24,7 +24,8 @@ def random_attention(width, heads, seed):
 
 
 def masked_attention(attention, query, fused):
-    """The paper's form: keys and values are all S K vectors of a sentence, and a mask hides those of other positions.
+    """The paper's form: keys and values are all S K vectors of a sentence, and a mask hides those
+    of other positions.
 
     query [S, N, d], fused K times [S, N, d] -> (output [S, N, d], weights [N, heads, S, S K]).
     """
@@ -157,7 +158,9 @@ def test_the_backbone_starts_from_the_weights_of_the_plain_transformer():
 
 
 def by_the_equations(model, states, *inputs, side):
-    """Layer outputs H^0 .. H^L of one side, sub-layer by sub-layer (equations 4 to 10, with residuals and norms)."""
+    """Layer outputs H^0 .. H^L of one side, sub-layer by sub-layer (equations 4 to 10, with
+    residuals and norms).
+    """
     outputs = [states]
     for layer in getattr(model, side):
         attention, x = layer.layer, outputs[-1]

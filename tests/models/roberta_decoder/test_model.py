@@ -30,7 +30,9 @@ def make(name="both", seed=0, vocabulary=30, **changes):
 
 
 def trained(model, seed=1):
-    """The model with weights as after some training: fuse-attention in the encoder is not silent any more."""
+    """The model with weights as after some training: fuse-attention in the encoder is not silent
+    any more.
+    """
     torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():

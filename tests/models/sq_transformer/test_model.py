@@ -72,7 +72,9 @@ def test_sal_attends_alike_in_any_two_sentences_of_one_code_sequence(seed, name)
 def test_the_decoder_attends_alike_to_two_targets_of_one_code_sequence_in_its_first_layer(
     seed, name
 ):
-    """Cross-attention brings words into the codes' stream: beyond the first layer nothing is promised."""
+    """Cross-attention brings words into the codes' stream: beyond the first layer nothing is
+    promised.
+    """
     model = make(name, seed, vocabulary=30, layers=3).eval()
     source = sentences([6] * 8, vocabulary=30, seed=seed)
     targets = same_code_sentences(model, seed, "target")
@@ -312,8 +314,8 @@ def test_target_words_enter_three_times_with_their_own_dropout_and_source_words_
 
 @pytest.mark.parametrize("name", [name for name in STRUCTURED if name != "vq"])
 def test_priors_read_what_the_setting_says(name):
-    """Codes of the context (words under MMI), one of them masked, or the earlier ones; of the target also the words
-    of the encoder's output.
+    """Codes of the context (words under MMI), one of them masked, or the earlier ones; of the
+    target also the words of the encoder's output.
     """
     model = make(name, dropout=0.0)
     source, target = sentences([6, 3, 4, 2]), sentences([5, 7, 2, 3], seed=1)

@@ -66,7 +66,8 @@ def test_mi_is_small_when_words_lie_apart_and_large_when_they_are_mixed():
     batch = prompts([[2, 2]])
     apart = [torch.eye(2)[[0, 0, 1, 1]][None]]
     mixed = [torch.eye(2)[[0, 1, 0, 1]][None]]
-    # One positive at similarity 1 against two negatives at 0; and the other way about, one of the two at 1.
+    # One positive at similarity 1 against two negatives at 0; and the other way about, one of the
+    # two at 1.
     assert float(mi(apart, batch.words, batch.real)[0]) == pytest.approx(
         math.log1p(2 * math.exp(-10)), rel=1e-3
     )
@@ -287,7 +288,9 @@ def test_weight_zero_is_fine_tuning_bit_for_bit():
 
 
 def test_without_a_word_of_several_tokens_the_step_is_fine_tunings_times_one_minus_lambda():
-    """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size differs from FT."""
+    """With η 0. The equation weighs the task by 1 - λ whatever the other terms are: only the size
+    differs from FT.
+    """
     model, batch = language_model("gpt2"), prompts([[1, 1, 1], [1, 1]])
     torch.manual_seed(0)
     loss, parts = carma.build(carma.Settings(**(LAYERS | {"stability": 0, "weight": 0.3})), LOSS)(

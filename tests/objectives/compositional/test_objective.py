@@ -148,7 +148,9 @@ def test_terms_of_no_weight_are_not_computed_and_without_next_sentences_there_ar
 
 
 def test_every_parameter_learns():
-    """Initial weights are as large as trained ones: with small ones all tokens are alike to the attention."""
+    """Initial weights are as large as trained ones: with small ones all tokens are alike to the
+    attention.
+    """
     model = pretraining.build(parse_model(SMALL | {"deviation": 0.5}), 20)
     compositional.build(compositional.Settings(), MaskedLoss())(model, batch())[0].backward()
     for name, parameter in model.named_parameters():
@@ -170,8 +172,8 @@ BOTH, GAPS = {"contextual", "compositional"}, {"gap_0", "gap_1"}
 
 
 def cut(model: pretraining.Pretraining) -> dict[str, torch.Tensor]:
-    """The model's own output for `batch`, which its encoder returns from now on with each part cut from the others: a
-    gradient is then that of a term with respect to this part alone.
+    """The model's own output for `batch`, which its encoder returns from now on with each part cut
+    from the others: a gradient is then that of a term with respect to this part alone.
     """
     given = batch()
     output = model.encoder(given.ids, given.real, given.types)
@@ -269,7 +271,9 @@ def l1(model: pretraining.Pretraining, parts: dict[str, torch.Tensor]) -> torch.
 def test_a_term_of_the_trained_loss_has_its_value_and_moves_its_own_states(
     name, options, expected, moved
 ):
-    """Each alone in the loss, with an odd weight, against the same by hand, for what the encoder itself returned."""
+    """Each alone in the loss, with an odd weight, against the same by hand, for what the encoder
+    itself returned.
+    """
     model, objective = case(**dict.fromkeys(TERMS, 0.0) | {name: 3.7} | options)
     parts = cut(model.double())
     loss, _ = objective(model, batch())

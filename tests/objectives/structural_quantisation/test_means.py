@@ -1,4 +1,6 @@
-"""The losses against the same losses written with the words selected by a boolean index, which has no fixed size."""
+"""The losses against the same losses written with the words selected by a boolean index, which has
+no fixed size.
+"""
 
 from dataclasses import replace
 
@@ -115,7 +117,9 @@ def compute_gradients(
 
 @pytest.mark.parametrize("run", RUNS)
 def test_loss_and_gradients_are_those_of_the_selected_words(run):
-    """In each of some updates, from equal weights and without dropout; those of the Transformer in all bits."""
+    """In each of some updates, from equal weights and without dropout; those of the Transformer in
+    all bits.
+    """
     spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
     torch.manual_seed(1)
     without_dropout = replace(

@@ -52,8 +52,8 @@ def everywhere(scores):
 
 
 def test_objective_is_the_exact_mutual_information_worked_by_hand():
-    # Eight bigrams of classes (context, word): AA AA AA AB BA BB BB BB. H(Z) = log 2, and given the context the word's
-    # class is 3 to 1: H(Z | context) = log 4 - 3/4 log 3.
+    # Eight bigrams of classes (context, word): AA AA AA AB BA BB BB BB. H(Z) = log 2, and given the
+    # context the word's class is 3 to 1: H(Z | context) = log 4 - 3/4 log 3.
     pairs = [(0, 0)] * 3 + [(0, 1)] + [(1, 0)] + [(1, 1)] * 3
     posterior = hard([word for _, word in pairs], 2)
     prior = torch.tensor([[3.0, 1.0], [1.0, 3.0]]).log()[[context for context, _ in pairs]]

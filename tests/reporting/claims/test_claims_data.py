@@ -1,4 +1,6 @@
-"""Claims of papers/*/claims.yaml are in the papers: quotes word for word; controls are marked as ours."""
+"""Claims of papers/*/claims.yaml are in the papers: quotes word for word; controls are marked as
+ours.
+"""
 
 import re
 import unicodedata
@@ -29,7 +31,9 @@ SYMBOLS = {
 
 
 def plain(text: str) -> str:
-    """Remove what a paper's extracted text has otherwise: footnotes, emphasis, formulas, ligatures, quotes, spaces."""
+    """Remove what a paper's extracted text has otherwise: footnotes, emphasis, formulas, ligatures,
+    quotes, spaces.
+    """
     text = re.sub(r"<sup>.*?</sup>|</?su[bp]>|\\mathrm", "", text)
     for symbol, character in SYMBOLS.items():
         text = text.replace(symbol, character)
@@ -37,7 +41,9 @@ def plain(text: str) -> str:
 
 
 def uninterrupted(text: str) -> str:
-    """The text without the captions, footnotes and tables that its extraction has put into the middle of sentences."""
+    """The text without the captions, footnotes and tables that its extraction has put into the
+    middle of sentences.
+    """
     return "\n\n".join(part for part in re.split(r"\n\s*\n", text) if not APART.match(part))
 
 
@@ -47,7 +53,9 @@ def is_quoted(quote: str, text: str) -> bool:
 
 
 def follows(quote: str, text: str) -> bool:
-    """Whether the parts of a quote, between the marks of what is left out, follow one another in a plain text."""
+    """Whether the parts of a quote, between the marks of what is left out, follow one another in a
+    plain text.
+    """
     position = 0
     for part in quote.split(OMITTED):
         found = text.find(plain(part), position)
@@ -98,7 +106,9 @@ def test_a_control_is_called_ours_and_quotes_nobody():
 
 
 def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
-    """Models of ours with as many parameters, answers without training, and CAT without one of its parts."""
+    """Models of ours with as many parameters, answers without training, and CAT without one of its
+    parts.
+    """
     own = re.compile(
         "matched|constant answer|word overlap|sememe overlap|layer before alone|pre-trained|/no "
     )
@@ -108,7 +118,8 @@ def test_what_the_paper_has_no_model_or_answer_of_is_a_control():
         if any(own.search(side) for side in [*sides(claim)])
     }
     controls = {(paper, claim.claim) for paper, claim in CONTROLS}
-    # Guided decomposition is said to guide the codes, which shows without it; the rest of these is ours.
+    # Guided decomposition is said to guide the codes, which shows without it; the rest of these is
+    # ours.
     assert found - controls == {("cat", "decomposition-guides-codes")}
     # Data and items that the paper does not have, and a measure of ours on such data.
     assert controls - found == {

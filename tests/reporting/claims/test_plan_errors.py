@@ -1,6 +1,8 @@
-"""Each plan has a wrong primary verdict in at most 5% of drawn sets of seeds, by its own spreads and numbers of seeds.
+"""Each plan has a wrong primary verdict in at most 5% of drawn sets of seeds, by its own spreads
+and numbers of seeds.
 
-The seeds of a plan's claims go together: one half of their variance is that of something that all claims share.
+The seeds of a plan's claims go together: one half of their variance is that of something that all
+claims share.
 """
 
 import math
@@ -33,7 +35,8 @@ PLANS = {
 def draw_verdict(
     generator, entry: PrimaryClaim, plan: AnalysisPlan, truth: str, shared: np.ndarray
 ) -> str:
-    """Draw the seeds of a claim whose true effect is its margin or its smallest effect of interest, and judge them.
+    """Draw the seeds of a claim whose true effect is its margin or its smallest effect of interest,
+    and judge them.
 
     shared [2, seeds]: what the seeds of either side have in common with those of other claims.
     """
@@ -53,7 +56,8 @@ def draw_verdict(
         )
     effect: Effect
     if entry.measure == "superiority":
-        # Two peaks, as on SCAN: a share of left's seeds is at the top, and the others are like right's.
+        # Two peaks, as on SCAN: a share of left's seeds is at the top, and the others are like
+        # right's.
         top = 0.0 if truth == "margin" else 2 * entry.smallest - 1
         left = np.where(generator.random(seeds) < top, 100.0, noise[0])
         effect = measure_superiority(left, noise[1])
@@ -80,7 +84,8 @@ def test_a_wrong_primary_verdict_is_as_rare_as_a_plan_says(name: str, truths: st
         for number, entry in enumerate(plan.primary):
             truth = ("margin", "smallest")[number % 2] if truths == "both" else truths
             verdict = draw_verdict(generator, entry, plan, truth, shared)
-            # Of a claim of no loss, margin and smallest effect are the same: either verdict may be wrong there.
+            # Of a claim of no loss, margin and smallest effect are the same: either verdict may be
+            # wrong there.
             is_wrong = verdict == ("reproduced" if truth == "margin" else "not reproduced")
             found = found or is_wrong
         wrong += found

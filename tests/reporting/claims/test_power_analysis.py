@@ -128,7 +128,9 @@ LATER = {"unit": "a training", "device": "cpu", "seen": "the pilots"}
 
 
 def test_later_plans_count_seeds_by_the_upper_limit_of_the_spread():
-    """The 80% limit of a standard deviation of 14 degrees of freedom, by the chi-squared distribution."""
+    """The 80% limit of a standard deviation of 14 degrees of freedom, by the chi-squared
+    distribution.
+    """
     claim = entry(published=6.0, smallest=1.5, sd=1.0, paired=True)
     claim = claim.model_copy(update={"measure": "difference", "base_rate": 50.0})
     upper = float(np.sqrt(14 / stats.chi2.ppf(0.2, 14)))

@@ -1,4 +1,6 @@
-"""The tables of claims in README: what they say of complete and of incomplete plans, and that README has them."""
+"""The tables of claims in README: what they say of complete and of incomplete plans, and that
+README has them.
+"""
 
 import csv
 from pathlib import Path
@@ -129,7 +131,9 @@ def test_a_file_without_markers_or_columns_is_refused(tmp_path):
 
 
 def test_readme_has_the_tables_of_the_committed_claims():
-    """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts them there."""
+    """`python -m workflow_scripts readme results/reference/small/claims.csv --write README.md` puts
+    them there.
+    """
     tables = format_tables(
         read_claim_rows(ROOT / CLAIMS), list(load_catalogue(ROOT).papers), "small"
     )

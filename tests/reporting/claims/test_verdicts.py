@@ -115,7 +115,8 @@ def test_exploratory_verdicts(relation, at_least, printed, low, high, expected):
     left, right = (list(found.seeds.values()) for found in cells)
     smallest = margin + printed / 4 if printed and printed > 0 and relation != "no_gain" else margin
     effects = sign * (np.array(left) - right)
-    # Against the margin where the effect is above it, against the smallest effect of interest where it is below that.
+    # Against the margin where the effect is above it, against the smallest effect of interest where
+    # it is below that.
     p_values = {bound: stats.ttest_1samp(effects, bound).pvalue for bound in (margin, smallest)}
     beyond = {margin: effects.mean() > margin}
     beyond[smallest] = beyond.get(smallest, False) or effects.mean() < smallest
@@ -246,7 +247,9 @@ def test_a_model_that_has_learnt_nothing_has_no_verdict(relation, floor, expecte
 
 
 def test_a_floor_and_a_single_seed_or_a_number():
-    """One seed has no interval, so that nothing can be said of its floor; a number is compared as it is."""
+    """One seed has no interval, so that nothing can be said of its floor; a number is compared as
+    it is.
+    """
     one = sides([57.0], [50.0])
     assert judged([claim(floor=60.0)], one)[0].reason == "one seed has no interval"
     number = [cell("d/New/J/m", [57.0, 58.0]), computed("d/Plain/J/m", 59.0)]
@@ -654,7 +657,9 @@ def test_a_share_of_seeds_has_no_verdict_without_a_plan():
 )
 @pytest.mark.parametrize("n", [4, 6, 9])
 def test_wrong_primary_verdicts_are_as_rare_as_the_plan_says(deviation, truth, wrong, n):
-    """At the margin, at the smallest effect of interest, and at the published one; the level here is 5% a side."""
+    """At the margin, at the smallest effect of interest, and at the published one; the level here
+    is 5% a side.
+    """
     generator, seeds, trials = np.random.default_rng(n), list(range(1, n + 1)), 1000
     found = 0
     for draws in generator.normal(truth, deviation, (trials, n)):
@@ -727,7 +732,9 @@ def test_the_chance_that_a_seed_is_above_one_of_the_other_side(left, expected):
 
 
 def test_both_exploratory_verdicts_need_the_same_q():
-    """Ten claims, nine with a large p and one with p = 0.03: its q is 0.3, whichever bound its interval is beyond."""
+    """Ten claims, nine with a large p and one with p = 0.03: its q is 0.3, whichever bound its
+    interval is beyond.
+    """
     # of the 95% interval, if p is 0.03 at distance 1
     half = stats.t.ppf(0.985, 3) / stats.t.ppf(0.975, 3)
     for middle in (1.0, -1.0):
@@ -766,7 +773,9 @@ def draw_two_peaks(generator, shape, chance):
 
 @pytest.mark.parametrize("chance", [0.0, 0.25, 0.5, 0.75])
 def test_the_interval_of_superiority_covers_the_chance_of_seeds_with_two_peaks(chance):
-    """Either end is beyond the true chance in at most 2.5% of drawn sets of 12 seeds (and simulation error)."""
+    """Either end is beyond the true chance in at most 2.5% of drawn sets of 12 seeds (and
+    simulation error).
+    """
     generator, trials = np.random.default_rng(int(100 * chance)), 1000
     truth = chance + (1 - chance) / 2  # right has no high peak
     above = below = 0

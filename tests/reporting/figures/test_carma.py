@@ -21,7 +21,9 @@ LAYERS = {"gpt2-small": (1, 2, 4), "llama-large": (1, 4, 8)}
 
 
 def write_run(results: Path, run: Run, base: float) -> None:
-    """Scores of a run and of its interventions: the deeper the pooled block, the more is right; each seed adds 1."""
+    """Scores of a run and of its interventions: the deeper the pooled block, the more is right;
+    each seed adds 1.
+    """
     names = {"task": run.task, "method": run.method, "variant": run.variant, "seed": run.seed}
     names |= {"split": "test", "subset": "all", "unit": "percent", "n": 100, "protocol": "reduced"}
     base += run.seed

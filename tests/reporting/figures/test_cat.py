@@ -50,7 +50,9 @@ def test_bars_have_the_readout_of_their_series(value: float, end: float) -> None
 
 
 def by_share(*runs: Run) -> Inputs:
-    """Accuracy: the share of the training data, plus the seed; 10 of another split and 50 of a constant next to it."""
+    """Accuracy: the share of the training data, plus the seed; 10 of another split and 50 of a
+    constant next to it.
+    """
     scores = {}
     for run in runs:
         value = float(run.task.split("-")[-1].removesuffix("pc")) + run.seed

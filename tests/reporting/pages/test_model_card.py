@@ -1,4 +1,6 @@
-"""The card of an exported checkpoint, and what is refused. All runs of the demo: tests/workflow/test_checkpoints.py."""
+"""The card of an exported checkpoint, and what is refused. All runs of the demo:
+tests/workflow/test_checkpoints.py.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""A headless Chromium, driven over the pipe of its DevTools protocol: no driver and no package is needed."""
+"""A headless Chromium, driven over the pipe of its DevTools protocol: no driver and no package is
+needed.
+"""
 
 import json
 import os

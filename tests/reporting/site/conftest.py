@@ -1,4 +1,6 @@
-"""The site of the committed results, and that of a finished demo, built in an environment of their own."""
+"""The site of the committed results, and that of a finished demo, built in an environment of their
+own.
+"""
 
 import os
 import shutil
@@ -37,7 +39,9 @@ def sphinx_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def built(sphinx_python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The folders of HTML of `small` and, if a demo is finished, of `demo`; without a network where that is allowed."""
+    """The folders of HTML of `small` and, if a demo is finished, of `demo`; without a network where
+    that is allowed.
+    """
     folder = tmp_path_factory.mktemp("site")
     alone = (
         ["unshare", "-n"]

@@ -1,4 +1,6 @@
-"""Every claim has a page, links lead somewhere, nothing comes from elsewhere; a browser sorts, filters and searches."""
+"""Every claim has a page, links lead somewhere, nothing comes from elsewhere; a browser sorts,
+filters and searches.
+"""
 
 import csv
 import json
@@ -31,7 +33,9 @@ VOID = {"meta", "link", "br", "hr", "img", "input", "col", "source", "wbr"}
 
 
 class Document(HTMLParser):
-    """Links, loaded files, ids, text and drawings of a page. `faults` are end tags without a start, or the reverse."""
+    """Links, loaded files, ids, text and drawings of a page. `faults` are end tags without a start,
+    or the reverse.
+    """
 
     def __init__(self, file: Path):
         super().__init__()
@@ -115,7 +119,9 @@ def test_every_claim_has_a_page_with_its_words_its_verdict_and_its_effect(small)
 
 
 def test_a_primary_claim_without_all_its_seeds_shows_no_effect_of_ours(tmp_path, monkeypatch):
-    """But the paper's, and how many seeds there are, on its page, in the table and on the first page."""
+    """But the paper's, and how many seeds there are, on its page, in the table and on the first
+    page.
+    """
     results, sources, rows_of = tmp_path / "small", tmp_path / "sources", reference.rows_of
     shutil.copytree(
         RESULTS, results, ignore=shutil.ignore_patterns("predictions", "figures", "tables")

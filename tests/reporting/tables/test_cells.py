@@ -255,7 +255,8 @@ def test_repetitions_of_an_intervention_are_averaged_by_seed():
         make_cells("d", table(intervention="cap"), evidence(rows))
 
 
-# Blocks 1, 8, 17, 26 and 35 are those of the official scripts for 36 blocks: a quarter of 35 is 8.75.
+# Blocks 1, 8, 17, 26 and 35 are those of the official scripts for 36 blocks: a quarter of 35 is
+# 8.75.
 def test_a_depth_is_the_nearest_measured_layer():
     nearest = {
         "25%": ((1, 8, 17, 26, 35), 8),

@@ -1,4 +1,6 @@
-"""Texts of a causal language model: special tokens, pieces of the length that a model can hold, padding."""
+"""Texts of a causal language model: special tokens, pieces of the length that a model can hold,
+padding.
+"""
 
 from pathlib import Path
 

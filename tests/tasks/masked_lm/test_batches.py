@@ -1,4 +1,6 @@
-"""Batches of masked pairs: how they are laid out, masked and paired, and which sememes their pieces get."""
+"""Batches of masked pairs: how they are laid out, masked and paired, and which sememes their pieces
+get.
+"""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,6 @@
-"""Pre-training on masked words by the commands that a user types: learning, resuming, scoring, refusals."""
+"""Pre-training on masked words by the commands that a user types: learning, resuming, scoring,
+refusals.
+"""
 
 import json
 import signal
@@ -195,7 +197,9 @@ class MaskedRuns(Runs):
     ],
 )
 def test_killed_it_ends_with_the_same_bytes(tmp_path, data, task, number):
-    """Masks and false pairs are drawn as if it had not been killed; also in an epoch over pairs that are mapped."""
+    """Masks and false pairs are drawn as if it had not been killed; also in an epoch over pairs
+    that are mapped.
+    """
     folder = data if task == "pairs-wordpiece" else prepared(tmp_path / "prepared", task)
     assert (folder / "train.mapped").exists() == (task == "wikipedia-bookcorpus")
     runs, place = MaskedRuns(tmp_path, folder, task), tmp_path / "killed"

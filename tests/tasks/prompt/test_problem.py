@@ -48,7 +48,9 @@ def train(place: Path, name: str, spec: dict, data: str, *more: object) -> int:
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def place(request, tmp_path_factory) -> Path:
-    """A folder with data of both kinds, a pre-trained model of one family and one fine-tuned from it."""
+    """A folder with data of both kinds, a pre-trained model of one family and one fine-tuned from
+    it.
+    """
     place = tmp_path_factory.mktemp(request.param)
     write_text(place / "text")
     write_prompts(place / "prompts")
@@ -153,7 +155,8 @@ def seen(monkeypatch) -> list[list[int]]:
     return made
 
 
-# Of the 68 training prompts of the toy data 8 have an answer of several tokens: 60 are 4 batches of 16, the last of 12.
+# Of the 68 training prompts of the toy data 8 have an answer of several tokens: 60 are 4 batches of
+# 16, the last of 12.
 EPOCH = [16, 16, 16, 12]
 TRAINED = {
     "max_steps": None,
@@ -300,7 +303,8 @@ def test_groups_of_words_are_what_cap_pools(place):
     )
     for row, item in enumerate(grouped.items):
         assert np.array_equal(plain.ids[row], grouped.ids[row])
-        # By hand: the tokens of the first word, those of the rest, and those of each word of the template.
+        # By hand: the tokens of the first word, those of the rest, and those of each word of the
+        # template.
         content = definitions()[3::4][item][0]
         texts = [*content.split(" ", 1), *TEMPLATE.removeprefix("{content} ").split(" ")]
         sizes = [
@@ -315,7 +319,8 @@ def test_groups_of_words_are_what_cap_pools(place):
         assert np.array_equal(
             np.unique(found, return_inverse=True)[1], np.unique(expected, return_inverse=True)[1]
         )
-    # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens over as one word.
+    # Pooling a phrase is another thing than pooling its words, and the same as handing its tokens
+    # over as one word.
     batch, words = grouped.make_batch(np.arange(8)), plain.make_batch(np.arange(8)).words
     by_phrase, by_word = (
         compute_cap_logits(model, batch.ids, w, [1], "mean") for w in (batch.words, words)

@@ -8,7 +8,9 @@ from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches
 
 
 def test_an_answer_is_right_as_a_token_or_by_its_text(tmp_path):
-    """By its text without the space before it and whatever its case, as the official code reads sentiments."""
+    """By its text without the space before it and whatever its case, as the official code reads
+    sentiments.
+    """
     tokens = ["positive", "Ġpositive", "ĠPositive", "negative", "posit", "Ġ"]
     tokenizer = Tokenizer(
         models.WordLevel({token: number for number, token in enumerate(tokens)}, "posit")

@@ -1,4 +1,6 @@
-"""Spans: windows against the text, the most probable span, SQuAD's measures, and a model that learns to answer."""
+"""Spans: windows against the text, the most probable span, SQuAD's measures, and a model that
+learns to answer.
+"""
 
 import itertools
 
@@ -135,7 +137,9 @@ def test_measures_are_of_what_is_left_after_normalisation(one, other):
 
 
 def test_of_the_variants_of_a_question_the_worst_counts():
-    """The question as it was counts only where it has no variant, wherever it is; of equal ones the first."""
+    """The question as it was counts only where it has no variant, wherever it is; of equal ones the
+    first.
+    """
     items = [
         "a",
         "a-high-conf-turk0",

@@ -1,4 +1,6 @@
-"""Sentences: batches against the tokenizer's own pairs, and fine-tuning by the commands that a user types."""
+"""Sentences: batches against the tokenizer's own pairs, and fine-tuning by the commands that a user
+types.
+"""
 
 import json
 from pathlib import Path

@@ -10,7 +10,9 @@ torch.set_num_threads(1)
 
 
 def ready_to_end(name, seed=0, vocabulary=12):
-    """A model that ends its sentences after different numbers of words: the end symbol's embedding is made likely."""
+    """A model that ends its sentences after different numbers of words: the end symbol's embedding
+    is made likely.
+    """
     model = make(name, seed, vocabulary).eval()
     with torch.no_grad():
         model.target_embedding.weight[2] *= 2
@@ -18,7 +20,9 @@ def ready_to_end(name, seed=0, vocabulary=12):
 
 
 def rows(ids):
-    """The rows of ids [B, T] without padding; padding within a row, or after no end symbol, is an error."""
+    """The rows of ids [B, T] without padding; padding within a row, or after no end symbol, is an
+    error.
+    """
     found = []
     for row in ids.tolist():
         row = row[: row.index(2) + 1] + [0] * (len(row) - row.index(2) - 1) if 2 in row else row

@@ -1,4 +1,6 @@
-"""Phrases of SCAN and COGS become spans of the source, and CARMA on an encoder runs from the catalogue alone."""
+"""Phrases of SCAN and COGS become spans of the source, and CARMA on an encoder runs from the
+catalogue alone.
+"""
 
 import csv
 import json

@@ -61,7 +61,9 @@ def test_the_loss_returns_loss_and_part():
 
 
 def decoded_alone(model: torch.nn.Module, source: torch.Tensor, longest: int) -> list[int]:
-    """Greedy output for one sentence, recomputing the whole prefix at every step; padding is never predicted."""
+    """Greedy output for one sentence, recomputing the whole prefix at every step; padding is never
+    predicted.
+    """
     output: list[int] = []
     while len(output) < longest and (not output or output[-1] != 2):
         logits = model(source[None], torch.tensor([[2, *output]])).logits[0, -1]

@@ -1,4 +1,6 @@
-"""The evaluate command: predictions and scores against single-sentence decoding, and what it refuses."""
+"""The evaluate command: predictions and scores against single-sentence decoding, and what it
+refuses.
+"""
 
 import json
 import shutil
@@ -118,7 +120,8 @@ def test_further_checkpoints_are_scored_as_the_own_one_with_their_weights(traine
     assert (
         run_main("train", spec=toy_spec(max_steps=75, also_keep=kept), device="cpu", **places) == 0
     )
-    # In so short a training the last weights may be best everywhere: other ones must give other outputs.
+    # In so short a training the last weights may be best everywhere: other ones must give other
+    # outputs.
     file = tmp_path / "out/checkpoint/test.safetensors"
     other = {
         name: tensor + 0.1 * torch.randn_like(tensor) for name, tensor in load_file(file).items()

@@ -1,4 +1,6 @@
-"""A run that starts from a pre-trained encoder: trained, read again and scored, with sources in its pieces."""
+"""A run that starts from a pre-trained encoder: trained, read again and scored, with sources in its
+pieces.
+"""
 
 import json
 from pathlib import Path

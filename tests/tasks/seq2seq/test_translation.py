@@ -1,4 +1,6 @@
-"""Scores of translations: joined outputs, BLEU against a count by hand, CTER from the data's files, and validation."""
+"""Scores of translations: joined outputs, BLEU against a count by hand, CTER from the data's files,
+and validation.
+"""
 
 import json
 import math
@@ -190,7 +192,9 @@ def test_rows_of_subsets(subsets):
 
 @pytest.fixture(scope="module")
 def translated(data, tmp_path_factory) -> Path:
-    """A short run on the stand-in of CoGnition whose checkpoint BLEU chooses, trained and scored by the commands."""
+    """A short run on the stand-in of CoGnition whose checkpoint BLEU chooses, trained and scored by
+    the commands.
+    """
     folder = tmp_path_factory.mktemp("translated")
     catalogue = load_catalogue(ROOT)
     spec = resolve_run(catalogue, RUN, "demo")

@@ -1,4 +1,4 @@
-"""The HTTP client of all downloads, and what the network's settings in the environment make of it."""
+"""The HTTP client of all downloads, and the settings of the network that it takes."""
 
 import ipaddress
 import os

@@ -1,6 +1,9 @@
-"""SCAN split by length: commands of at most `cutoff` actions train, all longer ones test (Newman et al. 2020).
+"""SCAN split by length (Newman et al. 2020).
 
-Splits: `train`; `in_distribution`, a tenth of the short commands that is not in `train`; `test`, the longer commands.
+Commands of at most `cutoff` actions train, all longer ones test.
+
+Splits: `train`; `in_distribution`, a tenth of the short commands that is not in `train`; `test`,
+the longer commands.
 """
 
 from pathlib import Path
@@ -14,7 +17,10 @@ from workflow_scripts.data.splits import Example, sample_indices
 
 
 class Options(DataOptions):
-    """See the module's docstring; `limit` is the number of rows of `in_distribution` and `test`, at most."""
+    """See the module's docstring.
+
+    limit: number of rows of `in_distribution` and of `test`, at most.
+    """
 
     cutoff: int = Field(26, gt=0)
     seed: int = 0
@@ -38,6 +44,7 @@ def prepare(given: Options, sources: dict[str, Path]) -> Seq2SeqDataset:
         chosen = sample_indices(rows, given.limit or len(rows), given.seed, f"limit/{name}")
         splits[name] = [rows[index] for index in chosen]
     notes = [
-        f"{len(short)} commands of at most {given.cutoff} actions, a tenth of them held out with seed {given.seed}"
+        f"{len(short)} commands of at most {given.cutoff} actions, "
+        f"a tenth of them held out with seed {given.seed}"
     ]
     return Seq2SeqDataset(splits, notes, "reduced" if given.limit else "paper")

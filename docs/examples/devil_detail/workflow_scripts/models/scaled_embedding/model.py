@@ -22,7 +22,10 @@ class ScaledEmbedding(Seq2Seq):
             nn.init.zeros_(table.weight[0])
 
     def embed(self, table: nn.Embedding, ids: Tensor, offset: int = 0) -> Tensor:
-        """Return the dropped-out sum of word vectors and positions: ids [B, S], from `offset` on -> [S, B, d]."""
+        """Return the dropped-out sum of word vectors and positions.
+
+        ids [B, S], from position `offset` on -> [S, B, d].
+        """
         width, states = self.settings.width, table(ids.t())
         if self.scaling == "up":
             states = states * width**0.5
