@@ -6,11 +6,11 @@ from workflow_scripts.workflow.snakemake_speed import stop_garbage_collection
 
 stop_garbage_collection()  # before the imports, which make many objects
 
-import json
 from pathlib import Path
 
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
+from workflow_scripts.config.overrides import override_config
 from workflow_scripts.config.schema import parse_config
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
@@ -20,27 +20,14 @@ from workflow_scripts.workflow.wildcards import ANY_NAMES
 limit_scheduler_timers()
 
 
-def typed(value):
-    """`--config seeds=[1,2] extra=true` arrives as strings: give numbers and truth values their types."""
-    if isinstance(value, dict):
-        return {key: typed(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [typed(item) for item in value]
-    if not isinstance(value, str):
-        return value
-    try:
-        scalar = json.loads(value)
-    except ValueError:
-        return value
-    return scalar if isinstance(scalar, int | float) else value
-
-
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
+# Snakemake gives the values of --config other types than YAML does.
+SETTINGS = override_config(config, workflow.config_settings.config_args)
 # On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither
 # catalogue/ nor papers/.
 IN_JOB = workflow.remote_exec
 if IN_JOB:
-    CONFIG = parse_config(typed(config))
+    CONFIG = parse_config(SETTINGS)
     SPECS, PATTERNS = SpecFiles(), ANY_NAMES
 else:
     from workflow_scripts.config.checker import check_files
@@ -49,7 +36,7 @@ else:
     from workflow_scripts.workflow.planning import CatalogueSpecs, write_spec_files
     from workflow_scripts.workflow.targets import Targets
 
-    CONFIG = load_config(typed(config))
+    CONFIG = load_config(SETTINGS)
     if workflow.is_main_process:
         check_files(Path(".snakemake/checked"))
     CATALOGUE = load_catalogue()

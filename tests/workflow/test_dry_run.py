@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.commands import check, plan, why
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.workflow.dry_run import list_planned_jobs, load_call_config, read_overrides
+from workflow_scripts.workflow.dry_run import list_planned_jobs, load_call_config
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """
@@ -53,11 +53,6 @@ def test_an_error_of_snakemake_is_one_line(workflow):
     (workflow / "Snakefile").write_text("rule one:\n    nothing: 1\n")
     with pytest.raises(UserError, match=r"^snakemake --dry-run failed: .+$"):
         list_planned_jobs()
-
-
-def test_overrides_have_types():
-    given = read_overrides(["scale=small", "papers=[sq_transformer]", "seeds=[1, 2]", "extra=true"])
-    assert given == {"scale": "small", "papers": ["sq_transformer"], "seeds": [1, 2], "extra": True}
 
 
 @pytest.mark.parametrize("command", [check, plan, why])

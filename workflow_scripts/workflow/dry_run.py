@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.yaml_files import parse_yaml, read_yaml_mapping
+from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
+from workflow_scripts.config.overrides import override_config
 from workflow_scripts.config.schema import Config
 
 # Error of our own code while Snakemake reads the Snakefile, of one line or several.
@@ -74,13 +75,4 @@ def list_overrides(args: argparse.Namespace) -> list[str]:
 def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
     content = read_yaml_mapping(Path("config.yaml"))
-    return load_config(content | read_overrides(list_overrides(args)))
-
-
-def read_overrides(overrides: list[str]) -> dict[str, Any]:
-    """Parse Snakemake's `--config`, `key=value` with values in YAML."""
-    values = {}
-    for override in overrides:
-        key, _, text = override.partition("=")
-        values[key] = parse_yaml(text.encode(), f"--config {key}")
-    return values
+    return load_config(override_config(content, list_overrides(args)))

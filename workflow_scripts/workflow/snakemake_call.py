@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
+from workflow_scripts.config.overrides import override_config
 from workflow_scripts.config.schema import Config
-from workflow_scripts.workflow.dry_run import read_overrides
 
 POLL_SECONDS = 0.5
 
@@ -47,7 +47,7 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         last_line = messages.getvalue().strip().rpartition("\n")[2]
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
     targets = list(map(str, parsed.targets or ()))
-    content = read_yaml_mapping(Path("config.yaml")) | read_overrides(parsed.config or [])
+    content = override_config(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
     scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
     if len(scales) == 1:
         content["scale"] = scales.pop()
