@@ -101,7 +101,15 @@ def start_up(name: str, root: Path) -> tuple[float, float]:
     subprocess.run(line, cwd=root, check=True, capture_output=True)
     whole = time.perf_counter() - began
     line.insert(1, "-Ximporttime")
-    said = subprocess.run(line, cwd=root, check=True, capture_output=True, text=True).stderr
+    said = subprocess.run(
+        line,
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    ).stderr
     return whole, sum(map(int, re.findall(r"^import time:\s+(\d+) \|", said, re.MULTILINE))) / 1e6
 
 

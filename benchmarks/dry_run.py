@@ -61,7 +61,15 @@ def cpu_seconds(command: list[str], folder: Path) -> tuple[float, str]:
         return usage.ru_utime + usage.ru_stime
 
     before = used()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        check=True,
+    )
     return used() - before, done.stdout + done.stderr
 
 
@@ -76,7 +84,7 @@ def plain(seeds: int) -> float:
     """CPU seconds of one dry run of the plain workflow, which lists nothing."""
     options = ["-n", "--forceall", "--quiet", "rules", "--cores", "1", "--scheduler", "greedy"]
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "Snakefile").write_text(PLAIN)
+        (Path(folder) / "Snakefile").write_text(PLAIN, encoding="utf-8")
         command = [sys.executable, "-m", "snakemake", *options, "--config", f"seeds={seeds}"]
         return cpu_seconds(command, Path(folder))[0]
 

@@ -228,7 +228,9 @@ def start_process(names: list[str], mode: Mode, seconds: float) -> subprocess.Po
         mode.name,
         *names,
     ]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, encoding="utf-8", errors="replace"
+    )
 
 
 def read_rows(process: subprocess.Popen[str]) -> list[dict[str, Any]]:

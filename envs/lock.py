@@ -36,8 +36,8 @@ def read_pins() -> dict[str, str]:
 
     pyproject.toml pins torch.
     """
-    lock = (ROOT / "envs/requirements.lock").read_text()
-    project = (ROOT / "pyproject.toml").read_text()
+    lock = (ROOT / "envs/requirements.lock").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     pins = re.findall(r"^([\w.-]+)==(\S+)", lock, re.MULTILINE)
     pins += re.findall(r'"(torch)==([\d.]+)"', project)
     return dict(sorted(pins))
@@ -68,11 +68,11 @@ def format_container(pins: dict[str, str], python: str) -> str:
 
 def main() -> None:
     """Write the two files."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     python = project["requires-python"].removeprefix(">=")
     pins = read_pins()
-    (ROOT / "envs/environment.yaml").write_text(format_environment(pins, python))
-    (ROOT / "envs/container.def").write_text(format_container(pins, python))
+    (ROOT / "envs/environment.yaml").write_text(format_environment(pins, python), encoding="utf-8")
+    (ROOT / "envs/container.def").write_text(format_container(pins, python), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
             for file in manifests:
                 shutil.copyfile(file, temporary / file.name)
             model_card = make_model_card(catalogue, published, results, name)
-            (temporary / "README.md").write_text(model_card)
+            (temporary / "README.md").write_text(model_card, encoding="utf-8")
     return f"{len(folders)} trained models written to {out}"
 
 

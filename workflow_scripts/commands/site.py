@@ -91,7 +91,9 @@ def run_sphinx(sources: Path, out: Path, doctrees: Path, banner: str) -> None:
     options += ["-d", str(doctrees)]
     options += ["-D", f"html_theme_options.announcement={banner}"]
     command = [sys.executable, "-m", "sphinx", *options, sources, out]
-    process = subprocess.run(command, capture_output=True, text=True)
+    process = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", errors="replace"
+    )
     if process.returncode:
         objections = process.stderr.strip().splitlines() or ["no message"]
         raise UserError(

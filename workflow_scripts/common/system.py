@@ -40,7 +40,7 @@ CLOCK = time.monotonic()
 def read_cpu_name() -> str:
     """Return the model name of the processor, e.g. `Intel(R) Xeon(R) Platinum`."""
     if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo") as stream:
+        with open("/proc/cpuinfo", encoding="utf-8") as stream:
             for line in stream:
                 if line.startswith("model name"):
                     return line.split(":", 1)[1].strip()
@@ -112,7 +112,9 @@ def _run_git(*arguments: str) -> str | None:
     """Return the output of a git command in the project; None if it fails."""
     command = ["git", "-C", str(PROJECT), *arguments]
     try:
-        process = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        process = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     if process.returncode != 0:
@@ -133,7 +135,7 @@ def list_versions() -> dict[str, str]:
 
     The packages are not imported.
     """
-    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
     versions = {"python": platform.python_version()}
     for requirement in settings["project"]["dependencies"]:
         name = re.split(r"[^\w.-]", requirement)[0]

@@ -72,12 +72,12 @@ def check_files(stamp: Path) -> None:
     nothing to check.
     """
     state = _digest_files()
-    if stamp.exists() and stamp.read_text() == state:
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == state:
         return
     if problems := find_problems():
         raise UserError("\n".join(problems))
     stamp.parent.mkdir(exist_ok=True)
-    stamp.write_text(state)
+    stamp.write_text(state, encoding="utf-8")
 
 
 def _digest_files() -> str:

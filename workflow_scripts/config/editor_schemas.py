@@ -207,7 +207,7 @@ def write_schemas(catalogue: Catalogue) -> list[str]:
     for name, schema in make_schemas(catalogue).items():
         file = FOLDER / name
         text = json.dumps(schema, indent=1) + "\n"
-        if not file.exists() or file.read_text() != text:
-            file.write_text(text)
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
             changed.append(str(file))
     return changed

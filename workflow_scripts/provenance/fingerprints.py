@@ -50,7 +50,7 @@ def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
     """
     file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
     if file.exists():
-        return file.read_text().strip()
+        return file.read_text(encoding="utf-8").strip()
     return catalogue.papers[paper].displays[display].title
 
 

@@ -138,7 +138,7 @@ def read_driver_version() -> str | None:
     file = Path("/proc/driver/nvidia/version")
     if not file.exists():
         return None
-    version = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text())
+    version = re.search(r"Kernel Module\s.*?(\d+\.[\d.]+)", file.read_text(encoding="utf-8"))
     return version and version[1]
 
 
@@ -157,7 +157,13 @@ def count_gpu_processes() -> int | None:
     query = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid,name", "--format=csv,noheader"]
     try:
         answer = subprocess.run(
-            query, capture_output=True, text=True, timeout=30, check=True
+            query,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=30,
+            check=True,
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None

@@ -110,7 +110,7 @@ class StateFolder:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock of the existing folder. Raises UserError if another process has it."""
-        with open(self.folder / "lock", "a+") as stream:
+        with open(self.folder / "lock", "a+", encoding="utf-8") as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -133,7 +133,7 @@ class StateFolder:
     def log(self, message: str) -> None:
         """Append one line with time and process to log.txt."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        with open(self.folder / "log.txt", "a") as stream:
+        with open(self.folder / "log.txt", "a", encoding="utf-8") as stream:
             stream.write(f"{now} [{os.getpid()}] {message}\n")
 
     def locate_best(self, name: str, step: int) -> Path:
@@ -193,10 +193,12 @@ class StateFolder:
         write_tensors(tensors, part / TENSORS)
         content = {**vars(state), **self.identity, "generators": random_states.values}
         del content["history"]
-        (part / STATE).write_text(json.dumps(content))
+        (part / STATE).write_text(json.dumps(content), encoding="utf-8")
         write_history(part / HISTORY, state.history)
         names = (TENSORS, STATE, HISTORY)
-        (part / SUMS).write_text("".join(f"{hash_file(part / name)}  {name}\n" for name in names))
+        (part / SUMS).write_text(
+            "".join(f"{hash_file(part / name)}  {name}\n" for name in names), encoding="utf-8"
+        )
         for name in (*names, SUMS):
             _flush(part / name)
         os.rename(part, saved)
@@ -253,7 +255,7 @@ class StateFolder:
         """Read a saved state; None unless its files and all best weights have their sha256."""
         try:
             sums = {}
-            for line in (saved / SUMS).read_text().splitlines():
+            for line in (saved / SUMS).read_text(encoding="utf-8").splitlines():
                 digest, name = line.split("  ", 1)
                 sums[name] = digest
             if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:

@@ -28,7 +28,9 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "snakemake", "--logger=plan", "--dry-run", *arguments]
     # Snakemake finds the loggers of this project there, as under ./reproduce.
     environment = os.environ | {"PYTHONPATH": str(Path("profiles/plugins").resolve())}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", errors="replace", env=environment
+    )
     if done.returncode != 0:
         raise UserError(_describe_failure(done))
     jobs = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -95,6 +95,7 @@ def list_gpus() -> list[Gpu]:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=ANSWER_SECONDS,
         )
@@ -236,6 +237,7 @@ def send_to_mps(command: str, environment: dict[str, str]) -> bool:
             input=f"{command}\n",
             capture_output=True,
             text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=ANSWER_SECONDS,
             start_new_session=True,  # Ctrl-C does not reach it
@@ -254,7 +256,7 @@ def start_mps(environment: dict[str, str], folders: MpsFolders) -> str:
         return ""
     try:
         # A file, no pipe: the daemon inherits it, and a pipe would be read until the daemon ends.
-        with open(folders.root / "start.txt", "w+", errors="replace") as messages:
+        with open(folders.root / "start.txt", "w+", encoding="utf-8", errors="replace") as messages:
             done = subprocess.run(
                 [MPS_CONTROL, "-d"],
                 env=environment,

@@ -366,10 +366,14 @@ def download_wheel(source: Source, part: Path) -> None:
     """
     with tempfile.TemporaryDirectory(dir=part.parent) as folder:
         requirement = Path(folder, "requirement.txt")
-        requirement.write_text(f"{source.package} --hash=sha256:{source.sha256}\n")
+        requirement.write_text(
+            f"{source.package} --hash=sha256:{source.sha256}\n", encoding="utf-8"
+        )
         command = [sys.executable, "-m", "pip", "download", *PIP_OPTIONS]
         command += ["--dest", folder, "--requirement", str(requirement)]
-        pip = subprocess.run(command, capture_output=True, text=True)
+        pip = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", errors="replace"
+        )
         wheel = Path(folder, source.name.split("/")[1])
         if pip.returncode or not wheel.is_file():
             problem = find_pip_problem(pip.stderr) or f"no file {wheel.name}"

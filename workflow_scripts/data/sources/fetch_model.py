@@ -184,7 +184,7 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
     for file, record in zip(files, records, strict=True):
         if not record.is_file():
             continue
-        commit = record.read_text().split("\n")[0]
+        commit = record.read_text(encoding="utf-8").split("\n")[0]
         if commit != revision:
             raise UserError(
                 f"{source / file} is of the commit {commit}; get {revision} with: "

@@ -38,7 +38,7 @@ def write_squad(folder: Path, seed: int) -> dict[str, Path]:
         for row in range(layout.paragraphs):
             paragraphs += generate_paragraphs(rng, f"{layout.name}{row}", layout.variants)
         content = {"version": "1.1", "data": [{"title": "", "paragraphs": paragraphs}]}
-        (folder / file).write_text(json.dumps(content))
+        (folder / file).write_text(json.dumps(content), encoding="utf-8")
     return {f"squad/{file}": folder / file for file in FILES}
 
 

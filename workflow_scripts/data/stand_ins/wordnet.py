@@ -114,9 +114,9 @@ def write_wordnet(folder: Path) -> dict[str, Path]:
     sense_lines: list[str] = []
     for part in FILES:
         data, senses = format_data_file(part, entries[part])
-        (folder / f"data.{part}").write_text(data)
-        (folder / f"index.{part}").write_text(format_index_file(part, senses))
-        (folder / f"{part}.exc").write_text("")
+        (folder / f"data.{part}").write_text(data, encoding="utf-8")
+        (folder / f"index.{part}").write_text(format_index_file(part, senses), encoding="utf-8")
+        (folder / f"{part}.exc").write_text("", encoding="utf-8")
         for lemma, offsets in senses.items():
             for i, offset in enumerate(offsets):
                 key = f"{lemma}%{FILES[part].sense_type}:{FILES[part].lexname:02d}:{i:02d}::"
@@ -126,9 +126,9 @@ def write_wordnet(folder: Path) -> dict[str, Path]:
                     count = SENSES - i
                     count_lines.append(f"{key} {number} {count}\n")
                 sense_lines.append(f"{key} {offset} {number} {count}\n")
-    (folder / "cntlist.rev").write_text("".join(sorted(count_lines)))
-    (folder / "index.sense").write_text("".join(sorted(sense_lines)))
-    (folder / "lexnames").write_text(LEXNAMES)
+    (folder / "cntlist.rev").write_text("".join(sorted(count_lines)), encoding="utf-8")
+    (folder / "index.sense").write_text("".join(sorted(sense_lines)), encoding="utf-8")
+    (folder / "lexnames").write_text(LEXNAMES, encoding="utf-8")
     return {"wordnet/wordnet-3.0-dict.tar.xz": folder}
 
 
