@@ -106,4 +106,4 @@ def test_sememes_of_all_words():
 
 def test_the_stand_in_for_bird_has_sememes_too(tmp_path):
     run = prepared(tmp_path, "bird", prepare_data(bird, {"from": "stand_in", "set": "all"}, {}))
-    assert found(analyse([run], {}, {}), readout="sememe_overlap", metric="spearman")
+    assert found(analyse([run], Options(), {}), readout="sememe_overlap", metric="spearman")
