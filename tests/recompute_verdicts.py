@@ -39,6 +39,9 @@ sal-success-addjump | success_rate | jump | sal | plain
 sal-success-aroundright | success_rate | around | sal | plain
 sal-above-transformer-addjump | superiority | jump | sal-long | long | jump split=in_distribution
 sal-above-transformer-aroundright | superiority | around | sal-long | long | around split=in_distribution
+lrf-over-transformer-compounds | log_odds | new method=lrf | variant=plain | variant=default | new-bleu method=lrf
+lrf-over-matched-compounds | log_odds | new method=lrf | variant=matched | variant=default | new-bleu method=lrf
+srl-over-transformer-compounds | log_odds | new | plain | method=sq-transformer variant=srl | new-bleu
 """
 CLAIMS = {
     name: columns for name, *columns in (line.split(" | ") for line in CLAIMS.strip().splitlines())
@@ -53,6 +56,8 @@ SHORT = {
     "bert": "method=bert readout=last",
     "cter": "task=cognition split=cg_test metric=cter_instance",
     "bleu": "task=cognition split=test metric=bleu_zh",
+    "new": "task=cognition-compounds split=cg_test metric=cter_instance",
+    "new-bleu": "task=cognition-compounds split=test metric=bleu_zh",
     "lrf": "method=lrf variant=default,plain,matched",
     "jump": "task=scan-jump-x2 metric=exact_match readout=last",
     "around": "task=scan-around-right metric=exact_match readout=last",

@@ -271,6 +271,7 @@ def test_a_variant_that_no_claim_compares_has_the_seeds_of_the_only_plan():
 def test_planned_seeds_without_a_plan_are_one_line(copy: Path):
     folder = copy / "papers/lrf"
     (folder / "analysis_plan.yaml").unlink()
+    shutil.rmtree(folder / "plans")
     read_catalogue.cache_clear()
     with pytest.raises(UserError) as caught:
         load_catalogue(copy)
