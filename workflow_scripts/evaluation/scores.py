@@ -129,7 +129,7 @@ def find_subset_rows(
 ) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets.
 
-    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps a group's name to its
+    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps group names to their
     subsets. Those without a row are left out.
     """
     is_member = {"all": np.ones(len(subsets), bool)}

@@ -128,7 +128,7 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
 def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Welch's t with Satterthwaite's degrees of freedom, or m + n - 2 if no seed differs from its side.
+    Welch's t with Satterthwaite's degrees of freedom; m + n - 2 if no seed differs from its side.
     Assumes independent, normal seeds, but not equal variances.
     """
     left = np.asarray(left, dtype=float)
@@ -171,7 +171,7 @@ def compare_with_constant(
 
 
 def _measure_mean(values: np.ndarray, method: str) -> Effect:
-    """Return the mean of `values` [seeds] with its standard error, for Student's t of one sample."""
+    """Return the mean of `values` [seeds] with its standard error, for a t test of one sample."""
     mean = float(values.mean())
     n = len(values)
     if n < 2:
