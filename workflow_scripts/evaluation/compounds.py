@@ -86,9 +86,9 @@ class Span(NamedTuple):
 def make_checker(compound: str, lexicon: Lexicon) -> Callable[[str], bool]:
     """Return a function that is True for a translation with an error in `compound`.
 
-    The translation has no spaces. A word whose list of translations is empty is never wrong, and
-    has no place in the order; a verb of this kind counts as no verb. Raises KeyError for a word of
-    the compound that is not in the lexicon.
+    The translation has no spaces. A word whose list of translations is empty is never wrong and has
+    no place in the order; a verb of this kind counts as no verb. Raises KeyError for a word of the
+    compound that is not in the lexicon.
     """
     # Of two words with the same part of speech, the later one counts.
     translations_of = {PART_OF[word]: lexicon[word] for word in split_compound(compound)}

@@ -44,7 +44,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
             raise ValueError(f"no column {unknown[0]} in a score table")
         texts.append({name: _format_cell(row.get(name)) for name in SCORE_COLUMNS})
     _check_rows(texts)
-    with open(path, "w", encoding="utf-8", newline="") as stream:
+    with open(path, "w", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(texts)
@@ -64,7 +64,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     """
     verify_checksum(path)
     try:
-        with open(path, encoding="utf-8", newline="") as stream:
+        with open(path, newline="") as stream:
             reader = csv.DictReader(stream, restval="", strict=True)
             if tuple(reader.fieldnames or ()) != SCORE_COLUMNS:
                 raise ValueError(f"the columns are not {', '.join(SCORE_COLUMNS)}")
@@ -129,8 +129,8 @@ def find_subset_rows(
 ) -> dict[str, np.ndarray]:
     """Return the row positions of "all", of each named subset and of each group of subsets.
 
-    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps a group's name to
-    its subsets. Those without a row are left out.
+    `subsets` [N] of str has the subset of each row, "" for none; `groups` maps group names to their
+    subsets. Those without a row are left out.
     """
     is_member = {"all": np.ones(len(subsets), bool)}
     names = sorted(set(subsets.tolist()) - {""})

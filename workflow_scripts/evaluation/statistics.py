@@ -128,8 +128,8 @@ def summarise_seeds(values: Sequence[float]) -> Summary:
 def compare_independent(left: Sequence[float], right: Sequence[float]) -> Effect:
     """Return mean(left) - mean(right) of two independent sets of seeds, `left` [m] and `right` [n].
 
-    Welch's t with Satterthwaite's degrees of freedom, or m + n - 2 if no seed differs from its
-    side. Assumes independent, normal seeds, but not equal variances.
+    Welch's t with Satterthwaite's degrees of freedom; m + n - 2 if no seed differs from its side.
+    Assumes independent, normal seeds, but not equal variances.
     """
     left = np.asarray(left, dtype=float)
     right = np.asarray(right, dtype=float)

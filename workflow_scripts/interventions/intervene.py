@@ -135,7 +135,7 @@ class AnsweredPrompts:
     def record(
         self, right: np.ndarray, readout: str, kept: str, **intervention: Any
     ) -> float | None:
-        """Add the answers under an intervention, a row per item, and their scores.
+        """Add the answers under an intervention to `tables`, a row per item, and their scores.
 
         right [N] bool: whether each answer is right. The scores are the percentage of right answers
         of all items, and, as the metric `kept`, of the items that were right before; returns the
