@@ -10,7 +10,7 @@ from pathlib import Path
 
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
-from workflow_scripts.config.overrides import override_config
+from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import parse_config
 from workflow_scripts.workflow.dag import Workflow
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
@@ -22,7 +22,7 @@ limit_scheduler_timers()
 
 read_yaml_mapping("config.yaml")  # refuses a repeated key, of which Snakemake takes the last
 # Snakemake gives the values of --config other types than YAML does.
-SETTINGS = override_config(config, workflow.config_settings.config_args)
+SETTINGS = merge_overrides(config, workflow.config_settings.config_args)
 # On a cluster each job starts Snakemake again. That one takes the spec files, and reads neither
 # catalogue/ nor papers/.
 IN_JOB = workflow.remote_exec

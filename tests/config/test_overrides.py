@@ -3,7 +3,7 @@
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.overrides import override_config, read_overrides
+from workflow_scripts.config.overrides import merge_overrides, read_overrides
 
 
 def test_overrides_have_types():
@@ -25,7 +25,7 @@ def test_of_a_repeated_key_the_last_one_counts():
 
 def test_a_mapping_changes_the_keys_that_it_has():
     content = {"scale": "demo", "data": {"mirror": None, "models": {"a": 1}}}
-    changed = override_config(content, ["data={mirror: /x, models: {b: 2}}"])
+    changed = merge_overrides(content, ["data={mirror: /x, models: {b: 2}}"])
     assert changed == {"scale": "demo", "data": {"mirror": "/x", "models": {"a": 1, "b": 2}}}
     assert content["data"] == {"mirror": None, "models": {"a": 1}}
 

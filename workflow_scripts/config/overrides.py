@@ -9,7 +9,7 @@ from typing import Any
 from workflow_scripts.common.yaml_files import parse_yaml
 
 
-def override_config(content: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
+def merge_overrides(content: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
     """Return the content of config.yaml with `key=value` words, whose values are YAML.
 
     A mapping changes the keys that it has. Raises UserError for a value that is no YAML.

@@ -12,7 +12,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.config.overrides import override_config
+from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
 
 # Error of our own code while Snakemake reads the Snakefile, of one line or several.
@@ -77,4 +77,4 @@ def list_overrides(args: argparse.Namespace) -> list[str]:
 def load_call_config(args: argparse.Namespace) -> Config:
     """Read config.yaml with the changes of one call."""
     content = read_yaml_mapping(Path("config.yaml"))
-    return load_config(override_config(content, list_overrides(args)))
+    return load_config(merge_overrides(content, list_overrides(args)))

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.config.overrides import override_config
+from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import Config
 
 POLL_SECONDS = 0.5
@@ -47,7 +47,7 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         last_line = messages.getvalue().strip().rpartition("\n")[2]
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
     targets = list(map(str, parsed.targets or ()))
-    content = override_config(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
+    content = merge_overrides(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
     scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
     if len(scales) == 1:
         content["scale"] = scales.pop()

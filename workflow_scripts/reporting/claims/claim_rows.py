@@ -169,9 +169,12 @@ def _parse_value(text: str, kind: Any, place: str) -> str | int | float | None:
     if kind == int | None:
         number_type = int
     try:
-        return parse_decimal(text, number_type)
+        number = parse_decimal(text, number_type)
     except ValueError as error:
         raise UserError(f"{place} is {text[:100]!r}, not a number; {HOW_TO_FIX}") from error
+    if isinstance(number, int) and number < 0:
+        raise UserError(f"{place} is {number}, a count below 0; {HOW_TO_FIX}")
+    return number
 
 
 def format_effect(row: ClaimRow) -> str:
