@@ -44,7 +44,7 @@ def write_scores(path: Path, rows: Iterable[dict[str, Any]]) -> None:
             raise ValueError(f"no column {unknown[0]} in a score table")
         texts.append({name: _format_cell(row.get(name)) for name in SCORE_COLUMNS})
     _check_rows(texts)
-    with open(path, "w", newline="") as stream:
+    with open(path, "w", encoding="utf-8", newline="") as stream:
         writer = csv.DictWriter(stream, SCORE_COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(texts)
@@ -64,7 +64,7 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     """
     verify_checksum(path)
     try:
-        with open(path, newline="") as stream:
+        with open(path, encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, restval="", strict=True)
             if tuple(reader.fieldnames or ()) != SCORE_COLUMNS:
                 raise ValueError(f"the columns are not {', '.join(SCORE_COLUMNS)}")
