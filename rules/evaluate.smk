@@ -1,10 +1,10 @@
 rule evaluate:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        run=WORKFLOW.find_scored_manifest,
+        run=JOBS.find_scored_manifest,
         # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
         # still reruns this.
-        checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
+        checkpoint=ancient(JOBS.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/scores.csv",
@@ -13,22 +13,22 @@ rule evaluate:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
         ENVIRONMENT
-    threads: WORKFLOW.get_run_resource("threads")
+    threads: JOBS.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
-        runtime=WORKFLOW.get_run_resource("runtime"),
+        mem_mb=JOBS.get_run_resource("mem_mb"),
+        runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.
-        gpu=WORKFLOW.get_run_resource("gpu"),
-        gres=WORKFLOW.get_run_resource("gres"),
+        gpu=JOBS.get_run_resource("gpu"),
+        gres=JOBS.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        fingerprint=WORKFLOW.fingerprint("evaluate"),
+        fingerprint=JOBS.fingerprint("evaluate"),
         run=RUN,
-        scored=WORKFLOW.list_scored_options,
+        scored=JOBS.list_scored_options,
     shell:
         "python -m workflow_scripts evaluate --device {resources.device:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"

@@ -1,9 +1,9 @@
 rule candidates:
     input:
-        WORKFLOW.list_candidate_manifests,
+        JOBS.list_candidate_manifests,
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
         # changed file still reruns this.
-        sources=ancient(WORKFLOW.list_candidate_sources),
+        sources=ancient(JOBS.list_candidate_sources),
         data="results/{scale}/data/{task}/dataset.json",
     output:
         # The manifest of the folder. It holds the sha256 of the other file.
@@ -18,7 +18,7 @@ rule candidates:
         mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
         runtime=60,
     params:
-        fingerprint=WORKFLOW.fingerprint("candidates"),
+        fingerprint=JOBS.fingerprint("candidates"),
     shell:
         "python -m workflow_scripts candidates --spec results/{wildcards.scale:q}/specs/candidates/{wildcards.task:q}.json"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q} --out results/{wildcards.scale:q}/candidates/{wildcards.task:q} > {log:q} 2>&1"
@@ -29,10 +29,10 @@ rule intervene:
     input:
         data="results/{scale}/data/{task}/dataset.json",
         candidates="results/{scale}/candidates/{task}/candidates.json",
-        run=WORKFLOW.find_scored_manifest,
+        run=JOBS.find_scored_manifest,
         # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
         # still reruns this.
-        checkpoint=ancient(WORKFLOW.find_scored_checkpoint),
+        checkpoint=ancient(JOBS.find_scored_checkpoint),
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/answers.parquet",
@@ -41,22 +41,22 @@ rule intervene:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
         ENVIRONMENT
-    threads: WORKFLOW.get_run_resource("threads")
+    threads: JOBS.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
-        runtime=WORKFLOW.get_run_resource("runtime"),
+        mem_mb=JOBS.get_run_resource("mem_mb"),
+        runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.
-        gpu=WORKFLOW.get_run_resource("gpu"),
-        gres=WORKFLOW.get_run_resource("gres"),
+        gpu=JOBS.get_run_resource("gpu"),
+        gres=JOBS.get_run_resource("gres"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        fingerprint=WORKFLOW.fingerprint("intervene"),
+        fingerprint=JOBS.fingerprint("intervene"),
         run=RUN,
-        scored=WORKFLOW.list_scored_options,
+        scored=JOBS.list_scored_options,
     shell:
         "python -m workflow_scripts intervene --device {resources.device:q} --candidates results/{wildcards.scale:q}/candidates/{wildcards.task:q}"
         " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"

@@ -3,7 +3,7 @@
 
 from workflow_scripts.workflow.report_jobs import ReportJobs
 
-REPORT = ReportJobs(WORKFLOW, CATALOGUE)
+REPORT = ReportJobs(JOBS, CATALOGUE)
 
 
 # The first page of the report. Pages with drawings and learning curves: rule site.

@@ -3,10 +3,10 @@
 rule search:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=WORKFLOW.find_init_manifest,
+        init=JOBS.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
         # reruns this.
-        checkpoint=ancient(WORKFLOW.find_init_checkpoint),
+        checkpoint=ancient(JOBS.find_init_checkpoint),
     output:
         "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
         "results/{scale}/search/{task}/{method}/{variant}/search.csv",
@@ -16,21 +16,21 @@ rule search:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: WORKFLOW.get_run_resource("threads")
+    threads: JOBS.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
-        runtime=WORKFLOW.get_run_resource("runtime"),
-        gpu=WORKFLOW.get_run_resource("gpu"),
-        gres=WORKFLOW.get_run_resource("gres"),
-        slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),
+        mem_mb=JOBS.get_run_resource("mem_mb"),
+        runtime=JOBS.get_run_resource("runtime"),
+        gpu=JOBS.get_run_resource("gpu"),
+        gres=JOBS.get_run_resource("gres"),
+        slurm_extra=JOBS.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        fingerprint=WORKFLOW.fingerprint("search"),
-        state=WORKFLOW.locate_search_state,
-        init=WORKFLOW.format_init_option,
+        fingerprint=JOBS.fingerprint("search"),
+        state=JOBS.locate_search_state,
+        init=JOBS.format_init_option,
     shell:
         "python -m workflow_scripts search --device {resources.device:q}"
         " --spec results/{wildcards.scale:q}/specs/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}/search.json"
@@ -43,11 +43,11 @@ rule search:
 rule train:
     input:
         data="results/{scale}/data/{task}/dataset.json",
-        init=WORKFLOW.find_init_manifest,
+        init=JOBS.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
         # reruns this.
-        checkpoint=ancient(WORKFLOW.find_init_checkpoint),
-        search=WORKFLOW.find_search_result,
+        checkpoint=ancient(JOBS.find_init_checkpoint),
+        search=JOBS.find_search_result,
     output:
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
         "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
@@ -58,25 +58,25 @@ rule train:
         variant=PATTERNS.trained_variants,
     conda:
         ENVIRONMENT
-    threads: WORKFLOW.get_run_resource("threads")
+    threads: JOBS.get_run_resource("threads")
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=WORKFLOW.get_run_resource("mem_mb"),
-        runtime=WORKFLOW.get_run_resource("runtime"),
+        mem_mb=JOBS.get_run_resource("mem_mb"),
+        runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.
-        gpu=WORKFLOW.get_run_resource("gpu"),
-        gres=WORKFLOW.get_run_resource("gres"),
-        slurm_extra=WORKFLOW.get_run_resource("slurm_extra"),
+        gpu=JOBS.get_run_resource("gpu"),
+        gres=JOBS.get_run_resource("gres"),
+        slurm_extra=JOBS.get_run_resource("slurm_extra"),
         # No parameter, so that a result from another device is kept.
         device=CONFIG.device,
     params:
-        fingerprint=WORKFLOW.fingerprint("train"),
+        fingerprint=JOBS.fingerprint("train"),
         run=RUN,
-        state=WORKFLOW.locate_training_state,
-        init=WORKFLOW.format_init_option,
-        search=WORKFLOW.format_search_option,
+        state=JOBS.locate_training_state,
+        init=JOBS.format_init_option,
+        search=JOBS.format_search_option,
     shell:
         "python -m workflow_scripts train --device {resources.device:q}"
         " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json"

@@ -28,9 +28,7 @@ def test_every_rule_that_asks_for_a_gpu_asks_in_both_forms():
     rules = "".join(file.read_text() for file in (ROOT / "rules").glob("*.smk"))
     bodies = re.findall(r"^rule \w+:\n((?:    .*\n|\n)+)", rules, re.MULTILINE)
     asking = [body for body in bodies if "gpu=" in body]
-    assert len(asking) == 4 and all(
-        'gres=WORKFLOW.get_run_resource("gres")' in body for body in asking
-    )
+    assert len(asking) == 4 and all('gres=JOBS.get_run_resource("gres")' in body for body in asking)
 
 
 def test_a_dry_run_needs_no_slurm(project: Project):

@@ -21,7 +21,7 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_search_run
 from workflow_scripts.provenance.planned_analysis import read_planned_analysis
 from workflow_scripts.provenance.planned_run import read_planned_run
-from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.planning import (
     CatalogueSpecs,
     plan_analysis,
@@ -121,7 +121,7 @@ def test_a_file_is_written_only_when_its_bytes_change(project: Path):
     )
 
 
-# Methods of Workflow that give a rule its inputs and parameters, and its resources at each attempt.
+# Methods of JobInputs that give a rule its inputs and parameters, and its resources at each attempt.
 OF_RUNS = ("find_init_manifest", "find_init_checkpoint", "format_init_option")
 METHODS = {
     "prepare": ("list_data_manifests", "list_data_sources"),
@@ -178,7 +178,7 @@ def test_snakemake_in_a_job_gets_from_the_files_what_the_catalogue_says(project:
     assert {rule for rule, _ in jobs} == METHODS.keys()
     resolved = CatalogueSpecs(load_catalogue(), config)
     write_spec_files(resolved, jobs)
-    here, in_job = (Workflow(config, specs, lambda: True) for specs in (resolved, SpecFiles()))
+    here, in_job = (JobInputs(config, specs, lambda: True) for specs in (resolved, SpecFiles()))
     for rule, names in jobs:
         job = Job(**dict(names))
         assert in_job.fingerprint(rule)(job) == here.fingerprint(rule)(job) != "None", job

@@ -11,7 +11,7 @@ class UserError(Exception):
     """
 
 
-class Problems:
+class ErrorList:
     """Problems that independent checks find, to be reported all at once."""
 
     def __init__(self) -> None:

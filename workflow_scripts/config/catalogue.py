@@ -9,7 +9,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PlannedClaim, PrimaryClaim
 from workflow_scripts.config.display_schema import (
@@ -212,7 +212,7 @@ class Catalogue:
     methods: dict[str, Method]
     scales: dict[str, Scale]
     papers: dict[str, Paper] = field(default_factory=dict)
-    problems: Problems = field(default_factory=Problems)  # what is left out because it is wrong
+    problems: ErrorList = field(default_factory=ErrorList)  # what is left out because it is wrong
     stored: dict[Hashable, Any] = field(default_factory=dict)  # by `store_with_catalogue`
 
 

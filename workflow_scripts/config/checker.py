@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
@@ -48,7 +48,7 @@ def find_problems(root: str | Path = ".") -> list[str]:
 
     What depends on a wrong entry is checked once that entry is right.
     """
-    problems = Problems()
+    problems = ErrorList()
     with problems.collect():
         load_config(root=root)
     catalogue = read_catalogue(str(root), os.getcwd())
@@ -92,7 +92,7 @@ def _digest_files() -> str:
     return digest(states)
 
 
-def _check_tasks(catalogue: Catalogue, problems: Problems) -> None:
+def _check_tasks(catalogue: Catalogue, problems: ErrorList) -> None:
     """Find problems of the data of each task at each scale."""
     for scale in catalogue.scales:
         for name, task in catalogue.tasks.items():
@@ -103,7 +103,7 @@ def _check_tasks(catalogue: Catalogue, problems: Problems) -> None:
                     resolve_candidates(catalogue, name, scale)
 
 
-def _check_runs(catalogue: Catalogue, problems: Problems) -> None:
+def _check_runs(catalogue: Catalogue, problems: ErrorList) -> None:
     """Find problems of the specs of the runs that papers ask for, and of all other variants."""
     requested: set[tuple[str, str]] = set()  # method, variant
     for scale in catalogue.scales:
@@ -143,7 +143,7 @@ def _check_unrequested(catalogue: Catalogue, method: str, variant: str) -> list[
     for name, task in catalogue.tasks.items():
         if task.kind in problems_by_kind or task.kind not in catalogue.methods[method].kinds:
             continue
-        problems = Problems()
+        problems = ErrorList()
         with problems.collect():
             _resolve(catalogue, Run(name, method, variant, seed=0), scale, is_intervened=False)
         if not problems.lines:
@@ -234,7 +234,7 @@ def _check_module(
     modules = list_modules(package)
     if entry.module not in modules:
         return [describe_unknown(file, (*keys, "module"), entry.module, modules)]
-    problems = Problems()
+    problems = ErrorList()
     with problems.collect():
         parse_options(entry.module, package, entry.options, file, (*keys, "options"))
     return list(problems.lines)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
 from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, list_names
@@ -107,7 +107,7 @@ class _ExtendedEntry:
     values: dict[str, Any]
 
 
-def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
+def read_tasks(root: Path, problems: ErrorList) -> dict[str, Task]:
     """Read the entries of catalogue/tasks that are right."""
     names_of_fields = {field.name for field in fields(Task)}
     required = ("title", "kind", "prepare")
@@ -118,7 +118,7 @@ def read_tasks(root: Path, problems: Problems) -> dict[str, Task]:
     return tasks
 
 
-def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
+def read_methods(root: Path, problems: ErrorList) -> dict[str, Method]:
     """Read the entries of catalogue/methods that are right."""
     required = ("title", "kinds", "variants")
     methods = {}
@@ -134,7 +134,7 @@ def read_methods(root: Path, problems: Problems) -> dict[str, Method]:
 
 
 def _read_entries(
-    root: Path, folder: str, model: type[BaseModel], required: tuple[str, ...], problems: Problems
+    root: Path, folder: str, model: type[BaseModel], required: tuple[str, ...], problems: ErrorList
 ) -> list[_ExtendedEntry]:
     """Return the entries of a folder that are right."""
     entries: dict[str, _Entry] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.validation import StrictModel, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
@@ -82,7 +82,7 @@ def merge_settings(catalogue: Catalogue, run: Run, scale: str) -> dict[str, Entr
         if block.applies(run.task, kind, scale):
             blocks.append(block)
     sections: dict[str, Entries] = {}
-    problems = Problems()
+    problems = ErrorList()
     for section in SECTIONS:
         entries = merge_section(blocks, section)
         sections[section] = entries

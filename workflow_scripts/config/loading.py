@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
@@ -58,7 +58,7 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
         file = Path(root) / "config.yaml"
     if content is None:
         content = read_yaml_mapping(Path(root) / "config.yaml")
-    problems = Problems()
+    problems = ErrorList()
     _check_scale(content.get("scale"), file, Path(root), problems)
     _check_papers(content.get("papers"), file, Path(root), problems)
     with problems.collect():
@@ -67,14 +67,14 @@ def load_config(content: dict | None = None, root: str | Path = ".") -> Config:
     return config
 
 
-def _check_scale(scale: Any, file: str | Path, root: Path, problems: Problems) -> None:
+def _check_scale(scale: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
     """Add the scale of a configuration if it is not in the catalogue."""
     scales = read_yaml_mapping(root / "catalogue/scales.yaml")
     if isinstance(scale, str) and scale not in scales:
         problems.add(describe_unknown(file, ("scale",), scale, scales))
 
 
-def _check_papers(names: Any, file: str | Path, root: Path, problems: Problems) -> None:
+def _check_papers(names: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
     """Add each paper of a configuration that has no folder."""
     papers = [path.parent.name for path in root.glob("papers/*/experiments.yaml")]
     if not isinstance(names, list):
@@ -97,7 +97,7 @@ def load_catalogue(root: str | Path = ".") -> Catalogue:
 @lru_cache(maxsize=8)
 def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
     """Read what is right of catalogue/ and papers/, once for all calls from one current folder."""
-    root, problems = Path(folder), Problems()
+    root, problems = Path(folder), ErrorList()
     tasks, methods = read_tasks(root, problems), read_methods(root, problems)
     scales: dict[str, Scale] = {}
     units: Units | None = None
@@ -134,7 +134,7 @@ def _read_units(file: Path) -> Units:
     return units
 
 
-def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
+def _read_paper(folder: Path, units: Units | None, problems: ErrorList) -> Paper:
     """Read the files of a paper, each as far as possible, and check that they agree."""
     file = folder / "experiments.yaml"
     experiments = Experiments.model_validate({"title": "", "citation": ""})
@@ -162,7 +162,7 @@ def _read_paper(folder: Path, units: Units | None, problems: Problems) -> Paper:
     return paper
 
 
-def _read_plans(folder: Path, problems: Problems) -> dict[str, AnalysisPlan]:
+def _read_plans(folder: Path, problems: ErrorList) -> dict[str, AnalysisPlan]:
     """Read the analysis plans of a paper, the oldest first."""
     plans: dict[str, AnalysisPlan] = {}
     first = folder / FIRST_PLAN
@@ -177,7 +177,7 @@ def _read_plans(folder: Path, problems: Problems) -> dict[str, AnalysisPlan]:
 
 
 def _read_displays(
-    file: Path, units: Units | None, problems: Problems
+    file: Path, units: Units | None, problems: ErrorList
 ) -> tuple[dict[str, Display], dict[str, Analysis]]:
     """Read the displays and the analyses of a paper, and write out their axes."""
     displays: dict[str, Display] = {}
@@ -227,7 +227,7 @@ def _read_claims(
     folder: Path,
     displays: dict[str, Display],
     plans: dict[str, AnalysisPlan],
-    problems: Problems,
+    problems: ErrorList,
 ) -> tuple[list[Claim], list[str]]:
     """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
     file = folder / "claims.yaml"

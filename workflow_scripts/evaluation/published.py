@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import parse_decimal
 
 PUBLISHED_COLUMNS = (
@@ -69,7 +69,7 @@ def parse_published(rows: Iterable[tuple[str, dict[str, str]]]) -> dict[Key, Pub
     Raises UserError with every wrong row, number or repeated cell.
     """
     numbers: dict[Key, Published] = {}
-    problems = Problems()
+    problems = ErrorList()
     for place, row in rows:
         if None in row or None in row.values():
             problems.add(f"{place}: not {len(PUBLISHED_COLUMNS)} columns; quote texts with commas")

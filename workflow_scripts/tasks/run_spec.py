@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from workflow_scripts.common.errors import Problems, UserError
+from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import digest
 from workflow_scripts.common.validation import (
     Pattern,
@@ -315,7 +315,7 @@ def check_validation(spec: RunSpec, source: str | Path) -> None:
 
 def parse_sections(sections: dict[str, dict[str, Any]], kind: str, source: str | Path) -> Sections:
     """Check the sections of the spec of a training. Raises UserError with all problems."""
-    problems = Problems()
+    problems = ErrorList()
     parsed: dict[str, Any] = {"objective": None}
     with problems.collect():
         parsed["training"] = parse_as(

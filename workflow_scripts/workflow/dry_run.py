@@ -25,7 +25,7 @@ def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
 
     Jobs without output are left out. Raises UserError with Snakemake's message if it fails.
     """
-    command = [sys.executable, "-m", "snakemake", "--logger=plan", "--dry-run", *arguments]
+    command = [sys.executable, "-m", "snakemake", "--logger=jobs", "--dry-run", *arguments]
     # Snakemake finds the loggers of this project there, as under ./reproduce.
     environment = os.environ | {"PYTHONPATH": str(Path("profiles/plugins").resolve())}
     done = subprocess.run(

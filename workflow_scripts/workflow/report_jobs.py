@@ -21,7 +21,7 @@ from workflow_scripts.provenance.fingerprints import (
     read_caption,
 )
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
-from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.wildcards import Wildcards
 
 
@@ -29,7 +29,7 @@ from workflow_scripts.workflow.wildcards import Wildcards
 class ReportJobs:
     """The jobs of a workflow that report on its runs."""
 
-    workflow: Workflow
+    jobs: JobInputs
     catalogue: Catalogue
 
     def fingerprint(self, rule: str) -> Callable[[Wildcards], str]:
@@ -39,9 +39,9 @@ class ReportJobs:
         """
 
         def find_fingerprint(names: dict[str, str]) -> Fingerprint | None:
-            return fingerprint_report_job(self.catalogue, self.workflow.config, rule, names)
+            return fingerprint_report_job(self.catalogue, self.jobs.config, rule, names)
 
-        return self.workflow.record_fingerprints(rule, find_fingerprint)
+        return self.jobs.record_fingerprints(rule, find_fingerprint)
 
     def _display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""
@@ -58,7 +58,7 @@ class ReportJobs:
 
     def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
-        return list_paper_runs(self.workflow.config, paper, scale)
+        return list_paper_runs(self.jobs.config, paper, scale)
 
     def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
@@ -124,7 +124,7 @@ class ReportJobs:
         """Return the scores that claims compare."""
         scale = wildcards.scale
         files = []
-        for name in self.workflow.config.papers:
+        for name in self.jobs.config.papers:
             requested = self._list_requested(name, scale)
             displays = self.catalogue.papers[name].select_claimed_displays(requested)
             files += self._score_inputs(name, displays.values(), scale)

@@ -22,7 +22,7 @@ PROFILES = {
 }
 LICENCE = "https://spdx.org/licenses/Apache-2.0"
 # Files that made the results; `verify` recomputes the numbers from them.
-WORKFLOW = (
+WORKFLOW_FILES = (
     "rules/*.smk",
     "rules/captions/*",
     "config.yaml",
@@ -86,7 +86,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
 def list_workflow_files() -> list[Path]:
     """List the files of the workflow, in the current folder."""
     files: set[Path] = set()
-    for pattern in WORKFLOW:
+    for pattern in WORKFLOW_FILES:
         files.update(file for file in Path(".").glob(pattern) if file.is_file())
     return sorted(files)
 

