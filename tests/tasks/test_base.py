@@ -11,7 +11,7 @@ from tests.training.causal_toy import causal_spec
 from tests.training.toy import toy_spec
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.provenance.planned_run import read_planned_run
-from workflow_scripts.tasks.base import TaskKind, load_kind
+from workflow_scripts.tasks.base import TaskKind, check_inputs, load_kind
 from workflow_scripts.tasks.packages import list_packages, load_kind_settings
 from workflow_scripts.tasks.run_spec import read_run_spec
 
@@ -94,3 +94,34 @@ def test_an_objective_that_wraps_any_loss_is_read_for_each_kind():
     for spec in (causal_spec("prompt"), toy_spec()):
         objective = read_run_spec(spec | {"objective": carma}, "spec").objective
         assert objective and objective.name == "carma"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "counts", "checked"),
+    [
+        (["run thrice\n", "walk\r\n", "jump"], (1,), ["run thrice", "walk", "jump"]),
+        ([("a\n", "b"), ["c", "d\n"]], (2,), [("a", "b"), ("c", "d")]),
+        (["a", ("b", "c")], (1, 2), ["a", ("b", "c")]),
+        (["a\nb", "", " "], (1,), ["a\nb", "", " "]),
+    ],
+)
+def test_inputs_are_texts_without_the_newline_of_a_file(inputs, counts, checked):
+    assert check_inputs(inputs, counts) == checked
+
+
+@pytest.mark.parametrize(
+    ("inputs", "counts", "problem"),
+    [
+        (["a", None], (1,), r"input 1 is None; the model needs a text$"),
+        ([("a", "b")], (1,), r"input 0 is \('a', 'b'\); the model needs a text$"),
+        (["a dog runs"], (2,), r"input 0 is 'a dog runs'; the model needs a pair of texts$"),
+        ([("a", "b", "c")], (2,), r"the model needs a pair of texts$"),
+        ([("a", float("nan"))], (2,), r"input 0 is \('a', nan\); the model needs a pair of texts$"),
+        ([3], (1, 2), r"input 0 is 3; the model needs a text or a pair of texts$"),
+        ([b"a"], (1,), r"input 0 is b'a'; the model needs a text$"),
+        ([{"a": 1}], (1,), r"the model needs a text$"),
+    ],
+)
+def test_an_input_that_does_not_fit_is_one_line(inputs, counts, problem):
+    with pytest.raises(UserError, match=problem):
+        check_inputs(inputs, counts)

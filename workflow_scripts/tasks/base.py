@@ -6,7 +6,7 @@ torch, its settings.
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,13 +89,36 @@ class Checkpoint:
         seq2seq: sentences, as tokens with a space between, to sentences. prompt: texts, for which
         the template has a place, to the next token. sentence_prediction: sentences, or pairs of
         them, to names of classes or numbers. question_answering: pairs of question and paragraph to
-        answers. Raises UserError for pre-trainings.
+        answers. The newline at the end of a line of a file is no part of its text. Raises UserError
+        for pre-trainings, and for an input that is no text or pair of texts as the model needs it.
         """
         if isinstance(inputs, str):
             raise UserError(f"the inputs are a text, {inputs!r:.50}; give a list of texts")
         if not len(inputs):
             return []
-        return load_kind(self.spec.kind).predict(self, model, inputs)
+        kind = load_kind(self.spec.kind)
+        return kind.predict(self, model, check_inputs(inputs, kind.count_texts(self)))
+
+
+def check_inputs(inputs: Sequence, counts: Collection[int]) -> list[str | tuple[str, str]]:
+    """Return the inputs of `predict` without the newlines at their ends.
+
+    counts: how many texts an input may have, 1 or 2. Raises UserError for an input that is neither
+    a text nor a pair of texts, or that has another number of texts.
+    """
+    names = " or ".join({1: "a text", 2: "a pair of texts"}[count] for count in sorted(counts))
+    checked: list[str | tuple[str, str]] = []
+    for number, item in enumerate(inputs):
+        texts = [item] if isinstance(item, str) else item
+        is_right = isinstance(texts, Sequence) and len(texts) in counts
+        if not is_right or not all(isinstance(text, str) for text in texts):
+            raise UserError(f"input {number} is {item!r:.50}; the model needs {names}")
+        stripped = [text.removesuffix("\n").removesuffix("\r") for text in texts]
+        if len(stripped) == 1:
+            checked.append(stripped[0])
+        else:
+            checked.append((stripped[0], stripped[1]))
+    return checked
 
 
 class TaskKind(ABC):
@@ -139,6 +162,10 @@ class TaskKind(ABC):
         They are of every split of the settings. A metric that is undefined has a row with a
         `reason` instead of a value. progress: see `common.progress`.
         """
+
+    def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
+        """Return how many texts an input of `predict` may have."""
+        return (1,)
 
     def predict(self, checkpoint: Checkpoint, model: nn.Module, inputs: Sequence) -> list:
         """Predict from one or more texts with a model in eval mode.

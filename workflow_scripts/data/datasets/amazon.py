@@ -31,6 +31,11 @@ class Options(UpstreamOptions):
     valid: PositiveInt = 10000
     test: PositiveInt = 5000  # of each of `in_distribution` and `test`
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return False
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return ["train", "valid", "in_distribution", "test"]

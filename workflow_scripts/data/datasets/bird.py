@@ -27,6 +27,11 @@ class Options(SentenceOptions):
 
     pairs: Literal["all", "abba"] = Field("all", alias="set")
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return True
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return ["test"]

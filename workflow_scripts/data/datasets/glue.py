@@ -77,6 +77,11 @@ class Options(UpstreamOptions):
     task: Literal["cola", "mnli", "mrpc", "qnli", "qqp", "rte"]
     validation: PositiveInt = 1000
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return len(LAYOUTS[self.task].columns) == 3
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return [*LAYOUTS[self.task].files, "valid"]

@@ -26,6 +26,11 @@ REVIEW = re.compile(r"(?:.*/)?(train|test)/(neg|pos)/(\d+)_\d+\.txt")
 class Options(UpstreamOptions):
     """Options of every data set of sentences."""
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return False
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return ["train", "valid", "in_distribution", "test"]

@@ -21,6 +21,11 @@ class Options(UpstreamOptions):
 
     train: PositiveInt = 80000
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return True
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return ["train", "valid", "in_distribution", "test"]

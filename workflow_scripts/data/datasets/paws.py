@@ -36,6 +36,11 @@ class Options(SentenceOptions):
     pairs: Literal["wiki", "dev_test"] = Field("wiki", alias="set")
     validation: PositiveInt = 800
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return True
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         if self.origin == "stand_in" or self.pairs == "dev_test":

@@ -41,6 +41,11 @@ class SentenceOptions(DataOptions):
     limit: dict[str, PositiveInt | Annotated[float, Field(gt=0, lt=1)]] = {}
     seed: int = 0
 
+    @property
+    def has_pairs(self) -> bool | None:
+        """Whether the items are pairs of sentences; None if the data set does not say."""
+        return None
+
 
 class UpstreamOptions(SentenceOptions):
     """The same options for data sets without stand-in data."""

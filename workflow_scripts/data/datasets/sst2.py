@@ -25,6 +25,11 @@ class Options(SentenceOptions):
 
     test: PositiveInt = 7349
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return False
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         return ["train", "valid", "test"]

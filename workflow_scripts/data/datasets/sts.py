@@ -29,6 +29,11 @@ class Options(SentenceOptions):
     in_distribution: str | None = None
     test: str | None = None
 
+    @property
+    def has_pairs(self) -> bool:
+        """Whether the items are pairs of sentences."""
+        return True
+
     def list_splits(self) -> list[str]:
         """Return the names of the splits."""
         if self.in_distribution:

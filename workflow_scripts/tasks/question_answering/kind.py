@@ -1,6 +1,6 @@
 """The kind of task question_answering."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,10 @@ class Kind(TaskKind):
                 predictions.append(pa.table(columns))
                 reporter.advance(len(answers))
         return pa.concat_tables(predictions), scores
+
+    def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
+        """Return 2: a question and a paragraph."""
+        return (2,)
 
     def predict(
         self, checkpoint: Checkpoint, model: SpanModel, items: Sequence[tuple[str, str]]

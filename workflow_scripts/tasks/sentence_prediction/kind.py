@@ -1,6 +1,6 @@
 """The kind of task sentence_prediction."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,19 @@ class Kind(TaskKind):
                         )
                     predictions.append(make_prediction_table(split, readout, table, predicted))
         return pa.concat_tables(predictions), scores
+
+    def count_texts(self, checkpoint: Checkpoint) -> Collection[int]:
+        """Return whether the data set of the training has sentences (1) or pairs (2).
+
+        Return both if it does not say.
+        """
+        spec = checkpoint.spec
+        has_pairs = None
+        if isinstance(spec, RunSpec) and spec.data is not None:
+            has_pairs = getattr(spec.data.options, "has_pairs", None)
+        if has_pairs is None:
+            return (1, 2)
+        return (2,) if has_pairs else (1,)
 
     def predict(
         self, checkpoint: Checkpoint, model: SentenceModel, items: Sequence[str | tuple[str, str]]
