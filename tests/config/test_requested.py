@@ -22,6 +22,7 @@ from workflow_scripts.config.requested import (
     list_decided_claims,
     list_requested_runs,
 )
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_parent_run, resolve_training
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_training
@@ -431,3 +432,33 @@ def test_a_training_records_the_plan_that_names_it(copy: Path):
 
 def few_steps() -> dict:
     return {"max_steps": 4, "warmup_steps": 1, "validate_every": 4, "log_every": 2}
+
+
+def test_seeds_planned_by_another_paper_are_those_of_its_plans():
+    catalogue = load_catalogue(ROOT)
+    config = Config.model_validate({"scale": "small", "papers": ["lrf", "recompose"]})
+    seeds: dict[tuple[str, str, str], list[int]] = {}
+    for run in list_requested_runs(catalogue, config):
+        seeds.setdefault(run.unseeded, []).append(run.seed)
+    assert sorted(seeds["cognition", "sq-transformer", "srl"]) == [*range(101, 109)]
+    assert sorted(seeds["cognition-compounds", "sq-transformer", "srl"]) == [*range(201, 207)]
+    assert sorted(seeds["idm", "gemma", "carma"]) == [*range(101, 107)]
+
+
+@pytest.mark.parametrize(
+    ("planner", "problem"),
+    [
+        ("carmen", "seeds are planned by 'carmen'; did you mean 'carma'"),
+        ("cat", "no plan of cat at small compares cognition/sq-transformer/srl; name its seeds"),
+    ],
+)
+def test_seeds_that_another_paper_does_not_plan_are_one_line(
+    copy: Path, planner: str, problem: str
+):
+    file = copy / "papers/lrf/experiments.yaml"
+    file.write_text(file.read_text().replace("planned: sq_transformer", f"planned: {planner}"))
+    read_catalogue.cache_clear()
+    config = Config.model_validate({"scale": "small", "papers": ["lrf"]})
+    with pytest.raises(UserError, match=problem) as raised:
+        list_requested_runs(load_catalogue(copy), config)
+    assert str(raised.value).startswith(f"{file}: ")

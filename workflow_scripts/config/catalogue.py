@@ -22,7 +22,7 @@ from workflow_scripts.config.display_schema import (
     match_stars,
 )
 from workflow_scripts.config.entries import Method, Task
-from workflow_scripts.config.schema import PLANNED, Experiment, Experiments, Scale
+from workflow_scripts.config.schema import Experiments, Scale
 
 # In the place of a task whose weights are scored: those that a training begins with.
 START = "start"
@@ -180,15 +180,8 @@ class Paper:
             seeds |= dict.fromkeys(self.list_primary_variants(planned.entry), planned.seeds)
         return seeds
 
-    def find_seeds(self, experiment: Experiment, variant: VariantKey, scale: str) -> list[int]:
-        """Return the seeds that an experiment asks for, of one of its variants at a scale.
-
-        `planned` are those of the claims that compare the variant; if there is none, those of the
-        only plan.
-        """
-        seeds = experiment.seeds[scale]
-        if seeds != PLANNED:
-            return seeds
+    def find_planned_seeds(self, variant: VariantKey, scale: str) -> list[int]:
+        """Return the seeds of the claims that compare a variant; if none does, of the only plan."""
         planned_seeds = self.list_planned_seeds(scale)
         if variant in planned_seeds:
             return planned_seeds[variant]

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
-from workflow_scripts.common.validation import locate
+from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.analysis_plan import PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
-from workflow_scripts.config.schema import Config
+from workflow_scripts.config.schema import PLANNED, Config, Experiment
 from workflow_scripts.config.specs import find_parent_run
 
 PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
@@ -33,7 +33,7 @@ def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, l
     """Return the runs of the papers, each with its papers; `extra`: with experiments marked so."""
     papers_by_run: dict[Run, list[str]] = {}
     for key in config.papers:
-        for requested_run in _list_paper_runs(catalogue.papers[key], config, extra):
+        for requested_run in _list_paper_runs(catalogue, key, config, extra):
             for run in list_lineage(catalogue, requested_run, config):
                 papers = papers_by_run.setdefault(run, [])
                 if key not in papers:
@@ -41,14 +41,41 @@ def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, l
     return papers_by_run
 
 
-def _list_paper_runs(paper: Paper, config: Config, extra: bool) -> Iterator[Run]:
+def _list_paper_runs(catalogue: Catalogue, key: str, config: Config, extra: bool) -> Iterator[Run]:
     """Yield the runs that experiments.yaml names, without those that they start from."""
-    for experiment in paper.experiments.list_at(config.scale):
+    for experiment in catalogue.papers[key].experiments.list_at(config.scale):
         if experiment.extra and not extra:
             continue
         for variant in experiment.list_variants():
-            for seed in config.seeds or paper.find_seeds(experiment, variant, config.scale):
+            seeds = config.seeds
+            if not seeds:
+                seeds = _find_seeds(catalogue, key, experiment, variant, config.scale)
+            for seed in seeds:
                 yield Run(*variant, seed)
+
+
+def _find_seeds(
+    catalogue: Catalogue, key: str, experiment: Experiment, variant: VariantKey, scale: str
+) -> list[int]:
+    """Return the seeds that an experiment of a paper asks for, of one of its variants at a scale.
+
+    Raises UserError if they are planned by a paper that does not exist, or that compares the
+    variant in no claim of its plans.
+    """
+    seeds = experiment.seeds[scale]
+    if isinstance(seeds, list):
+        return seeds
+    if seeds == PLANNED:
+        return catalogue.papers[key].find_planned_seeds(variant, scale)
+    file = catalogue.root / "papers" / key / "experiments.yaml"
+    if seeds.planned not in catalogue.papers:
+        suggestion = suggest_name(seeds.planned, catalogue.papers)
+        raise UserError(f"{file}: seeds are planned by '{seeds.planned}'; {suggestion}")
+    planned_seeds = catalogue.papers[seeds.planned].list_planned_seeds(scale)
+    if variant not in planned_seeds:
+        problem = f"no plan of {seeds.planned} at {scale} compares {'/'.join(variant)}"
+        raise UserError(f"{file}: {problem}; name its seeds")
+    return planned_seeds[variant]
 
 
 def list_lineage(catalogue: Catalogue, run: Run, config: Config) -> list[Run]:

@@ -10,6 +10,7 @@ from workflow_scripts.common.validation import (
     Seed,
     Seeds,
     StrictModel,
+    Word,
     parse_as,
     require_unique,
 )
@@ -23,7 +24,15 @@ else:
     Kind = Literal[tuple(list_packages("tasks"))]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 PLANNED = "planned"  # in the place of seeds: those of the paper's analysis plans
-RequestedSeeds = Seeds | Literal["planned"]
+
+
+class PlannedByOther(StrictModel):
+    """The seeds of another paper's analysis plans, in the place of seeds."""
+
+    planned: Word = Field(description="Folder of papers/.")
+
+
+RequestedSeeds = Seeds | Literal["planned"] | PlannedByOther
 
 
 class DataSources(StrictModel):
@@ -283,7 +292,9 @@ class Experiments(StrictModel):
     title: str
     citation: str
     seeds: dict[str, RequestedSeeds] = Field(
-        {}, description="By scale; `planned` are those of the paper's analysis plans of that scale."
+        {},
+        description="By scale; `planned` are those of the paper's analysis plans of that scale, "
+        "`{planned: <paper>}` those of another paper.",
     )
     demo: list[Experiment] = Field([], description="Runs at the scale demo.")
     experiments: list[Experiment] = Field([], description="Runs at all other scales.")
