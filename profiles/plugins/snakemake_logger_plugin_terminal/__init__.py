@@ -347,9 +347,11 @@ class LogHandler(LogHandlerBase):
         """List the running jobs from time to time."""
         while not self.closed.wait(HEARTBEAT_SECONDS):
             for job in list(self.running.values()):
-                name = f"{job.rule} {escape(job.about)}"
-                line = escape(job.read_last_line())
-                self.console.print(f"  {self.done}/{self.counts.total()} done; {name}: {line}")
+                running = f"{job.rule} {escape(job.about)}"
+                last_line = escape(job.read_last_line())
+                if last_line:  # its log may be empty yet
+                    running += f": {last_line}"
+                self.console.print(f"  {self.done}/{self.counts.total()} done; {running}")
 
     def close(self) -> None:
         """End the live part and show how the run ended."""
