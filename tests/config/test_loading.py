@@ -1,4 +1,5 @@
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,7 @@ def test_a_wrong_file_of_a_paper_is_one_line(
 def test_a_paper_may_make_no_claims(copy: Path):
     (copy / "papers/lrf/claims.yaml").write_text("claims: []\n")
     (copy / "papers/lrf/analysis_plan.yaml").unlink()
+    shutil.rmtree(copy / "papers/lrf/plans")
     edit(copy / "papers/lrf/experiments.yaml", lambda content: name_planned_seeds(content, [1]))
     assert load_catalogue(copy).papers["lrf"].claims == []
 

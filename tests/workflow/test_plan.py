@@ -15,9 +15,11 @@ def names(given: str | list[str]) -> list[str]:
 
 
 def planned_seeds(task: str, variant: str) -> range:
-    """Those of the two analysis plans of the paper at small."""
+    """Those of the three analysis plans of the paper at small."""
     if variant.endswith("long"):
         return range(201, 213)
+    if task == "cognition-compounds":
+        return range(201, 207)
     return range(101, 106) if task == "scan-around-right" else range(101, 109)
 
 
