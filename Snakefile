@@ -27,7 +27,7 @@ if not IN_JOB:
 rule all:
     default_target: True
     input:
-        f"results/{CONFIG.scale}/config.json",
+        RESULTS.config,
         lambda _: expand(map(str, rules.claims.output), scale=CONFIG.scale),
         lambda _: TARGETS.list_displays("table", rules.table.output),
         lambda _: TARGETS.list_displays("figure", rules.figure.output),

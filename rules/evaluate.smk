@@ -1,14 +1,14 @@
 rule evaluate:
     input:
-        data="results/{scale}/data/{task}/dataset.json",
+        data=DATA.manifest,
         run=JOBS.find_scored_manifest,
         # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
         # still reruns this.
         checkpoint=ancient(JOBS.find_scored_checkpoint),
     output:
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/predictions.parquet",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/scores.csv",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/eval/evaluation.json",
+        predictions=EVALUATION.predictions,
+        scores=EVALUATION.scores,
+        manifest=EVALUATION.manifest,
     log:
         "results/{scale}/logs/evaluate/{task}/{method}/{variant}/{seed}.log",
     conda:
@@ -27,11 +27,9 @@ rule evaluate:
         device=CONFIG.device,
     params:
         fingerprint=JOBS.fingerprint("evaluate"),
-        run=RUN,
+        spec=str(SCALE.specs.run(RUN_NAME)),
         scored=JOBS.list_scored_options,
     shell:
         "python -m workflow_scripts evaluate --device {resources.device:q}"
-        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json {params.scored:q}"
-        " --out results/{wildcards.scale:q}/runs/{params.run:q}/eval"
-        " > {log:q} 2>&1"
+        ' --data "$(dirname {input.data:q})" --spec {params.spec:q} {params.scored:q}'
+        ' --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'

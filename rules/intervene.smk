@@ -4,10 +4,10 @@ rule candidates:
         # The manifests hold the sha256 of these files, so `ancient` may ignore their times: a
         # changed file still reruns this.
         sources=ancient(JOBS.list_candidate_sources),
-        data="results/{scale}/data/{task}/dataset.json",
+        data=DATA.manifest,
     output:
         # The manifest of the folder. It holds the sha256 of the other file.
-        "results/{scale}/candidates/{task}/candidates.json",
+        manifest=CANDIDATES.manifest,
     log:
         "results/{scale}/logs/candidates/{task}.log",
     conda:
@@ -19,24 +19,26 @@ rule candidates:
         runtime=60,
     params:
         fingerprint=JOBS.fingerprint("candidates"),
+        spec=str(SCALE.specs.candidates("{task}")),
     shell:
-        "python -m workflow_scripts candidates --spec results/{wildcards.scale:q}/specs/candidates/{wildcards.task:q}.json"
-        " --data results/{wildcards.scale:q}/data/{wildcards.task:q} --out results/{wildcards.scale:q}/candidates/{wildcards.task:q} > {log:q} 2>&1"
+        "python -m workflow_scripts candidates --spec {params.spec:q}"
+        ' --data "$(dirname {input.data:q})"'
+        ' --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'
 
 
 # One job for all interventions on a run, because they share the answers of the unchanged model.
 rule intervene:
     input:
-        data="results/{scale}/data/{task}/dataset.json",
-        candidates="results/{scale}/candidates/{task}/candidates.json",
+        data=DATA.manifest,
+        candidates=CANDIDATES.manifest,
         run=JOBS.find_scored_manifest,
         # The manifest holds the sha256, so `ancient` may ignore the time: a changed checkpoint
         # still reruns this.
         checkpoint=ancient(JOBS.find_scored_checkpoint),
     output:
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/scores.csv",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/answers.parquet",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/interventions/intervention.json",
+        scores=INTERVENTIONS.scores,
+        answers=INTERVENTIONS.answers,
+        manifest=INTERVENTIONS.manifest,
     log:
         "results/{scale}/logs/intervene/{task}/{method}/{variant}/{seed}.log",
     conda:
@@ -55,10 +57,10 @@ rule intervene:
         device=CONFIG.device,
     params:
         fingerprint=JOBS.fingerprint("intervene"),
-        run=RUN,
+        spec=str(SCALE.specs.run(RUN_NAME)),
         scored=JOBS.list_scored_options,
     shell:
-        "python -m workflow_scripts intervene --device {resources.device:q} --candidates results/{wildcards.scale:q}/candidates/{wildcards.task:q}"
-        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json {params.scored:q}"
-        " --out results/{wildcards.scale:q}/runs/{params.run:q}/interventions > {log:q} 2>&1"
+        "python -m workflow_scripts intervene --device {resources.device:q}"
+        ' --candidates "$(dirname {input.candidates:q})" --data "$(dirname {input.data:q})"'
+        " --spec {params.spec:q} {params.scored:q}"
+        ' --out "$(dirname {output.manifest:q})" > {log:q} 2>&1'

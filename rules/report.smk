@@ -7,7 +7,7 @@ REPORT = ReportJobs(JOBS, CATALOGUE)
 
 
 # The first page of the report. Pages with drawings and learning curves: rule site.
-report: f"../results/{CONFIG.scale}/overview.rst"
+report: f"../{RESULTS.claims.overview}"
 
 
 # Not submitted to a cluster, because they take seconds.
@@ -23,12 +23,12 @@ rule table:
     input:
         REPORT.list_table_inputs,
     output:
-        "results/{scale}/tables/{paper}/{display}.csv",
-        "results/{scale}/tables/{paper}/{display}.md",
-        "results/{scale}/tables/{paper}/{display}.tex",
-        "results/{scale}/tables/{paper}/{display}.json",
-        report(
-            "results/{scale}/tables/{paper}/{display}.html",
+        csv=TABLE.csv,
+        markdown=TABLE.markdown,
+        latex=TABLE.latex,
+        record=TABLE.record,
+        html=report(
+            TABLE.html,
             caption="captions/display.rst",
             category="{paper}",
             subcategory=REPORT.get_display_group,
@@ -45,18 +45,18 @@ rule table:
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        " --out results/{wildcards.scale:q}/tables/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
+        ' --out "$(dirname {output.record:q})" --runs {params.runs:q} > {log:q} 2>&1'
 
 
 rule figure:
     input:
         REPORT.list_figure_inputs,
     output:
-        "results/{scale}/figures/{paper}/{display}.csv",
-        "results/{scale}/figures/{paper}/{display}.png",
-        "results/{scale}/figures/{paper}/{display}.json",
-        report(
-            "results/{scale}/figures/{paper}/{display}.svg",
+        csv=FIGURE.csv,
+        png=FIGURE.png,
+        record=FIGURE.record,
+        svg=report(
+            FIGURE.svg,
             caption="captions/display.rst",
             category="{paper}",
             subcategory=REPORT.get_display_group,
@@ -73,17 +73,17 @@ rule figure:
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        " --out results/{wildcards.scale:q}/figures/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
+        ' --out "$(dirname {output.record:q})" --runs {params.runs:q} > {log:q} 2>&1'
 
 
 rule claims:
     input:
         REPORT.list_claims_inputs,
     output:
-        ledger="results/{scale}/claims.csv",
-        sides="results/{scale}/claim_sides.csv",
-        record="results/{scale}/claims.json",
-        overview="results/{scale}/overview.rst",
+        ledger=SCALE.claims.table,
+        sides=SCALE.claims.sides,
+        record=SCALE.claims.record,
+        overview=SCALE.claims.overview,
     log:
         "results/{scale}/logs/claims.log",
     conda:
@@ -102,11 +102,11 @@ rule claims:
 # result. ./reproduce makes the report with it.
 rule record_config:
     input:
-        TARGETS.list_displays("table", ["results/{scale}/tables/{paper}/{display}.html"]),
-        TARGETS.list_displays("figure", ["results/{scale}/figures/{paper}/{display}.svg"]),
-        f"results/{CONFIG.scale}/claims.csv",
+        TARGETS.list_displays("table", [TABLE.html]),
+        TARGETS.list_displays("figure", [FIGURE.svg]),
+        RESULTS.claims.table,
     output:
-        f"results/{CONFIG.scale}/config.json",
+        RESULTS.config,
     log:
         f"results/{CONFIG.scale}/logs/config.log",
     conda:
@@ -121,9 +121,9 @@ rule record_config:
 # installed: docs/start.md.
 rule site:
     input:
-        f"results/{CONFIG.scale}/config.json",
+        RESULTS.config,
     output:
-        directory(f"results/{CONFIG.scale}/site"),
+        directory(RESULTS.site),
     log:
         f"results/{CONFIG.scale}/logs/site.log",
     conda:

@@ -2,14 +2,14 @@
 # `search`.
 rule search:
     input:
-        data="results/{scale}/data/{task}/dataset.json",
+        data=DATA.manifest,
         init=JOBS.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
         # reruns this.
         checkpoint=ancient(JOBS.find_init_checkpoint),
     output:
-        "results/{scale}/search/{task}/{method}/{variant}/chosen.json",
-        "results/{scale}/search/{task}/{method}/{variant}/search.csv",
+        chosen=SEARCH.chosen,
+        pairs=SEARCH.pairs,
     log:
         "results/{scale}/logs/search/{task}/{method}/{variant}.log",
     wildcard_constraints:
@@ -29,29 +29,28 @@ rule search:
         device=CONFIG.device,
     params:
         fingerprint=JOBS.fingerprint("search"),
+        spec=str(SCALE.specs.search(VARIANT_NAME)),
         state=JOBS.locate_search_state,
         init=JOBS.format_init_option,
     shell:
         "python -m workflow_scripts search --device {resources.device:q}"
-        " --spec results/{wildcards.scale:q}/specs/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}/search.json"
-        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " {params.init:q}"
-        " --out results/{wildcards.scale:q}/search/{wildcards.task:q}/{wildcards.method:q}/{wildcards.variant:q}"
+        ' --spec {params.spec:q} --data "$(dirname {input.data:q})" {params.init:q}'
+        ' --out "$(dirname {output.chosen:q})"'
         " --state {params.state:q} > {log:q} 2>&1"
 
 
 rule train:
     input:
-        data="results/{scale}/data/{task}/dataset.json",
+        data=DATA.manifest,
         init=JOBS.find_init_manifest,
         # run.json holds the sha256, so `ancient` may ignore the time: a changed checkpoint still
         # reruns this.
         checkpoint=ancient(JOBS.find_init_checkpoint),
         search=JOBS.find_search_result,
     output:
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/checkpoint/model.safetensors",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/training.csv",
-        "results/{scale}/runs/{task}/{method}/{variant}/{seed}/run.json",
+        weights=TRAINING.weights,
+        curve=TRAINING.curve,
+        manifest=TRAINING.manifest,
     log:
         "results/{scale}/logs/train/{task}/{method}/{variant}/{seed}.log",
     wildcard_constraints:
@@ -73,14 +72,12 @@ rule train:
         device=CONFIG.device,
     params:
         fingerprint=JOBS.fingerprint("train"),
-        run=RUN,
+        spec=str(SCALE.specs.run(RUN_NAME)),
         state=JOBS.locate_training_state,
         init=JOBS.format_init_option,
         search=JOBS.format_search_option,
     shell:
         "python -m workflow_scripts train --device {resources.device:q}"
-        " --spec results/{wildcards.scale:q}/specs/{params.run:q}.json"
-        " --data results/{wildcards.scale:q}/data/{wildcards.task:q}"
-        " {params.init:q} {params.search:q}"
-        " --out results/{wildcards.scale:q}/runs/{params.run:q}"
+        ' --spec {params.spec:q} --data "$(dirname {input.data:q})" {params.init:q}'
+        ' {params.search:q} --out "$(dirname {output.manifest:q})"'
         " --state {params.state:q} > {log:q} 2>&1"

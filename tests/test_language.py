@@ -31,7 +31,19 @@ try unpack update use validate verify weigh write
 # Interfaces that other code calls by these names, and formulas that are known by their names.
 NOUNS = {"main"}
 # Classes whose methods are called by what they return, as pandas' are.
-NOUN_METHODS = {"Results"}
+NOUN_METHODS = {
+    "AnalysisFolder",
+    "DataFolder",
+    "DisplayFiles",
+    "DownloadFolder",
+    "ExportFolder",
+    "ReportFolder",
+    "Results",
+    "ResultsFolder",
+    "RunFolder",
+    "ScaleFolder",
+    "SpecFolder",
+}
 # Methods that a library calls by these names.
 LIBRARY_METHODS = {"_init_weights"}
 # Folders in which private and inner functions are named by verbs, too.
@@ -140,6 +152,7 @@ def test_private_and_inner_functions_are_named_by_verbs():
                 and not overrides_a_library(owner_of.get(node))
                 and not node.name.startswith("__")
                 and node.name not in LIBRARY_METHODS
+                and getattr(owner_of.get(node), "name", "") not in NOUN_METHODS
                 and not is_named_by_a_verb(node.name)
             ):
                 wrong.append(f"{module.relative_to(ROOT)}:{node.lineno}: {node.name}")

@@ -24,13 +24,21 @@ from workflow_scripts.common.files import (
     read_csv,
     read_json,
     read_mapping,
+)
+from workflow_scripts.common.result_folders import (
+    RESULTS,
+    CrateFolder,
+    ExportFolder,
+    ModelFolder,
+    ResultsFolder,
+    RunFolder,
+    ScaleFolder,
     verify_checksum,
 )
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
 from workflow_scripts.provenance.exported import select_provenance
-from workflow_scripts.tasks.checkpoints import read_run
+from workflow_scripts.tasks.checkpoints import FinishedRun, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.training.history import read_history
 
@@ -59,8 +67,6 @@ FLOATS = {
     "value",
 }
 INTEGERS = {"n_seeds", "n_planned", "step", "seed"}
-# Each folder of results has one of these at least.
-CONTENTS = ("claims.csv", "provenance.json", "runs", "tables")
 # Columns of names: to select by one that no row has is a mistake.
 NAMES = {"paper", "claim", "cell", "task", "method", "variant", "metric"}
 
@@ -77,18 +83,29 @@ class Results:
     def __init__(self, folder: str | Path):
         """Raise UserError if the folder holds no results."""
         self.folder = Path(folder)
-        if (self.folder / "ro-crate-metadata.json").exists():
-            for file in self.folder.glob("results/*/config.json"):
-                self.folder = file.parent
+        crate = CrateFolder(self.folder)
+        if crate.metadata.exists():
+            for scale in crate.results.list_complete_scales():
+                self.folder = scale.path
                 break
-        if any((self.folder / name).exists() for name in CONTENTS):
+        # The files of each kind of folder. One of them may lack some.
+        self._files = ScaleFolder(self.folder)
+        self._exported = ExportFolder(self.folder)
+        contents = (
+            self._files.claims.table,
+            self._exported.provenance,
+            self._files.runs,
+            self._files.tables,
+        )
+        if any(path.exists() for path in contents):
             return
         fault = "holds no results of a scale"
         parent = self.folder
         if not self.folder.is_dir():
             fault = "does not exist"
             parent = self.folder.parent
-        scales = ", ".join(str(file.parent) for file in sorted(parent.glob("*/claims.csv")))
+        siblings = ResultsFolder(parent).list_scales()
+        scales = ", ".join(str(scale.path) for scale in siblings if scale.claims.table.exists())
         kinds = "results/<scale>, results/reference/<scale> or an unpacked crate"
         raise UserError(f"{folder} {fault}; give {kinds}; here: {scales or 'none'}")
 
@@ -97,9 +114,9 @@ class Results:
 
     @cached_property
     def _scores(self) -> pd.DataFrame:
-        files = [self.folder / "scores.csv"]
-        if not files[0].exists():
-            files = sorted(self.folder.glob("runs/*/*/*/*/*/scores.csv"))
+        files = [self._exported.scores]
+        if not self._exported.scores.exists():
+            files = self._files.list_score_files()
         if not files:
             raise UserError(f"{self.folder} has no scores; make some with ./reproduce")
         rows: list[dict[str, Any]] = []
@@ -123,7 +140,8 @@ class Results:
 
         They are selected as in `scores`.
         """
-        return _select(self._read_table("claims.csv", "paper", "claim", "verdict"), selection)
+        file = self._files.claims.table
+        return _select(self._read_table(file, "paper", "claim", "verdict"), selection)
 
     def sides(self, **selection: Any) -> pd.DataFrame:
         """Return what claims compare: a row per claim, side, cell and seed.
@@ -131,12 +149,11 @@ class Results:
         They are selected as in `scores`.
         """
         columns = ("paper", "claim", "side", "cell", "seed", "value")
-        return _select(self._read_table("claim_sides.csv", *columns), selection)
+        return _select(self._read_table(self._files.claims.sides, *columns), selection)
 
     def tables(self) -> list[str]:
         """Return the names of all tables, `<paper>/<table>`."""
-        files = sorted(self.folder.glob("tables/*/*.csv"))
-        return [f"{file.parent.name}/{file.stem}" for file in files]
+        return [f"{table.folder.name}/{table.name}" for table in self._files.list_tables()]
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a table with one cell per row, indexed by row, column and metric.
@@ -149,7 +166,8 @@ class Results:
                 f"{self.folder} has no table {name}; {suggest_name(name, self.tables())}"
             )
         index = ["row", "column", "metric"]
-        return self._read_table(f"tables/{name}.csv", *index).set_index(index)
+        paper, _, table = name.partition("/")
+        return self._read_table(self._files.table(paper, table).csv, *index).set_index(index)
 
     def wide(self, name: str, value: str | list[str] = "reproduced") -> pd.DataFrame:
         """Return one or several columns of a table as the paper prints it.
@@ -162,11 +180,10 @@ class Results:
 
     @cached_property
     def _runs(self) -> pd.DataFrame:
-        exported = self.folder / "provenance.json"
-        if exported.exists():
-            runs = _read_provenance(exported)
+        if self._exported.provenance.exists():
+            runs = _read_provenance(self._exported.provenance)
         else:
-            folders = list_scored_runs(self.folder)
+            folders = self._files.list_scored_runs()
             runs = [select_provenance(read_run_files(folder)) for folder in folders]
         if not runs:
             return pd.DataFrame(columns=["run"]).set_index("run")
@@ -189,16 +206,16 @@ class Results:
         The columns depend on the kind of task. Committed results have those of primary claims only,
         and crates have none. Raises UserError for other runs.
         """
-        name = f"{evaluation_folder(run)}/predictions.parquet"
+        own_file = self._files.run(run).evaluation.predictions
         variant, _, seed = run.rpartition("/seed-")
-        exported = self.folder / f"predictions/{variant}.parquet"
+        exported = self._exported.predictions_of(variant)
         if exported.exists() and run in self._runs.index:
             # It has the predictions of several seeds.
             predictions = _read_parquet(exported, filters=[("seed", "==", int(seed))])
         else:
-            predictions = _read_parquet(self._find_file(run, name))
+            predictions = _read_parquet(self._require_file(run, own_file))
         if predictions.empty:  # a pilot: its variant has predictions of other seeds
-            self._find_file(run, name)
+            self._require_file(run, own_file)
         return predictions.drop(columns="seed", errors="ignore")
 
     def curves(self, run: str) -> pd.DataFrame:
@@ -207,13 +224,13 @@ class Results:
         The frame has a row per step and a column per value, such as `loss`. Columns that begin with
         `valid_` are validation scores. Committed results have a part of the steps.
         """
-        if run in self._runs.index and (self.folder / "curves.csv").exists():
+        if run in self._runs.index and self._exported.curves.exists():
             task, method, variant, seed = run.replace("/seed-", "/").split("/")
             names = {"task": task, "method": method, "variant": variant, "seed": int(seed)}
-            frame = self._read_table("curves.csv", *names, "step", "name", "value")
+            frame = self._read_table(self._exported.curves, *names, "step", "name", "value")
             frame = _select(frame, names)
         else:
-            history = read_history(self._find_file(run, f"{run_folder(run)}/training.csv"))
+            history = read_history(self._require_file(run, self._files.run(run).curve))
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
@@ -223,8 +240,9 @@ class Results:
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were
         changed.
         """
-        weights = self._find_file(run, f"{run_folder(run)}/checkpoint/model.safetensors")
-        return read_checkpoint(weights.parents[1])
+        folder = self._files.run(run)
+        self._require_file(run, folder.weights)
+        return read_checkpoint(folder.path)
 
     def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
         """Load the model of a run with the weights of its best validation, in eval mode.
@@ -233,10 +251,11 @@ class Results:
         """
         return self.checkpoint(run).load_model(device)
 
-    def _read_table(self, name: str, *columns: str) -> pd.DataFrame:
-        if not (self.folder / name).exists():
+    def _read_table(self, file: Path, *columns: str) -> pd.DataFrame:
+        if not file.exists():
+            name = file.relative_to(self.folder).as_posix()
             raise UserError(f"{self.folder} has no {name}; ./reproduce writes it at its end")
-        rows = read_csv(self.folder / name, columns)
+        rows = read_csv(file, columns)
         frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=list(columns))
         frame = frame.replace("", None)
         numbers = [column for column in frame if column in FLOATS | INTEGERS]
@@ -246,25 +265,24 @@ class Results:
             frame = frame.astype(dict.fromkeys(numbers, float))
             return frame.astype(dict.fromkeys(integers, "Int64"))
         except (TypeError, ValueError) as error:
-            raise UserError(
-                f"{self.folder / name}: {error}; restore it, or run ./reproduce again"
-            ) from error
+            raise UserError(f"{file}: {error}; restore it, or run ./reproduce again") from error
 
-    def _find_file(self, run: str, name: str) -> Path:
+    def _require_file(self, run: str, file: Path) -> Path:
         """Return a file of a run.
 
         Raises UserError if it does not exist, or if there is no such run.
         """
-        file = self.folder / name
         if file.is_file():
             return file
+        name = file.relative_to(self.folder).as_posix()
+        folder = self._files.run(run)
         if run not in self._runs.index:
             raise UserError(f"{self.folder} has no run {run}; {self._suggest_run(run)}")
-        if "@" in run and not name.startswith(evaluation_folder(run)):
+        if folder.has_given_weights and not file.is_relative_to(folder.evaluation.path):
             raise UserError(
                 f"{self.folder} has no {name}: this run scores given weights and trains nothing"
             )
-        target = f"results/{self.folder.name}/{evaluation_folder(run)}/evaluation.json"
+        target = RESULTS.scale(self.folder.name).run(run).evaluation.manifest
         raise UserError(
             f"{self.folder} has no {name}: only the results/<scale> in which it ran has this file; "
             f"./reproduce {target} runs it"
@@ -289,51 +307,44 @@ def read_checkpoint(folder: str | Path) -> "Checkpoint":
     """
     from workflow_scripts.tasks.base import Checkpoint  # torch takes more than a second to import
 
-    folder = Path(folder)
-    run = read_run(folder)
-    # `export --checkpoints` writes all files of a run to one folder.
-    weights = evaluation = data = folder
-    if (folder / "checkpoint").is_dir():
-        weights = folder / "checkpoint"
-        evaluation = folder / "eval"
-        data = folder.absolute().parents[4] / data_folder(run.spec.task)
-    _check_weights(weights, run.files, folder / "run.json")
-    file = evaluation / "evaluation.json"
+    run_folder = RunFolder(Path(folder))
+    run = read_run(run_folder.path)
+    if run_folder.checkpoint.is_dir():
+        weights = run_folder.checkpoint
+        file = run_folder.evaluation.manifest
+        dataset = run_folder.scale.data(run.spec.task).manifest
+    else:
+        model = ModelFolder(run_folder.path)
+        weights = model.path
+        file = model.evaluation
+        dataset = model.dataset
+    _check_weights(weights, run, run_folder.manifest)
     content = read_mapping(file, "spec")["spec"]
     settings = parse_as(load_kind_settings(run.spec.kind).evaluation, content, file, "spec")
-    labels = read_mapping(data / "dataset.json").get("labels")
+    labels = read_mapping(dataset).get("labels")
     return Checkpoint(run.name, weights, run.spec, settings, labels)
 
 
-def _check_weights(weights: Path, files: dict[str, str], manifest: Path) -> None:
-    """Raise UserError unless the folder `weights` has the files of checkpoint/ of a run.json.
+def _check_weights(weights: Path, run: FinishedRun, manifest: Path) -> None:
+    """Raise UserError unless the folder `weights` has the files of the checkpoint of a run.
 
-    files: name -> sha256, as in the file `manifest`.
+    manifest: the file that says so.
     """
     what_to_do = "get the folder again, or train the run again"
-    recorded = {}
-    for name, sha256 in files.items():
-        if "/" in name:
-            recorded[name.removeprefix("checkpoint/")] = sha256
-    if "model.safetensors" not in recorded:
+    if not run.has_weights:
         raise UserError(f"{manifest} was changed after training; {what_to_do}")
-    for name, sha256 in recorded.items():
+    for name, sha256 in run.checkpoint_files.items():
         file = weights / name
         if not file.is_file() or hash_file(file) != sha256:
             raise UserError(f"{file} is not the file of {manifest}; {what_to_do}")
 
 
-def list_scored_runs(folder: Path) -> list[Path]:
-    """Return the folders of the runs under results/<scale> that were scored, sorted by name."""
-    return [file.parents[1] for file in sorted(folder.glob("runs/*/*/*/*/eval/evaluation.json"))]
-
-
-def read_run_files(folder: Path) -> dict[str, Any]:
+def read_run_files(folder: RunFolder) -> dict[str, Any]:
     """Read manifest and record of a training, or of the evaluation of given weights."""
-    manifest = folder / "run.json"
-    if not manifest.exists():
-        manifest = folder / "eval/evaluation.json"
-    return read_mapping(manifest, "run") | read_mapping(manifest.with_name("record.json"))
+    if folder.manifest.exists():
+        return read_mapping(folder.manifest, "run") | read_mapping(folder.record)
+    evaluation = folder.evaluation
+    return read_mapping(evaluation.manifest, "run") | read_mapping(evaluation.record)
 
 
 def _read_provenance(file: Path) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.export import copy_predictions
+from workflow_scripts.commands.export import ExportedRun, add_predictions
+from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.provenance.exported import PROVENANCE
 
 RUN = "cogs/transformer/default/seed-1"
@@ -240,7 +241,7 @@ def test_outputs_of_runs_behind_primary_claims_are_kept(results: Path):
     table["prediction"] = ["u", "v"]
     pq.write_table(pa.table(table), other / "eval/predictions.parquet")
     for _ in range(2):  # rows of a seed that is there already are replaced
-        copy_predictions([({"analysis_plans": {"paper": "sha"}}, other)], out / "predictions")
+        add_predictions(kept, [ExportedRun(RunFolder(other), {})])
     found = pq.read_table(kept).to_pydict()
     assert list(zip(found["row"], found["seed"], found["prediction"], strict=True)) == [
         *((0, seed, "x"), (0, 9, "u"), (1, seed, "y"), (1, 9, "v")),

@@ -15,6 +15,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun, stack_tables
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.models.cat.model import CatModel
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.hugging_face import load_tokenizer
@@ -125,8 +126,9 @@ def load_run_with_lexicon(run: TrainedRun) -> LoadedRun:
             f"{run} has {model.config.last_codes} codes in its last layer, "
             f"its data {sememe_count} sememes"
         )
-    vocabulary = extract_vocabulary(tokenizer, run.data / "tokenizer.json")
-    sememe_names = read_json(run.data / "sememe_names.json")
+    data = DataFolder(run.data)
+    vocabulary = extract_vocabulary(tokenizer, data.tokenizer)
+    sememe_names = read_json(data.sememe_names)
     return LoadedRun(model, tokenizer, lexicon, sememe_names, vocabulary.continues)
 
 
@@ -135,9 +137,9 @@ def load_cat_model(run: TrainedRun) -> tuple[CatModel, Tokenizer]:
 
     Raises UserError for a run of another model.
     """
-    manifest = run.folder / "run.json"
+    manifest = run.files.manifest
     section = parse_named_settings(read_json(manifest)["spec"]["model"], "model", manifest)
-    folder = run.folder / "checkpoint"
+    folder = run.files.checkpoint
     model = import_model(section.name).load_model(folder, section.settings).eval()
     if not hasattr(model, "codebooks"):
         raise UserError(

@@ -25,7 +25,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     split = options.split
     result = AnalysisResult()
     for run in {run.task: run for run in reversed(runs)}.values():
-        path = run.folder / "eval/predictions.parquet"
+        path = run.files.evaluation.predictions
         if not path.is_file():
             raise UserError(f"{path} does not exist; evaluate {run} first")
         predictions = pq.read_table(path, columns=["item"], filters=[("split", "==", split)])

@@ -13,6 +13,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 
@@ -33,7 +34,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     for task in dict.fromkeys(run.task for run in runs):
         task_runs = [run for run in runs if run.task == task]
         data = task_runs[0].data
-        unit = "class" if read_json(data / "dataset.json")["labels"] else "score"
+        unit = "class" if read_json(DataFolder(data).manifest)["labels"] else "score"
         pairs = find_pairs(data, printed)
         for pair in pairs:
             columns = {"task": task, "subset": pair.name, "protocol": task_runs[0].protocol}
@@ -65,7 +66,7 @@ class PrintedPair:
 def find_pairs(data: Path, printed: dict[tuple[str, str], str]) -> list[PrintedPair]:
     """Find the first place of each printed pair in prepared data."""
     pairs: dict[str, PrintedPair] = {}
-    for split in read_json(data / "dataset.json")["splits"]:
+    for split in read_json(DataFolder(data).manifest)["splits"]:
         for row in read_table(data, split, ["item", "first", "second", "label"]).to_pylist():
             name = printed.get(normalise_pair(row["first"], row["second"] or ""))
             if name is not None and name not in pairs:
@@ -75,7 +76,7 @@ def find_pairs(data: Path, printed: dict[tuple[str, str], str]) -> list[PrintedP
 
 def read_predictions(run: TrainedRun, items: Sequence[str]) -> list[dict[str, Any]]:
     """Read the rows of predictions.parquet of some items. Raises UserError if it is missing."""
-    path = run.folder / "eval/predictions.parquet"
+    path = run.files.evaluation.predictions
     if not path.is_file():
         raise UserError(f"{path} does not exist; evaluate {run} first")
     if not items:

@@ -57,7 +57,7 @@ def read_answers(run: TrainedRun) -> pandas.DataFrame:
 
     Raises UserError if there are none.
     """
-    path = run.folder / "interventions/answers.parquet"
+    path = run.files.interventions.answers
     if not path.is_file():
         raise UserError(
             f"{path} does not exist; name the intervention of {run} under `runs` in displays.yaml"

@@ -85,7 +85,7 @@ def read_cell(cell: AveragedScore, runs: Sequence[TrainedRun]) -> dict[int, floa
     value_of: dict[int, float] = {}
     for run in runs:
         columns = {**cell.model_dump(), "readout": run.readout}
-        for row in read_scores(run.folder / "eval/scores.csv"):
+        for row in read_scores(run.files.evaluation.scores):
             if columns.items() <= row.items():
                 value_of.setdefault(run.seed, row["value"])
     return value_of

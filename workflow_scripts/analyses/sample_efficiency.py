@@ -48,7 +48,7 @@ def _read_by_readout(
 ) -> dict[str | None, float]:
     """Read the scores of a run with these columns, except for the readouts `without`."""
     value_of = {}
-    for row in read_scores(run.folder / "eval/scores.csv"):
+    for row in read_scores(run.files.evaluation.scores):
         if columns.items() <= row.items() and row["readout"] not in without:
             value_of[row["readout"]] = row["value"]
     return value_of

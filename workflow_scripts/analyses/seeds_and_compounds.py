@@ -16,6 +16,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.compounds import find_compound_errors
 from workflow_scripts.evaluation.scores import make_scores
@@ -112,10 +113,10 @@ def read_errors(runs: Sequence[TrainedRun]) -> SideErrors:
 
 def _read_seed(run: TrainedRun) -> SideErrors:
     """Read the predictions of a run: the errors of one seed."""
-    file = run.folder / "eval/predictions.parquet"
+    file = run.files.evaluation.predictions
     predictions = pq.read_table(file, filters=[("split", "==", SPLIT)]).sort_by("row")
     compounds = read_table(run.data, SPLIT, ["compound"])["compound"].to_pylist()
-    lexicon = read_json(run.data / "lexicon.json")
+    lexicon = read_json(DataFolder(run.data).lexicon)
     is_wrong = find_compound_errors(compounds, predictions["prediction"].to_pylist(), lexicon)
     names, index = np.unique(compounds, return_inverse=True)
     sentences = np.bincount(index)

@@ -23,14 +23,14 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
         first_of_method.setdefault(run.method, run)
     scores = []
     for task, run in sorted(first_of_task.items()):
-        dataset = read_json(run.data / "dataset.json")
+        dataset = read_json(run.dataset)
         for split, counts in dataset["splits"].items():
             columns = {"task": task, "split": split, "protocol": dataset["protocol"]}
             examples = counts["rows"]
             scores += make_scores(columns, {"examples": (examples, "examples", examples)})
     for method, run in sorted(first_of_method.items()):
-        config = AutoConfig.from_pretrained(run.folder / "checkpoint", local_files_only=True)
-        count = read_json(run.folder / "run.json")["parameters"]
+        config = AutoConfig.from_pretrained(run.files.checkpoint, local_files_only=True)
+        count = read_json(run.files.manifest)["parameters"]
         values = {
             "parameters": (count / 1e6, "million", count),
             "layers": (config.num_hidden_layers, "layers", count),

@@ -12,6 +12,7 @@ import pandas
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder, RunFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.tasks.batching import EOS
@@ -39,6 +40,16 @@ class TrainedRun:
 
     def __str__(self) -> str:
         return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+
+    @property
+    def files(self) -> RunFolder:
+        """The files of the run."""
+        return RunFolder(self.folder)
+
+    @property
+    def dataset(self) -> Path:
+        """The manifest of the data."""
+        return DataFolder(self.data).manifest
 
     @property
     def columns(self) -> dict[str, str | int]:

@@ -27,7 +27,7 @@ def analyse(runs: list[TrainedRun], options: NoOptions) -> AnalysisResult:
     for (task, method, variant), members in group_runs(runs, "task", "method", "variant"):
         rows: list[dict[str, Any]] = []
         for run in members:
-            rows += read_scores(run.folder / "interventions/scores.csv")
+            rows += read_scores(run.files.interventions.scores)
         scores = pandas.DataFrame(rows)
         consistency = scores[scores["metric"] == "consistency"]
         for rate, table in consistency.groupby("rate", sort=False):

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -14,7 +14,7 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_options
-from workflow_scripts.config.paths import data_folder, run_folder
+from workflow_scripts.common.result_folders import DOWNLOADS, AnalysisFolder, ScaleFolder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.provenance.planned_analysis import (
@@ -27,6 +27,7 @@ from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 
 if TYPE_CHECKING:
+    from workflow_scripts.analyses.result import AnalysisResult
     from workflow_scripts.analyses.trained_runs import TrainedRun
 
 
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--downloads",
         type=Path,
-        default=Path("results/downloads"),
+        default=DOWNLOADS.path,
         help="where fetch put the sources",
     )
     parser.add_argument(
@@ -62,112 +63,148 @@ def main(args: argparse.Namespace) -> None:
     """Compute the analysis on its requested runs and write `--out`."""
     planned: PlannedAnalysis = args.planned or read_planned_analysis(args.spec)
     entry = planned.entry
-    # Snakemake deletes its outputs before a job; record.json is none of them.
-    check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
+    # Snakemake deletes its outputs before a job; the record is none of them.
+    folder = AnalysisFolder(args.out)
+    check_replaceable(folder.path, folder.names, required=folder.record.name)
     analyse = import_function(entry.module, "analyse", ANALYSES)
     place = f"analysis {planned.analysis} of {planned.paper}"
     options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
     # torch takes more than a second to import, so wrong names are reported first.
-    import torch
-
     from workflow_scripts.evaluation.published import parse_published
-    from workflow_scripts.evaluation.scores import write_scores
-    from workflow_scripts.training.machine import describe_device
 
-    trained_runs: list[TrainedRun] = []
-    models: list[str] = []
-    data_digests: dict[str, str] = {}
-    weights_sha256: dict[str, str] = {}
-    for run in planned.runs:
-        origin = read_origin(run, args.results / run_folder(run.name))
-        models.append(origin.model)
-        data_digests[run.task] = origin.data_digest
-        weights_sha256[run.name] = origin.weights_sha256
-        trained_runs.append(make_trained_run(run, origin.protocol, args.results))
+    results = ScaleFolder(args.results)
+    origins = [read_origin(run, results) for run in planned.runs]
+    runs = [make_trained_run(origin, results) for origin in origins]
     sources, source_digests = verify_downloads(planned.sources, args.downloads)
     if planned.published is not None:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
-        analysis = analyse(parse_published(rows), options)
+        result = analyse(parse_published(rows), options)
     elif entry.sources:
-        analysis = analyse(trained_runs, options, sources)
+        result = analyse(runs, options, sources)
     else:
-        analysis = analyse(trained_runs, options)
-    protocol = None
-    if trained_runs:
-        protocol = find_worst_protocol(*(run.protocol for run in trained_runs))
-    fingerprint = fingerprint_analysis(entry, models, planned.published_numbers)
-    digests = source_digests | data_digests
-    with write_atomically(args.out) as out:
-        out.mkdir()
-        write_scores(out / "scores.csv", analysis.scores)
-        for name, table in analysis.files.items():
-            table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
-        content = {
-            "paper": planned.paper,
-            "analysis": planned.analysis,
-            "scale": planned.scale,
-            "module": entry.module,
-            "options": entry.options,
-            "runs": [run.name for run in planned.runs],
-            "protocol": protocol,
-            "notes": analysis.notes,
-            "files": hash_files(out),
-            "checkpoints_sha256": weights_sha256,
-        }
-        write_json(out / "analysis.json", content)
-        device = describe_device(torch.device("cpu"))
-        record = make_record(fingerprint, digests, precision="fp32", computed_on=device)
-        write_json(out / "record.json", record)
+        result = analyse(runs, options)
+    write_analysis(folder, planned, origins, source_digests, result)
 
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """What made a run that an analysis reads."""
+    """A run that an analysis reads, and what made it."""
 
+    run: AnalysedRun
     model: str
     protocol: str
     data_digest: str
     weights_sha256: str
 
 
-def make_trained_run(run: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
-    """Return a run as an analysis reads it. `results`: folder of its scale."""
+def write_analysis(
+    target: AnalysisFolder,
+    planned: PlannedAnalysis,
+    origins: list[RunOrigin],
+    source_digests: dict[str, str],
+    result: "AnalysisResult",
+) -> None:
+    """Write the folder of an analysis: scores, further tables, manifest and record.
+
+    source_digests: the sha256 of each download that the analysis has read.
+    """
+    from workflow_scripts.evaluation.scores import write_scores
+
+    with write_atomically(target.path) as out:
+        folder = AnalysisFolder(out)
+        out.mkdir()
+        write_scores(folder.scores, result.scores)
+        for name, table in result.files.items():
+            table.to_csv(folder.table(name), index=False, float_format="%.6g")
+        manifest = describe_analysis(planned, origins, result) | {"files": hash_files(out)}
+        write_json(folder.manifest, manifest)
+        write_json(folder.record, make_analysis_record(planned, origins, source_digests))
+
+
+def describe_analysis(
+    planned: PlannedAnalysis, origins: list[RunOrigin], result: "AnalysisResult"
+) -> dict[str, Any]:
+    """Return the content of analysis.json, without the sha256 of the files."""
+    entry = planned.entry
+    protocol = None
+    if origins:
+        protocol = find_worst_protocol(*(origin.protocol for origin in origins))
+    return {
+        "paper": planned.paper,
+        "analysis": planned.analysis,
+        "scale": planned.scale,
+        "module": entry.module,
+        "options": entry.options,
+        "runs": [run.name for run in planned.runs],
+        "protocol": protocol,
+        "notes": result.notes,
+        "checkpoints_sha256": {origin.run.name: origin.weights_sha256 for origin in origins},
+    }
+
+
+def make_analysis_record(
+    planned: PlannedAnalysis, origins: list[RunOrigin], source_digests: dict[str, str]
+) -> dict[str, Any]:
+    """Return the content of record.json."""
+    import torch
+
+    from workflow_scripts.training.machine import describe_device
+
+    models = [origin.model for origin in origins]
+    fingerprint = fingerprint_analysis(planned.entry, models, planned.published_numbers)
+    digests = dict(source_digests)
+    for origin in origins:
+        digests[origin.run.task] = origin.data_digest
+    device = describe_device(torch.device("cpu"))
+    return make_record(fingerprint, digests, precision="fp32", computed_on=device)
+
+
+def make_trained_run(origin: RunOrigin, results: ScaleFolder) -> "TrainedRun":
+    """Return a run as an analysis reads it."""
     from workflow_scripts.analyses.trained_runs import TrainedRun
 
+    run = origin.run
     return TrainedRun(
         task=run.task,
         method=run.method,
         variant=run.variant,
         seed=run.seed,
-        protocol=protocol,
-        folder=results / run_folder(run.name),
-        data=results / data_folder(run.task),
+        protocol=origin.protocol,
+        folder=results.run(run.name).path,
+        data=results.data(run.task).path,
         series=run.series,
         readout=run.readout,
     )
 
 
-def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
+def read_origin(run: AnalysedRun, results: ScaleFolder) -> RunOrigin:
     """Read what made a run. Raises UserError if a file of a trained run was changed.
 
     Of given weights the models are not read, only their scores.
     """
+    folder = results.run(run.name)
     if run.has_given_weights:
-        file = folder / "eval/evaluation.json"
-        evaluation = read_mapping(file, "data_digest", "checkpoint_sha256", "spec")
-        try:
-            scored = evaluation["spec"]["scored"]
-            model = scored["model"]["name"]
-            protocol = scored["protocol"]
-        except (KeyError, TypeError) as error:
-            raise UserError(
-                f"{file} is not what evaluate writes of given weights; score the run again"
-            ) from error
-        return RunOrigin(
-            model, protocol, evaluation["data_digest"], evaluation["checkpoint_sha256"]
-        )
-    trained = read_run(folder)
-    check_checkpoint(folder, trained)
+        return _read_origin_of_given_weights(run, folder.evaluation.manifest)
+    trained = read_run(folder.path)
+    check_checkpoint(folder.path, trained)
     spec = trained.spec
-    return RunOrigin(spec.model.name, spec.protocol, trained.data_digest, trained.weights_sha256)
+    return RunOrigin(
+        run, spec.model.name, spec.protocol, trained.data_digest, trained.weights_sha256
+    )
+
+
+def _read_origin_of_given_weights(run: AnalysedRun, file: Path) -> RunOrigin:
+    """Read what made a run from the manifest of its evaluation."""
+    evaluation = read_mapping(file, "data_digest", "checkpoint_sha256", "spec")
+    try:
+        scored = evaluation["spec"]["scored"]
+        model = scored["model"]["name"]
+        protocol = scored["protocol"]
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"{file} is not what evaluate writes of given weights; score the run again"
+        ) from error
+    return RunOrigin(
+        run, model, protocol, evaluation["data_digest"], evaluation["checkpoint_sha256"]
+    )

@@ -12,6 +12,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
+from workflow_scripts.common.result_folders import DOWNLOADS, CandidateFolder, DataFolder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.interventions.settings import read_candidate_spec
 from workflow_scripts.provenance.record import make_record
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--downloads",
         type=Path,
-        default=Path("results/downloads"),
+        default=DOWNLOADS.path,
         help="where fetch put the sources",
     )
     parser.add_argument(
@@ -41,9 +42,9 @@ def main(args: argparse.Namespace) -> None:
     Raises UserError if a source is missing or not pinned.
     """
     spec = args.planned or read_candidate_spec(read_json(args.spec), args.spec)
-    task = read_mapping(args.data / "dataset.json", "task")["task"]
+    task = read_mapping(DataFolder(args.data).manifest, "task")["task"]
     sources, source_digests = verify_downloads(spec.sources, args.downloads)
-    check_replaceable(args.out, {"candidates.parquet", "candidates.json", "record.json"})
+    check_replaceable(args.out, CandidateFolder(args.out).names)
 
     import pyarrow.parquet as pq
 
@@ -61,10 +62,11 @@ def main(args: argparse.Namespace) -> None:
         resources = make_stand_in_resources()
     candidates = build(contents, resources, spec.options)
     with write_atomically(args.out) as out:
+        folder = CandidateFolder(out)
         out.mkdir()
-        pq.write_table(candidates, out / "candidates.parquet", compression="zstd")
+        pq.write_table(candidates, folder.words, compression="zstd")
         data_digest = digest_data(args.data)
         manifest = {"spec": spec.to_json(), "data_digest": data_digest, "files": hash_files(out)}
-        write_json(out / "candidates.json", manifest)
+        write_json(folder.manifest, manifest)
         record = make_record(fingerprint_candidates(spec), source_digests | {task: data_digest})
-        write_json(out / "record.json", record)
+        write_json(folder.record, record)

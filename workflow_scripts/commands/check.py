@@ -16,12 +16,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
 from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,10 +63,11 @@ def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
     downloads = [("fetch", {"source": name}) for name in load_sources()]
     downloads += [("fetch_model", {"model": name}) for name in load_repositories()]
     for rule, wildcards in downloads:
-        record = Path(RECORDS[rule].format(**wildcards))
+        record = locate_record(rule, wildcards)
         if record.exists():
             yield ExistingResult(rule, wildcards, record)
-    for rule, pattern in RECORDS.items():
+    for rule, record_pattern in RECORDS.items():
+        pattern = str(record_pattern)
         if "{scale}" not in pattern:
             continue
         groups = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern))

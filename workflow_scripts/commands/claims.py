@@ -5,6 +5,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
+from workflow_scripts.common.result_folders import ClaimFiles
 from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -63,10 +64,11 @@ def main(args: argparse.Namespace) -> None:
         claimed = catalogue.papers[key].select_claimed_displays(paper_runs)
         displays += [(key, display) for display in claimed.values()]
         runs += paper_runs
+    files = ClaimFiles(args.out)
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
     fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
-    write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
+    write_record(files.record, fingerprint, args.results, runs, displays)
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
-    write_text_file(args.out.with_name("overview.rst"), overview)
+    write_text_file(files.overview, overview)
     print_claims(args.out, scale)

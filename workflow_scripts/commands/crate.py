@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_atomically
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import find_scale
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import make_crate
@@ -29,15 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Write the crate. Raises UserError when the scale has no complete results."""
     catalogue = load_catalogue()
-    results = Path("results", args.scale)
+    results = RESULTS.scale(args.scale)
     find_scale(catalogue, args.scale)
-    if not (results / "config.json").exists():
-        raise UserError(
-            f"{results} has no complete results; make them with ./reproduce --scale {args.scale}"
-        )
+    if not results.config.exists():
+        advice = f"make them with ./reproduce --scale {args.scale}"
+        raise UserError(f"{results.path} has no complete results; {advice}")
     if args.out.suffix != ".zip":
         raise UserError(f"{args.out}: a crate is a zip file; give --out a name that ends in .zip")
-    config = load_config(read_json(results / "config.json"))
+    config = load_config(read_json(results.config))
     crate, summary = make_crate(catalogue, config, results)
     with write_atomically(args.out) as temporary:
         crate.write_zip(temporary)

@@ -24,6 +24,12 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
+from workflow_scripts.common.result_folders import (
+    DataFolder,
+    EvaluationFolder,
+    InterventionFolder,
+    RunFolder,
+)
 from workflow_scripts.common.validation import Model, parse_as
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.planned_run import PlannedRun
@@ -76,9 +82,7 @@ def main(args: argparse.Namespace) -> None:
     spec = run.spec
     planned = run.planned.evaluation if run.planned else None
     settings = read_scoring_settings(args, load_kind_settings(spec.kind).evaluation, planned)
-    check_replaceable(
-        args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
-    )
+    check_replaceable(args.out, EvaluationFolder(args.out).names)
 
     import pyarrow.parquet as pq
 
@@ -88,7 +92,7 @@ def main(args: argparse.Namespace) -> None:
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
     with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
-        labels = read_mapping(args.data / "dataset.json").get("labels")
+        labels = read_mapping(DataFolder(args.data).manifest).get("labels")
         checkpoint = Checkpoint(run.name, folder, spec, settings, labels)
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
@@ -99,14 +103,15 @@ def main(args: argparse.Namespace) -> None:
     absent = [row for row in scores if "reason" in row]
     kept_sha256 = {}
     for name in spec.kept_checkpoints:
-        kept_sha256[name] = run.files[f"checkpoint/{name}.safetensors"]
+        weights = RunFolder(Path()).weights_at(name)
+        kept_sha256[name] = run.files[weights.as_posix()]
     with write_atomically(args.out) as out:
+        folder_of_scores = EvaluationFolder(out)
         out.mkdir()
-        pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
-        write_scores(out / "scores.csv", rows)
+        pq.write_table(predictions, folder_of_scores.predictions, compression="zstd")
+        write_scores(folder_of_scores.scores, rows)
         write_scoring_records(
-            out,
-            "evaluation.json",
+            folder_of_scores,
             run,
             fingerprint_evaluation(settings, run.shared_spec),
             device,
@@ -202,7 +207,7 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
         )
     if trained.spec_digest != parent.spec:
         raise UserError(
-            f"{folder / 'run.json'} has another configuration than the spec names; "
+            f"{RunFolder(folder).manifest} has another configuration than the spec names; "
             "train the run again"
         )
 
@@ -218,7 +223,7 @@ def open_checkpoint(
     """
     if args.run_dir:
         trained = read_checked_run(args.run_dir, args.data)
-        yield args.run_dir / "checkpoint", trained.weights_sha256
+        yield RunFolder(args.run_dir).checkpoint, trained.weights_sha256
     elif args.weights:
         yield args.weights, hash_weights(args.weights)
     else:
@@ -232,15 +237,14 @@ def open_checkpoint(
 
 
 def write_scoring_records(
-    out: Path,
-    name: str,
+    folder: EvaluationFolder | InterventionFolder,
     run: ScoredRun,
     fingerprint: Fingerprint,
     device: "torch.device",
     checkpoint_sha256: str,
     **content: Any,
 ) -> None:
-    """Write the manifest `name` of the files in `out`, with `content`, and record.json."""
+    """Write the manifest of the files in a folder, with `content`, and the record."""
     from workflow_scripts.training.machine import describe_device
 
     manifest = {
@@ -248,7 +252,7 @@ def write_scoring_records(
         "scale": run.scale,
         "spec": fingerprint.spec,
         "data_digest": run.data_digest,
-        "files": hash_files(out),
+        "files": hash_files(folder.path),
         "checkpoint_sha256": checkpoint_sha256,
     }
     record = make_record(
@@ -258,8 +262,8 @@ def write_scoring_records(
         manifest["weights"] = run.spec.to_json()["init"]
         assert run.planned
         record["analysis_plans"] = run.planned.analysis_plans
-    write_json(out / name, manifest | content)
-    write_json(out / "record.json", record)
+    write_json(folder.manifest, manifest | content)
+    write_json(folder.record, record)
 
 
 def read_scoring_settings(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
@@ -21,29 +21,23 @@ from workflow_scripts.common.files import (
     write_csv,
     write_json,
 )
+from workflow_scripts.common.result_folders import (
+    RESULTS,
+    DisplayFiles,
+    ExportFolder,
+    ModelFolder,
+    ResultsFolder,
+    RunFolder,
+    ScaleFolder,
+)
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
 from workflow_scripts.reporting.pages.model_card import collect_published_cells, make_model_card
-from workflow_scripts.results import list_scored_runs, read_run_files
+from workflow_scripts.results import read_run_files
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.training.history import read_history
 
-EXPORTED = {
-    "analyses.csv",
-    "claim_sides.csv",
-    "claims.csv",
-    "curves.csv",
-    "datasets.json",
-    "devices.csv",
-    "draws.parquet",
-    "figures",
-    "predictions",
-    "provenance.json",
-    "scores.csv",
-    "tables",
-}
 # Ids and outputs. The texts of the data stay out.
 PREDICTION_IDS = ("split", "row", "item", "subset", "readout")
 PREDICTION_COLUMNS = (*PREDICTION_IDS, "prediction", "likelihood")
@@ -73,8 +67,8 @@ MAX_LOSSES = 30  # in the curve of a run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR")
-    parser.add_argument("--out", type=Path, default=Path("results/reference"), metavar="DIR")
+    parser.add_argument("--results", type=Path, default=RESULTS.path, metavar="DIR")
+    parser.add_argument("--out", type=Path, default=RESULTS.reference, metavar="DIR")
     checkpoints = "write only trained models: DIR/<run>, each loads on its own"
     parser.add_argument("--checkpoints", type=Path, metavar="DIR", help=checkpoints)
 
@@ -84,30 +78,43 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     find_scale(catalogue, args.scale)
     if args.checkpoints:
-        print(copy_checkpoints(catalogue, args.results / args.scale, args.checkpoints))
+        results = ResultsFolder(args.results).scale(args.scale)
+        print(copy_checkpoints(catalogue, results, args.checkpoints))
     else:
         print(copy_results(args.scale, args.results, args.out))
 
 
 @dataclass(frozen=True)
+class ExportedRun:
+    """A scored run: its folder, and the content of its manifest and its record."""
+
+    folder: RunFolder
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Export:
-    """An export of `<results>/<scale>`, the folder `source`.
+    """An export of the results of a scale.
 
     earlier: the export that this one replaces, if there is one. out: what is written here replaces
     `earlier`. Papers and runs without new results are copied from there unchanged.
     """
 
-    source: Path
-    earlier: Path
-    out: Path
+    source: ScaleFolder
+    earlier: ExportFolder
+    out: ExportFolder
+
+    def find_earlier(self, file: Path) -> Path:
+        """Return where the earlier export has a file of `out`."""
+        return self.earlier.path / file.relative_to(self.out.path)
 
     def merge_rows(
-        self, name: str, rows: list[dict[str, str]], key: Callable[[dict[str, str]], Any]
+        self, file: Path, rows: list[dict[str, str]], key: Callable[[dict[str, str]], Any]
     ) -> None:
-        """Write `rows`, and the earlier rows with another key, to the CSV file `name` by `key`."""
+        """Write `rows`, and the earlier rows with another key, to a CSV file of `out` by `key`."""
         new_keys = set(map(key, rows))
         merged = list(rows)
-        for row in read_csv(self.earlier / name):
+        for row in read_csv(self.find_earlier(file)):
             if key(row) not in new_keys:
                 merged.append(row)
         columns: dict[str, None] = {}  # earlier rows may lack some
@@ -115,14 +122,15 @@ class Export:
             columns |= dict.fromkeys(row)
         merged.sort(key=key)
         if merged:
-            write_csv(self.out / name, columns, merged)
+            write_csv(file, columns, merged)
 
-    def read_earlier_json(self, name: str, default: Any) -> Any:
-        """Read a JSON file of the earlier export; `default` if it has none."""
-        file = self.earlier / name
-        if not file.exists():
-            return default
-        return read_json(file)
+    def keep_earlier(self, path: Path) -> None:
+        """Copy a file or folder of `out` from the earlier export, if it has it."""
+        earlier = self.find_earlier(path)
+        if earlier.is_dir():
+            shutil.copytree(earlier, path)
+        elif earlier.exists():
+            shutil.copy(earlier, path)
 
 
 def copy_results(scale: str, results: Path, out_folder: Path) -> str:
@@ -131,159 +139,173 @@ def copy_results(scale: str, results: Path, out_folder: Path) -> str:
     There, papers and runs without new results stay unchanged. A run is copied when it is complete,
     even before a table can be made of it. Raises UserError if no run is complete.
     """
-    source = results / scale
-    target = out_folder / scale
-    folders = list_scored_runs(source)
-    runs = [read_run_files(folder) for folder in folders]
+    source = ResultsFolder(results).scale(scale)
+    target = ExportFolder(out_folder / scale)
+    folders = source.list_scored_runs()
+    runs = [ExportedRun(folder, read_run_files(folder)) for folder in folders]
     if not runs:
-        raise UserError(f"{source} has no scored run; make one with ./reproduce --scale {scale}")
-    check_replaceable(target, EXPORTED)
-    with write_atomically(target) as out:
+        raise UserError(
+            f"{source.path} has no scored run; make one with ./reproduce --scale {scale}"
+        )
+    check_replaceable(target.path, target.names)
+    with write_atomically(target.path) as out:
         out.mkdir()
-        export = Export(source, target, out)
-        tables = copy_displays(export, "tables", (".csv", ".md"))
-        figures = copy_displays(export, "figures", (".svg", ".csv"))
-        for name in ("claims.csv", "claim_sides.csv"):
-            rows = read_csv(source / name, ["paper"])
-            export.merge_rows(name, rows, lambda row: row["paper"])
-        copy_scores(export, folders)
-        copy_curves(export, runs, folders)
+        export = Export(source, target, ExportFolder(out))
+        tables = copy_tables(export)
+        figures = copy_figures(export)
+        copy_claims(export)
+        copy_scores(export, runs)
+        copy_curves(export, runs)
         copy_analyses(export)
-        if (target / "predictions").exists():
-            shutil.copytree(target / "predictions", out / "predictions")
-        copy_predictions(zip(runs, folders, strict=True), out / "predictions")
-        if (target / "devices.csv").exists():
-            shutil.copy(target / "devices.csv", out)
+        copy_predictions(export, runs)
+        export.keep_earlier(export.out.devices)
         copy_reduced_datasets(export)
         copy_provenance(export, runs)
-    return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target}"
+    return f"{tables} tables, {figures} figures and {len(runs)} runs written to {target.path}"
 
 
-def copy_scores(export: Export, folders: Iterable[Path]) -> None:
+def copy_claims(export: Export) -> None:
+    """Write the verdicts and the sides of claims."""
+    source = export.source.claims
+    out = export.out.claims
+    for file, target in ((source.table, out.table), (source.sides, out.sides)):
+        export.merge_rows(target, read_csv(file, ["paper"]), lambda row: row["paper"])
+
+
+def copy_scores(export: Export, runs: Iterable[ExportedRun]) -> None:
     """Write the scores of runs, averaged over draws of interventions, and those of single draws."""
     scores = []
-    for folder in folders:
-        for file in sorted(folder.glob("*/scores.csv")):
+    for run in runs:
+        for file in run.folder.list_score_files():
             scores += read_csv(file, RUN_COLUMNS)
-    export.merge_rows("scores.csv", average_draws(scores), _run_of)
+    export.merge_rows(export.out.scores, average_draws(scores), _run_of)
     draws = [row for row in scores if row.get("intervention_seed")]
-    merge_draws(draws, export.earlier, export.out)
+    merge_draws(draws, export.earlier.draws, export.out.draws)
 
 
-def copy_curves(export: Export, runs: Iterable[dict[str, Any]], folders: Iterable[Path]) -> None:
+def copy_curves(export: Export, runs: Iterable[ExportedRun]) -> None:
     """Write the learning curves of the trainings. Given weights have none."""
     curves = []
-    for run, folder in zip(runs, folders, strict=True):
-        if (folder / "run.json").exists():
-            curves += reduce_curve(run, folder / "training.csv")
-    export.merge_rows("curves.csv", curves, _run_of)
+    for run in runs:
+        if run.folder.manifest.exists():
+            curves += reduce_curve(run.content, run.folder.curve)
+    export.merge_rows(export.out.curves, curves, _run_of)
 
 
 def copy_analyses(export: Export) -> None:
     """Write the scores of all analyses to one file."""
     scores = []
-    for file in sorted(export.source.glob("analyses/*/*/scores.csv")):
-        paper, analysis = file.parts[-3:-1]
-        for row in read_csv(file):
-            scores.append({"paper": paper, "analysis": analysis} | row)
+    for folder in export.source.list_analyses():
+        names = {"paper": folder.paper, "analysis": folder.name}
+        for row in read_csv(folder.scores):
+            scores.append(names | row)
     export.merge_rows(
-        "analyses.csv", average_draws(scores), lambda row: (row["paper"], row["analysis"])
+        export.out.analyses, average_draws(scores), lambda row: (row["paper"], row["analysis"])
     )
 
 
 def copy_reduced_datasets(export: Export) -> None:
     """Write what was reduced in the data sets that are not those of the papers."""
-    reduced = export.read_earlier_json("datasets.json", {})
-    for file in sorted(export.source.glob("data/*/dataset.json")):
-        dataset = read_json(file)
+    reduced = {}
+    if export.earlier.datasets.exists():
+        reduced = read_json(export.earlier.datasets)
+    for folder in export.source.list_data():
+        dataset = read_json(folder.manifest)
         if dataset.get("protocol") == "reduced":
-            task = file.parent.name
-            reduced[task] = {name: dataset[name] for name in ("protocol", "notes")}
+            reduced[folder.task] = {name: dataset[name] for name in ("protocol", "notes")}
     if reduced:
-        write_json(export.out / "datasets.json", reduced)
+        write_json(export.out.datasets, reduced)
 
 
-def copy_provenance(export: Export, runs: Iterable[dict[str, Any]]) -> None:
+def copy_provenance(export: Export, runs: Iterable[ExportedRun]) -> None:
     """Write how each run was made, of runs without new results as the earlier export has it."""
-    rows = {row["run"]: row for row in export.read_earlier_json("provenance.json", [])}
+    rows = {}
+    if export.earlier.provenance.exists():
+        rows = {row["run"]: row for row in read_json(export.earlier.provenance)}
     for row in collect_provenance(export.source, runs):
         rows[row["run"]] = row
-    write_json(export.out / "provenance.json", complete_provenance(rows.values()))
+    write_json(export.out.provenance, complete_provenance(rows.values()))
 
 
-def collect_provenance(source: Path, runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the provenance of `runs` and of the runs that their weights come from.
-
-    source: the folder of the scale, with runs/.
-    """
-    rows = {run["run"]: select_provenance(run) for run in runs}
+def collect_provenance(source: ScaleFolder, runs: Iterable[ExportedRun]) -> list[dict[str, Any]]:
+    """Return the provenance of `runs` and of the runs that their weights come from."""
+    rows = {run.content["run"]: select_provenance(run.content) for run in runs}
     waiting = list(rows.values())
     while waiting:
         parent = name_parent(waiting.pop())
         if not parent or parent in rows:
             continue
-        folder = source / run_folder(parent)
-        if (folder / "run.json").exists():
+        folder = source.run(parent)
+        if folder.manifest.exists():
             rows[parent] = select_provenance(read_run_files(folder))
             waiting.append(rows[parent])
     return list(rows.values())
 
 
-def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
+def copy_checkpoints(catalogue: Catalogue, results: ScaleFolder, out: Path) -> str:
     """Write each finished training to `out`/<run>, with a model card, and say what was written.
 
     Raises UserError if there is none, or if a file of one was changed.
     """
-    folders = [folder for folder in list_scored_runs(results) if (folder / "run.json").exists()]
+    folders = [folder for folder in results.list_scored_runs() if folder.manifest.exists()]
     if not folders:
+        scale = results.path.name
         raise UserError(
-            f"{results} has no finished training; make one with ./reproduce --scale {results.name}"
+            f"{results.path} has no finished training; make one with ./reproduce --scale {scale}"
         )
     published = collect_published_cells(catalogue)
     for folder in folders:
-        name = "/".join(folder.parts[-4:])
-        run = read_run(folder)
-        check_checkpoint(folder, run)
-        manifests = [
-            folder / "run.json",
-            folder / "eval/evaluation.json",
-            results / data_folder(run.spec.task) / "dataset.json",
-        ]
-        check_replaceable(out / name, {"*.safetensors", "*.json", "README.md"}, "run.json")
-        with write_atomically(out / name) as temporary:
-            shutil.copytree(folder / "checkpoint", temporary)
-            for file in manifests:
-                shutil.copyfile(file, temporary / file.name)
-            model_card = make_model_card(catalogue, published, results, name)
-            (temporary / "README.md").write_text(model_card, encoding="utf-8")
+        run = read_run(folder.path)
+        check_checkpoint(folder.path, run)
+        target = ModelFolder(out / folder.name)
+        check_replaceable(target.path, target.names, target.run.name)
+        with write_atomically(target.path) as temporary:
+            model = ModelFolder(temporary)
+            shutil.copytree(folder.checkpoint, temporary)
+            shutil.copyfile(folder.manifest, model.run)
+            shutil.copyfile(folder.evaluation.manifest, model.evaluation)
+            shutil.copyfile(results.data(run.spec.task).manifest, model.dataset)
+            model_card = make_model_card(catalogue, published, results.path, folder.name)
+            model.card.write_text(model_card, encoding="utf-8")
     return f"{len(folders)} trained models written to {out}"
 
 
-def copy_displays(
-    export: Export, kind: Literal["tables", "figures"], suffixes: Iterable[str]
-) -> int:
-    """Copy the measured tables or figures, and return how many there are.
-
-    Papers without any have those of the earlier export.
-    """
-    measured = []
-    for file in sorted(export.source.glob(f"{kind}/*/*.csv")):
-        if kind == "tables":
-            is_measured = _is_measured_table(file)
-        else:
-            is_measured = _is_measured_figure(file)
-        if is_measured:
-            measured.append(file)
-    papers = {file.parent.name for file in measured}
-    for folder in export.earlier.glob(f"{kind}/*"):
-        if folder.name not in papers:
-            shutil.copytree(folder, export.out / kind / folder.name)
-    for file in measured:
-        folder = export.out / kind / file.parent.name
-        folder.mkdir(parents=True, exist_ok=True)
-        for suffix in suffixes:
-            shutil.copy(file.with_suffix(suffix), folder)
+def copy_tables(export: Export) -> int:
+    """Copy the measured tables, and return how many there are."""
+    tables = export.source.list_tables()
+    measured = [table for table in tables if _is_measured_table(table.csv)]
+    _keep_other_papers(export, export.out.tables, measured)
+    for table in measured:
+        copy = export.out.table(table.folder.name, table.name)
+        copy.folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(table.csv, copy.csv)
+        shutil.copy(table.markdown, copy.markdown)
     return len(measured)
+
+
+def copy_figures(export: Export) -> int:
+    """Copy the measured figures, and return how many there are."""
+    measured = [
+        figure for figure in export.source.list_figures() if _is_measured_figure(figure.csv)
+    ]
+    _keep_other_papers(export, export.out.figures, measured)
+    for figure in measured:
+        copy = export.out.figure(figure.folder.name, figure.name)
+        copy.folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(figure.svg, copy.svg)
+        shutil.copy(figure.csv, copy.csv)
+    return len(measured)
+
+
+def _keep_other_papers(export: Export, folder: Path, measured: Iterable[DisplayFiles]) -> None:
+    """Copy the tables or figures of the papers without any measured ones from the earlier export.
+
+    folder: that of the tables or figures of all papers in `export.out`.
+    """
+    papers = {display.folder.name for display in measured}
+    for earlier in export.find_earlier(folder).glob("*"):
+        if earlier.name not in papers:
+            export.keep_earlier(folder / earlier.name)
 
 
 def _is_measured_table(file: Path) -> bool:
@@ -294,37 +316,42 @@ def _is_measured_figure(file: Path) -> bool:
     return any(row.get("published") != "True" for row in read_csv(file))
 
 
-def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> None:
-    """Add the predictions of the runs of primary claims to `out`, a file per variant.
+def copy_predictions(export: Export, runs: Iterable[ExportedRun]) -> None:
+    """Write the predictions of the runs of primary claims, a file per variant.
 
     They have no texts of the data.
     """
+    export.keep_earlier(export.out.predictions)
+    runs_of_variant: dict[str, list[ExportedRun]] = {}
+    for run in runs:
+        if run.content.get("analysis_plans"):
+            variant, _, _ = run.folder.name.rpartition("/")
+            runs_of_variant.setdefault(variant, []).append(run)
+    for variant, runs_with_seeds in runs_of_variant.items():
+        add_predictions(export.out.predictions_of(variant), runs_with_seeds)
+
+
+def add_predictions(file: Path, runs: Iterable[ExportedRun]) -> None:
+    """Write the predictions of runs of one variant to a file, next to those of other seeds."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    tables: dict[Path, list[pa.Table]] = {}
-    for run, folder in runs:
-        if not run.get("analysis_plans"):
-            continue
-        table = pq.read_table(folder / "eval/predictions.parquet")
+    tables: list[pa.Table] = []
+    seeds: list[int] = []
+    for run in runs:
+        table = pq.read_table(run.folder.evaluation.predictions)
         table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-        seeds = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
-        variant = "/".join(folder.parts[-4:-1])
-        file = out / f"{variant}.parquet"
-        tables.setdefault(file, []).append(table.add_column(0, "seed", seeds))
-    for file, tables_of_seeds in tables.items():
-        if file.exists():
-            new_seeds = pa.array([table["seed"][0].as_py() for table in tables_of_seeds])
-            earlier = pq.read_table(file, filters=~pc.field("seed").isin(new_seeds))
-            tables_of_seeds.append(earlier)
-        table = pa.concat_tables(tables_of_seeds)
-        ids = [name for name in PREDICTION_IDS if name in table.column_names]
-        table = table.sort_by([(name, "ascending") for name in (*ids, "seed")])
-        file.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(
-            table, file, compression="brotli", compression_level=11, use_dictionary=False
-        )
+        seed = int(run.folder.path.name.removeprefix("seed-"))
+        seeds.append(seed)
+        tables.append(table.add_column(0, "seed", pa.repeat(seed, len(table))))
+    if file.exists():
+        tables.append(pq.read_table(file, filters=~pc.field("seed").isin(pa.array(seeds))))
+    merged = pa.concat_tables(tables)
+    ids = [name for name in PREDICTION_IDS if name in merged.column_names]
+    merged = merged.sort_by([(name, "ascending") for name in (*ids, "seed")])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(merged, file, compression="brotli", compression_level=11, use_dictionary=False)
 
 
 def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
@@ -365,10 +392,10 @@ def average_draws(scores: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     return averaged
 
 
-def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
-    """Write the scores of single draws to `out`, from which their coefficient of variation follows.
+def merge_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
+    """Write the scores of single draws to a file. Their coefficients of variation follow from it.
 
-    Runs that `rows` do not have are those of `earlier`.
+    Runs that `rows` do not have are those of the file `earlier`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -382,17 +409,16 @@ def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
         column = [row.get(name) or None for row in rows]
         texts[name] = pa.array(column, pa.string())
     tables = [pa.table(texts).cast(schema)]
-    file = earlier / "draws.parquet"
-    if file.exists():
+    if earlier.exists():
         new_runs = set(map(_run_of, rows))
-        earlier_draws = pq.read_table(file).cast(schema)
+        earlier_draws = pq.read_table(earlier).cast(schema)
         is_kept = [_run_of(row) not in new_runs for row in earlier_draws.to_pylist()]
         tables.append(earlier_draws.filter(pa.array(is_kept, pa.bool_())))
     table = pa.concat_tables(tables)
     if len(table):
         ids = [name for name in DRAW_COLUMNS if name not in ("value", "n")]
         table = table.sort_by([(name, "ascending") for name in ids])
-        pq.write_table(table, out / "draws.parquet", compression="brotli", compression_level=11)
+        pq.write_table(table, file, compression="brotli", compression_level=11)
 
 
 def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:

@@ -15,6 +15,7 @@ from rich.progress import (
 )
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DOWNLOADS
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import (
     Repository,
@@ -47,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: RECOMPOSE_MIRROR, or data.mirror of config.yaml)"
     )
     parser.add_argument("--mirror", type=Path, help=mirror)
-    parser.add_argument(
-        "--downloads", type=Path, default=Path("results/downloads"), help="where the files go"
-    )
+    parser.add_argument("--downloads", type=Path, default=DOWNLOADS.path, help="where the files go")
 
 
 def main(args: argparse.Namespace) -> None:

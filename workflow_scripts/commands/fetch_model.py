@@ -10,11 +10,11 @@ from rich.console import Console
 
 from workflow_scripts.commands.fetch import make_progress_bars
 from workflow_scripts.common.files import check_replaceable, write_atomically
+from workflow_scripts.common.result_folders import DOWNLOADS, HubModelFolder
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.data.sources.declared import Repository, verify_downloads
 from workflow_scripts.data.sources.fetch import RetryPolicy
 from workflow_scripts.data.sources.fetch_model import (
-    MANIFEST,
     copy_model,
     download_files,
     find_repository,
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help=f"folder for the files and {MANIFEST}",
+        help=f"folder for the files and {HubModelFolder(Path()).manifest}",
     )
     local = (
         "copy the model from <owner>/<name>/ here, not from the hub "
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--local", type=Path, metavar="FOLDER", help=local)
     wheels = "where `fetch` has put the wheels of packages"
     parser.add_argument(
-        "--downloads", type=Path, default=Path("results/downloads"), metavar="DIR", help=wheels
+        "--downloads", type=Path, default=DOWNLOADS.path, metavar="DIR", help=wheels
     )
 
 
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
     repository = find_repository(args.name)
     assert repository.revision  # find_repository has checked it
     local = args.local or load_config().models.local
-    replaced = {MANIFEST}
+    replaced = {HubModelFolder(args.out).manifest.name}
     if args.out.is_dir():
         replaced |= {path.name for path in args.out.iterdir() if is_model_file(path.name)}
     check_replaceable(args.out, replaced)

@@ -4,6 +4,7 @@ import argparse
 
 from workflow_scripts.commands.table import add_display_arguments, select_runs, write_display_record
 from workflow_scripts.common.files import write_text_file
+from workflow_scripts.common.result_folders import FigureFiles
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.figures.figure import draw_figure
@@ -20,10 +21,11 @@ def main(args: argparse.Namespace) -> None:
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     drawn = draw_figure(catalogue, args.paper, args.display, args.scale, runs, args.results)
+    files = FigureFiles(args.out, args.display)
 
     from workflow_scripts.reporting.figures.style import save_figure, use_style
 
     with use_style():
-        save_figure(drawn.figure, args.out, args.display, drawn.footer)
-    write_text_file(args.out / f"{args.display}.csv", drawn.csv)
+        save_figure(drawn.figure, files, drawn.footer)
+    write_text_file(files.csv, drawn.csv)
     write_display_record(catalogue, display, runs, args)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping
+from workflow_scripts.common.result_folders import DataFolder, HubModelFolder, RunFolder
 from workflow_scripts.provenance.planned_run import PlannedRun, read_planned_run
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.tasks.run_spec import HubModel, Origin
@@ -50,7 +51,7 @@ def check_data(data: Path, planned: PlannedRun) -> None:
 
     Of a planned run they must be those of its spec.
     """
-    dataset = read_mapping(data / "dataset.json")
+    dataset = read_mapping(DataFolder(data).manifest)
     task = planned.spec.task
     if dataset.get("task") != task:
         raise UserError(
@@ -80,7 +81,7 @@ def check_init(place: object, origin: Origin, folder: Path | None, option: str) 
         return
     if isinstance(origin, HubModel):
         check_hub_model(folder, origin)
-    elif (folder.parent / "run.json").exists():
+    elif RunFolder(folder.parent).manifest.exists():
         check_checkpoint(folder.parent, read_run(folder.parent))
 
 
@@ -88,7 +89,8 @@ def check_hub_model(folder: Path, origin: HubModel) -> None:
     """Raise UserError unless `fetch-model` wrote the hub model of a spec to the folder."""
     from workflow_scripts.data.sources.fetch_model import find_changed_files
 
-    manifest = read_mapping(folder / "model.json")
+    manifest_file = HubModelFolder(folder).manifest
+    manifest = read_mapping(manifest_file)
     name = manifest.get("name")
     revision = manifest.get("revision")
     if name != origin.hub or revision != origin.revision:
@@ -99,7 +101,7 @@ def check_hub_model(folder: Path, origin: HubModel) -> None:
     changed_files = find_changed_files(folder, manifest)
     if changed_files:
         raise UserError(
-            f"{folder / changed_files[0]} differs from its sha256 in model.json; "
+            f"{folder / changed_files[0]} differs from its sha256 in {manifest_file.name}; "
             "download it with fetch-model"
         )
 

@@ -18,8 +18,12 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import (
     check_replaceable,
     hash_file,
-    verify_checksum,
     write_atomically,
+)
+from workflow_scripts.common.result_folders import (
+    CandidateFolder,
+    InterventionFolder,
+    verify_checksum,
 )
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.interventions.settings import Intervention
@@ -45,9 +49,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(
             f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
         )
-    check_replaceable(
-        args.out, {"scores.csv", "answers.parquet", "intervention.json", "record.json"}
-    )
+    check_replaceable(args.out, InterventionFolder(args.out).names)
 
     # torch takes more than a second to import, so wrong names are reported first.
     import pyarrow.parquet as pq
@@ -59,7 +61,7 @@ def main(args: argparse.Namespace) -> None:
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
     match = find_match_rule(run)
-    candidates = args.candidates / "candidates.parquet"
+    candidates = CandidateFolder(args.candidates).words
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
@@ -73,12 +75,12 @@ def main(args: argparse.Namespace) -> None:
     columns |= {"split": settings.split, "subset": "all"}
     fingerprint = fingerprint_intervention(settings, run.shared_spec)
     with write_atomically(args.out) as out:
+        folder = InterventionFolder(out)
         out.mkdir()
-        pq.write_table(answers, out / "answers.parquet", compression="zstd")
-        write_scores(out / "scores.csv", [columns | row for row in scores])
+        pq.write_table(answers, folder.answers, compression="zstd")
+        write_scores(folder.scores, [columns | row for row in scores])
         write_scoring_records(
-            out,
-            "intervention.json",
+            folder,
             run,
             fingerprint,
             device,

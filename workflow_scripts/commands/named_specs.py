@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -32,7 +33,7 @@ def set_planned(command: str, args: argparse.Namespace) -> None:
     if args.spec or args.settings:
         return
     if args.run_dir:
-        _resolve_trained_run(args, args.run_dir / "run.json")
+        _resolve_trained_run(args, RunFolder(args.run_dir).manifest)
 
 
 def _resolve_names(command: str, args: argparse.Namespace) -> None:

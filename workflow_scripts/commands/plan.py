@@ -12,6 +12,12 @@ from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
+from workflow_scripts.common.result_folders import (
+    RESULTS,
+    DownloadFolder,
+    ResultsFolder,
+    RunFolder,
+)
 from workflow_scripts.config.analysis_plan import (
     AnalysisPlan,
     LaterPlan,
@@ -108,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"write the step times of finished runs to {STEP_TIMES}",
     )
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--results", type=Path, default=RESULTS.path)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -233,9 +239,10 @@ class MeasuredRun:
 def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` in catalogue/step_times.csv."""
     measured: dict[tuple[str, ...], list[MeasuredRun]] = defaultdict(list)
-    for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
-        run = read_measured_run(catalogue, file)
-        measured[run.names].append(run)
+    for scale in ResultsFolder(results).list_scales():
+        for folder in scale.list_trained_runs():
+            run = read_measured_run(catalogue, folder)
+            measured[run.names].append(run)
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -247,13 +254,14 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
-    """Read a run.json and its record.json.
+def read_measured_run(catalogue: Catalogue, folder: RunFolder) -> MeasuredRun:
+    """Read the manifest and the record of a training.
 
     Raises UserError if the catalogue now gives the run another size.
     """
+    file = folder.manifest
     run = read_mapping(file, "spec", "scale")
-    record = read_mapping(file.with_name("record.json"), *MEASURED)
+    record = read_mapping(folder.record, *MEASURED)
     scale = run["scale"]
     spec = read_run_spec(run["spec"], file, "spec")
     spec_now = resolve_training(catalogue, f"{spec.variant_name}/seed-0", scale)
@@ -274,7 +282,7 @@ def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
         processes=record.get("gpu_processes") or 0,  # records of earlier versions have none
         seconds_per_step=record["seconds_per_step"],
         epoch_steps=epoch_steps,
-        checkpoint_bytes=(file.parent / "checkpoint/model.safetensors").stat().st_size,
+        checkpoint_bytes=folder.weights.stat().st_size,
         gpu_bytes=record["peak_gpu_memory_bytes"] or 0,
         cpu=record["cpu"],
     )
@@ -298,7 +306,7 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
     papers_by_run = list_requested_runs(catalogue, config)
     for paper in config.papers:
         runs = [run for run, papers in papers_by_run.items() if paper in papers]
-        print_paper_summary(catalogue, config, paper, runs, results / "downloads")
+        print_paper_summary(catalogue, config, paper, runs, ResultsFolder(results).downloads)
     print(
         f"Hours are steps times the step times of {STEP_TIMES}; "
         "plan --record adds those of finished runs"
@@ -306,7 +314,7 @@ def print_summary(catalogue: Catalogue, config: Config, results: Path) -> None:
 
 
 def print_paper_summary(
-    catalogue: Catalogue, config: Config, paper: str, runs: list[Run], downloads: Path
+    catalogue: Catalogue, config: Config, paper: str, runs: list[Run], downloads: DownloadFolder
 ) -> None:
     """Print what the requested runs of a paper need. `downloads`: where downloaded files are."""
     scale = config.scale
@@ -315,12 +323,12 @@ def print_paper_summary(
     searches = list_searches(catalogue, config, runs)
     files = []
     for name in list_sources(catalogue, scale, paper, runs):
-        if not (downloads / name).exists():
+        if not downloads.source(name).path.exists():
             files.append(load_sources()[name])
     models = list_missing_models(catalogue, config, runs, downloads)
     wheels = []
     for model in models.values():
-        if model.wheel and not (downloads / model.wheel).exists():
+        if model.wheel and not downloads.source(model.wheel).path.exists():
             wheels.append(model.wheel)
     jobs = Counter(
         {
@@ -361,12 +369,12 @@ def list_searches(catalogue: Catalogue, config: Config, runs: list[Run]) -> list
 
 
 def list_missing_models(
-    catalogue: Catalogue, config: Config, runs: list[Run], downloads: Path
+    catalogue: Catalogue, config: Config, runs: list[Run], downloads: DownloadFolder
 ) -> dict[str, Repository]:
     """Return the models that `runs` start from and that are not there, by their names."""
     models = {}
     for name in sorted(list_hub_models(catalogue, config.scale, config.precision, runs)):
-        if not (downloads / "models" / name / "model.json").exists():
+        if not downloads.model(name).manifest.exists():
             models[name] = load_repositories()[name]
     return models
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from workflow_scripts.commands.inputs import add_task_arguments
 from workflow_scripts.common.files import check_replaceable, read_json, write_json
+from workflow_scripts.common.result_folders import DOWNLOADS, DataFolder
 from workflow_scripts.data.data_spec import read_data_spec
 from workflow_scripts.data.prepared import prepare_data, write_data
 from workflow_scripts.data.sources.declared import verify_downloads
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--downloads",
         type=Path,
-        default=Path("results/downloads"),
+        default=DOWNLOADS.path,
         help="where fetch put the sources",
     )
     parser.add_argument(
@@ -33,9 +34,10 @@ def main(args: argparse.Namespace) -> None:
     Raises UserError when a source is missing, malformed or not the pinned file.
     """
     spec = args.planned or read_data_spec(read_json(args.spec), args.spec)
-    check_replaceable(args.out, ("*.parquet", "*.json", "*.mapped"), required="*.parquet")
+    folder = DataFolder(args.out)
+    check_replaceable(folder.path, folder.names, required=folder.split("*").name)
     sources, digests = verify_downloads(spec.sources, args.downloads)
     data = prepare_data(importlib.import_module(spec.prepare), spec.options, sources)
     write_data(data, spec, args.out)
     seed = spec.to_json()["options"].get("seed")
-    write_json(args.out / "record.json", make_record(fingerprint_data(spec), digests, seed))
+    write_json(folder.record, make_record(fingerprint_data(spec), digests, seed))

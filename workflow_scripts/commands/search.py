@@ -29,6 +29,7 @@ from workflow_scripts.common.files import (
     write_csv,
     write_json,
 )
+from workflow_scripts.common.result_folders import SearchFolder
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.settings import CHOSEN, Chosen
@@ -55,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
     if not search or not search.learning_rate or spec.seed != search.seed:
         place = args.spec or spec.run_name
         raise UserError(f"{place}: key 'search' must have values and the seed of the spec")
-    check_folders(args, planned, {"search.csv", "chosen.json", "record.json"})
+    check_folders(args, planned, SearchFolder(args.out).names)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
@@ -74,8 +75,9 @@ def main(args: argparse.Namespace) -> None:
     # the first of equal ones
     best = max(range(len(candidates)), key=lambda index: rows[index]["value"])
     with write_atomically(args.out) as out:
+        folder = SearchFolder(out)
         out.mkdir()
-        write_csv(out / "search.csv", COLUMNS, rows)
+        write_csv(folder.pairs, COLUMNS, rows)
         content = {
             "scale": planned.scale,
             "spec": spec.to_json(),
@@ -84,9 +86,9 @@ def main(args: argparse.Namespace) -> None:
             "files": hash_files(out),
             "chosen": candidates[best].model_dump(),
         }
-        write_json(out / "chosen.json", content)
+        write_json(folder.chosen, content)
         record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
-        write_json(out / "record.json", record)
+        write_json(folder.record, record)
     state_file.unlink()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_text_file
+from workflow_scripts.common.result_folders import DisplayFiles, TableFiles
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
@@ -47,8 +48,9 @@ def main(args: argparse.Namespace) -> None:
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
     table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
-    for suffix, text in table.files.items():
-        write_text_file(args.out / f"{args.display}.{suffix}", text)
+    files = TableFiles(args.out, args.display)
+    for ending, text in table.files.items():
+        write_text_file(files.with_ending(ending), text)
     tests = {key: asdict(test) for key, test in table.tests.items()}
     write_display_record(catalogue, display, runs, args, tests=tests)
 
@@ -68,5 +70,5 @@ def write_display_record(
 ) -> None:
     """Write <display>.json, the record of a table or figure with `content`."""
     fingerprint = fingerprint_display(catalogue, args.paper, args.display)
-    file = args.out / f"{args.display}.json"
+    file = DisplayFiles(args.out, args.display).record
     write_record(file, fingerprint, args.results, runs, [(args.paper, display)], **content)

@@ -4,7 +4,7 @@ import argparse
 import math
 import statistics
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
@@ -26,6 +26,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
+from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
@@ -33,14 +34,13 @@ from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerpri
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
 from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Training
 
-OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"}
-
 if TYPE_CHECKING:
     import torch
 
     from workflow_scripts.common.progress import Reporter
+    from workflow_scripts.tasks.base import Problem
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.state import TrainingState
+    from workflow_scripts.training.state import StateFolder, TrainingState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,17 +103,16 @@ def main(args: argparse.Namespace) -> None:
     settings = spec.training
     if search_result:
         settings = settings.use_chosen(search_result)
-    check_folders(args, planned, OUTPUTS)
+    check_folders(args, planned, RunFolder(args.out).names)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.training import machine
-    from workflow_scripts.training.history import write_history
     from workflow_scripts.training.loop import StopRequested
-    from workflow_scripts.training.run import train_run, write_checkpoint
+    from workflow_scripts.training.machine import choose_device
+    from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
 
-    device = machine.choose_device(args.device)
+    device = choose_device(args.device)
     fingerprint = fingerprint_training(spec)
     input_digests = hash_inputs(spec, args.data, args.init)
     if search_result:
@@ -122,33 +121,83 @@ def main(args: argparse.Namespace) -> None:
     with folder.lock(), Reporter(spec.run_name, settings.max_steps or 0, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
-            task, state = train_run(
+            problem, state = train_run(
                 trained, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)
-        with write_atomically(args.out) as out:
-            (out / "checkpoint").mkdir(parents=True)
-            write_checkpoint(out / "checkpoint", task, settings, state, folder)
-            write_history(out / "training.csv", state.history)
-            content = {
-                "run": spec.run_name,
-                "scale": planned.scale,
-                "protocol": spec.protocol,
-                "spec": spec.to_json(),
-                **input_digests,
-                "chosen": search_result.model_dump() if search_result else None,
-                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
-                "steps": state.step,
-                **describe_best_weights(state, settings),
-                "files": hash_files(out),
-            }
-            write_json(out / "run.json", content)
-            record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
-            record |= summarise_costs(state, device)
-            record["analysis_plans"] = planned.analysis_plans
-            write_json(out / "record.json", record)
+        training = FinishedTraining(problem, state, folder, device, settings)
+        origin = TrainingOrigin(planned, spec, search_result, fingerprint, input_digests)
+        write_training(args.out, training, origin)
         folder.remove()
+
+
+@dataclass(frozen=True)
+class FinishedTraining:
+    """What a training has made: the problem with its last weights, and the state at its end.
+
+    folder: has the best weights. settings: those that the search before the run has chosen.
+    """
+
+    problem: "Problem"
+    state: "TrainingState"
+    folder: "StateFolder"
+    device: "torch.device"
+    settings: Training
+
+
+@dataclass(frozen=True)
+class TrainingOrigin:
+    """What a training was made from. digests: of its inputs, by their keys in run.json."""
+
+    planned: PlannedRun
+    spec: RunSpec
+    search_result: Chosen | None
+    fingerprint: Fingerprint
+    digests: dict[str, str]
+
+
+def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigin) -> None:
+    """Write the folder of a run: checkpoint, learning curve, manifest and record."""
+    from workflow_scripts.training.history import write_history
+    from workflow_scripts.training.run import write_checkpoint
+
+    state = training.state
+    with write_atomically(path) as out:
+        run = RunFolder(out)
+        run.checkpoint.mkdir(parents=True)
+        write_checkpoint(
+            run.checkpoint, training.problem, training.settings, state, training.folder
+        )
+        write_history(run.curve, state.history)
+        manifest = describe_training(training, origin) | {"files": hash_files(out)}
+        write_json(run.manifest, manifest)
+        record = make_training_record(
+            origin.fingerprint, origin.spec, origin.digests["data_digest"], training.device
+        )
+        record |= summarise_costs(state, training.device)
+        record["analysis_plans"] = origin.planned.analysis_plans
+        write_json(run.record, record)
+
+
+def describe_training(training: FinishedTraining, origin: TrainingOrigin) -> dict[str, Any]:
+    """Return the content of run.json, without the sha256 of the files."""
+    spec = origin.spec
+    parameters = training.problem.model.parameters()
+    chosen = None
+    if origin.search_result:
+        chosen = origin.search_result.model_dump()
+    return {
+        "run": spec.run_name,
+        "scale": origin.planned.scale,
+        "protocol": spec.protocol,
+        "spec": spec.to_json(),
+        **origin.digests,
+        "chosen": chosen,
+        "parameters": sum(parameter.numel() for parameter in parameters),
+        "steps": training.state.step,
+        **describe_best_weights(training.state, training.settings),
+    }
 
 
 def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:

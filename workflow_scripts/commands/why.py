@@ -11,7 +11,6 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue, parse_run
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.changes import describe_changes, join_first
@@ -22,6 +21,7 @@ from workflow_scripts.workflow.dry_run import (
     load_call_config,
 )
 from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.result_patterns import RECORDS, RUN_NAME, locate_record
 
 STAGES = (*RECORDS, "record_config", "site")
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
@@ -138,7 +138,7 @@ def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: PlannedJ
     now = fingerprint_planned_job(catalogue, config, job.rule, job.wildcards)
     if not now:
         return []
-    record = RECORDS[job.stage].format(**job.wildcards)
+    record = locate_record(job.stage, job.wildcards)
     try:
         return describe_changes(record, now, lambda key: locate_setting(catalogue, job, key))
     except UserError as error:
@@ -185,7 +185,7 @@ def _find_place(catalogue: Catalogue, job: PlannedJob, key: str) -> str | None:
     section, _, entry = key.partition(".")
     if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
         names = {"seed": "seed-0", **wildcards}  # a search has no seed in its name
-        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**names))
+        run = parse_run(catalogue, RUN_NAME.format(**names))
         settings = merge_settings(catalogue, run, wildcards["scale"])[section]
         if entry not in settings:
             return None

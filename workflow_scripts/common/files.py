@@ -19,14 +19,6 @@ from workflow_scripts.common.errors import UserError
 HOW_TO_FIX = (
     "if ./reproduce made it, delete it and run ./reproduce again; if it is yours, correct it"
 )
-# Files with the sha256 of the files next to them.
-MANIFESTS = (
-    "evaluation.json",
-    "intervention.json",
-    "analysis.json",
-    "candidates.json",
-    "run.json",
-)
 # What operating systems, network file systems and editors put into folders by themselves.
 SYSTEM_FILES = (
     *(
@@ -250,23 +242,6 @@ def hash_files(folder: str | Path) -> dict[str, str]:
     """
     paths = [path for path in list_files(folder, "**/*") if path.is_file()]
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in paths}
-
-
-def verify_checksum(path: Path) -> None:
-    """Raise UserError if a file differs from the sha256 in its manifest.
-
-    A manifest is a JSON file next to it with the key `files`. Nothing is verified if the file, its
-    manifest, or an entry for the file is missing.
-    """
-    for name in MANIFESTS:
-        manifest = path.with_name(name)
-        if manifest.exists() and path.exists():
-            expected = read_mapping(manifest).get("files", {}).get(path.name)
-            if expected and hash_file(path) != expected:
-                raise UserError(
-                    f"{path} does not match its checksum; "
-                    f"delete {path.parent} and run ./reproduce again"
-                )
 
 
 def make_writable(folder: Path) -> None:

@@ -1,9 +1,11 @@
 """Entries of displays.yaml (tables, figures, analyses) and the runs that they read."""
 
 from collections.abc import Container, Iterable
+from pathlib import Path
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, find_scale, parse_run
 from workflow_scripts.config.display_schema import (
@@ -14,7 +16,6 @@ from workflow_scripts.config.display_schema import (
     VariantKey,
 )
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.config.paths import evaluation_folder, intervention_folder
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_data
@@ -108,12 +109,15 @@ def list_analysis_sources(
     return []
 
 
-def score_files(run: Run, intervened: Container[VariantKey]) -> list[str]:
-    """Return the score files of a run: of its evaluation, and of interventions.
+def list_score_files(
+    results: ScaleFolder, run: Run, intervened: Container[VariantKey]
+) -> list[Path]:
+    """List the score files of a run: of its evaluation, and of interventions.
 
     `intervened`: the variants whose scores under an intervention are read.
     """
-    files = [f"{evaluation_folder(run)}/scores.csv"]
+    folder = results.run(run)
+    files = [folder.evaluation.scores]
     if run.unseeded in intervened:
-        files.append(f"{intervention_folder(run)}/scores.csv")
+        files.append(folder.interventions.scores)
     return files

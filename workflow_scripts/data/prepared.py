@@ -24,6 +24,7 @@ from workflow_scripts.common.files import (
     write_atomically,
     write_json,
 )
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.data.sources.task_sources import DataOptions
 from workflow_scripts.data.splits import Example
@@ -74,7 +75,7 @@ class Seq2SeqDataset:
                 columns["target_ids"] = look_up_ids(columns["target"], targets)
             write_split(folder, split, columns | self.columns.get(split, {}))
             summary[split] = summarise_pairs(columns)
-        write_json(folder / "vocabulary.json", {"source": sources, "target": targets})
+        write_json(DataFolder(folder).vocabulary, {"source": sources, "target": targets})
         for name, content in self.files.items():
             write_json(folder / name, content)
         return {
@@ -211,7 +212,7 @@ def write_split(folder: Path, split: str, columns: dict[str, list]) -> None:
 
     types = {name: find_column_type(name, values) for name, values in columns.items()}
     table = pyarrow.Table.from_pydict(columns, schema=pyarrow.schema(types))
-    pyarrow.parquet.write_table(table, folder / f"{split}.parquet", compression="zstd")
+    pyarrow.parquet.write_table(table, DataFolder(folder).split(split), compression="zstd")
 
 
 def find_column_type(name: str, values: list) -> "pyarrow.DataType":
@@ -275,7 +276,7 @@ def write_data(dataset: Dataset, spec: DataSpec, out: Path) -> None:
         content["notes"] = notes + dataset.notes
         content["spec"] = spec.to_json()
         content["files"] = hash_files(folder)
-        write_json(folder / "dataset.json", content)
+        write_json(DataFolder(folder).manifest, content)
 
 
 def _check_splits(splits: Collection[str], spec: DataSpec) -> None:
@@ -295,7 +296,7 @@ def read_vocabularies(folder: Path) -> dict[str, list[str]]:
 
     Raises UserError if invalid.
     """
-    file = folder / "vocabulary.json"
+    file = DataFolder(folder).vocabulary
     content = read_json(file)
     if not isinstance(content, dict) or content.keys() != {"source", "target"}:
         raise UserError(f"{file} is not a vocabulary; delete {folder} and prepare it again")
@@ -320,7 +321,7 @@ def read_table(folder: Path, split: str, columns: list[str] | None = None) -> "p
     import pyarrow
     import pyarrow.parquet as pq
 
-    path = folder / f"{split}.parquet"
+    path = DataFolder(folder).split(split)
     try:
         with pq.ParquetFile(path) as file:
             table = file.read(columns=columns)
@@ -382,7 +383,7 @@ def has_column(folder: Path, split: str, column: str) -> bool:
     """Return whether a split has the column. The split's file must be readable."""
     import pyarrow.parquet as pq
 
-    return column in pq.read_schema(folder / f"{split}.parquet").names
+    return column in pq.read_schema(DataFolder(folder).split(split)).names
 
 
 def digest_data(folder: Path) -> str:
@@ -390,11 +391,11 @@ def digest_data(folder: Path) -> str:
 
     record.json is left out.
     """
-    manifest = folder / "dataset.json"
-    if not manifest.exists():
-        raise MissingFileError(manifest)
+    data = DataFolder(folder)
+    if not data.manifest.exists():
+        raise MissingFileError(data.manifest)
     lines = ""
     for path in list_files(folder):
-        if path.suffix in (".parquet", ".json") and path.name != "record.json":
+        if path.suffix in (".parquet", ".json") and path.name != data.record.name:
             lines += f"{hash_file(path)}  {path.name}\n"
     return hashlib.sha256(lines.encode()).hexdigest()

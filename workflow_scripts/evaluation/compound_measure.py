@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.evaluation.compounds import compute_rates_by_phrase, find_compound_errors
 from workflow_scripts.evaluation.options.compound_measure import Options
 from workflow_scripts.evaluation.scores import make_scores
@@ -30,7 +31,7 @@ def score_outputs(
     if "compound" not in table.column_names:
         return []
     compounds = table["compound"].to_pylist()
-    errors = find_compound_errors(compounds, outputs, read_json(data / "lexicon.json"))
+    errors = find_compound_errors(compounds, outputs, read_json(DataFolder(data).lexicon))
     rows = []
     for subset, rates in compute_rates_by_phrase(compounds, errors).items():
         values = {

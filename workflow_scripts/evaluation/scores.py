@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, parse_decimal, verify_checksum
+from workflow_scripts.common.files import MissingFileError, parse_decimal
+from workflow_scripts.common.result_folders import verify_checksum
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 
 SCORE_COLUMNS = (

@@ -13,6 +13,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, read_json, write_json
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
@@ -20,8 +21,6 @@ from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
-# Digests of the modules of each code digest, in which `why` finds the changed ones.
-STORE = Path("results/code")
 FINGERPRINT_PATTERN = re.compile(r"^spec (?P<spec>[0-9a-f]{16}), code (?P<code>[0-9a-f]{16})$")
 
 
@@ -146,7 +145,7 @@ def fingerprint_analysis(
     return Fingerprint({"entry": entry, "published": numbers}, tuple(modules))
 
 
-def store_modules(fingerprints: Iterable[Fingerprint], store: Path = STORE) -> None:
+def store_modules(fingerprints: Iterable[Fingerprint], store: Path = RESULTS.code_digests) -> None:
     """Store the digests of the modules of jobs, so that a later `why` can name changed modules."""
     for fingerprint in fingerprints:
         path = store / f"{fingerprint.code}.json"
@@ -154,7 +153,7 @@ def store_modules(fingerprints: Iterable[Fingerprint], store: Path = STORE) -> N
             write_json(path, find_closure(fingerprint.modules))
 
 
-def load_modules(code: str, store: Path = STORE) -> dict[str, str] | None:
+def load_modules(code: str, store: Path = RESULTS.code_digests) -> dict[str, str] | None:
     """Return module -> digest as `store_modules` stored it for a code digest.
 
     None if it did not.

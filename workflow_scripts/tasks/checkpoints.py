@@ -6,7 +6,10 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_files, read_json
+from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
+
+RUN = RunFolder(Path())  # the names of files in run.json
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,23 @@ class FinishedRun:
     files: dict[str, str]
 
     @property
+    def checkpoint_files(self) -> dict[str, str]:
+        """The sha256 of each file of the checkpoint, by its name there."""
+        files = {}
+        for name, sha256 in self.files.items():
+            if Path(name).is_relative_to(RUN.checkpoint):
+                files[Path(name).relative_to(RUN.checkpoint).as_posix()] = sha256
+        return files
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there is a sha256 of the best weights."""
+        return RUN.weights.as_posix() in self.files
+
+    @property
     def weights_sha256(self) -> str:
         """The sha256 of the best weights."""
-        return self.files["checkpoint/model.safetensors"]
+        return self.files[RUN.weights.as_posix()]
 
 
 def read_run(run_dir: Path) -> FinishedRun:
@@ -35,7 +52,7 @@ def read_run(run_dir: Path) -> FinishedRun:
 
     Raises UserError if it is missing, not one, or its spec was changed.
     """
-    file = run_dir / "run.json"
+    file = RunFolder(run_dir).manifest
     content = read_json(file)
     if not _is_run(content):
         raise UserError(f"{file} is not what train writes; train the run again")
@@ -66,16 +83,15 @@ def check_checkpoint(run_dir: Path, run: FinishedRun) -> None:
 
     A file was changed if it differs from its sha256 in run.json.
     """
-    recorded = {name: value for name, value in run.files.items() if name.startswith("checkpoint/")}
-    actual = {}
-    for name, value in hash_files(run_dir / "checkpoint").items():
-        actual[f"checkpoint/{name}"] = value
+    checkpoint = RunFolder(run_dir).checkpoint
+    recorded = run.checkpoint_files
+    actual = hash_files(checkpoint)
     for name in sorted(recorded.keys() | actual.keys()):
         expected_sha256 = recorded.get(name)
         actual_sha256 = actual.get(name)
         if actual_sha256 != expected_sha256:
             raise UserError(
-                f"{run_dir / name}: expected {_describe_file(expected_sha256)}, by run.json, "
+                f"{checkpoint / name}: expected {_describe_file(expected_sha256)}, by run.json, "
                 f"found {_describe_file(actual_sha256)}; delete {run_dir} and train again"
             )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.tasks.settings import Chosen, Search, Training
 
@@ -48,7 +49,7 @@ def choose_lengths(
             "warmup_steps": settings.warmup_steps,
             "validate_every": settings.validate_every,
         }
-    rows = read_json(data / "dataset.json")["splits"]["train"]["rows"]
+    rows = read_json(DataFolder(data).manifest)["splits"]["train"]["rows"]
     steps = math.ceil(epochs * rows / batch)
     return {
         "max_steps": steps,

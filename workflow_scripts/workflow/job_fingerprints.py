@@ -14,6 +14,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_search,
     fingerprint_training,
 )
+from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
 from workflow_scripts.workflow.spec_files import Specs
 
 
@@ -32,10 +33,10 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
     if rule == "candidates":
         return fingerprint_candidates(specs.get_candidates(wildcards["task"], scale))
     if rule == "search":
-        planned = specs.get_search("{task}/{method}/{variant}".format(**wildcards), scale)
+        planned = specs.get_search(VARIANT_NAME.format(**wildcards), scale)
         return fingerprint_search(planned.training)
     if rule in ("train", "evaluate", "intervene"):
-        planned = specs.get_run("{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+        planned = specs.get_run(RUN_NAME.format(**wildcards), scale)
         if rule == "train":
             return fingerprint_training(planned.training)
         if rule == "evaluate":

@@ -4,21 +4,20 @@ Nothing here needs Snakemake, which calls the methods of `JobInputs` with the wi
 need the catalogue.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
+from pathlib import Path
 from shutil import which
 from typing import Any
 
 from workflow_scripts.common.files import digest
-from workflow_scripts.config.paths import (
+from workflow_scripts.common.result_folders import (
     DOWNLOADS,
-    data_folder,
-    intervention_folder,
-    locate_downloads,
-    locate_manifests,
-    manifest_file,
-    run_folder,
-    search_folder,
+    RESULTS,
+    DownloadedFile,
+    HubModelFolder,
+    RunFolder,
+    ScaleFolder,
 )
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
@@ -34,6 +33,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.resources import estimate_run_resources
+from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import Wildcards
@@ -112,34 +112,34 @@ class JobInputs:
         wheel = load_repositories()[wildcards.model].wheel
         if wheel is None:
             return []
-        return locate_downloads([wheel])
+        return _locate_sources([wheel])
 
     def list_wheel_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest of `list_wheels`."""
-        return locate_manifests(self.list_wheels(wildcards))
+        return _locate_manifests(self.list_wheels(wildcards))
 
     def list_data_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the data of a task are made of."""
-        return locate_downloads(self.specs.get_data(wildcards.task, wildcards.scale).sources)
+        return _locate_sources(self.specs.get_data(wildcards.task, wildcards.scale).sources)
 
     def list_data_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_data_sources`."""
-        return locate_manifests(self.list_data_sources(wildcards))
+        return _locate_manifests(self.list_data_sources(wildcards))
 
     def list_candidate_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that the replacement words of a task are made of."""
-        return locate_downloads(self.specs.get_candidates(wildcards.task, wildcards.scale).sources)
+        return _locate_sources(self.specs.get_candidates(wildcards.task, wildcards.scale).sources)
 
     def list_candidate_manifests(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests of `list_candidate_sources`."""
-        return locate_manifests(self.list_candidate_sources(wildcards))
+        return _locate_manifests(self.list_candidate_sources(wildcards))
 
     # search, train
 
     def _planned(self, wildcards: Wildcards) -> PlannedRun:
         """Return what the job on a run, or the search of a variant, is given."""
         names = dict(wildcards.items())
-        variant = "{task}/{method}/{variant}".format(**names)
+        variant = VARIANT_NAME.format(**names)
         if "seed" not in names:
             return self.specs.get_search(variant, wildcards.scale)
         return self.specs.get_run(f"{variant}/{names['seed']}", wildcards.scale)
@@ -148,26 +148,25 @@ class JobInputs:
         """Return the manifest with the sha256 of the initial weights; none if they are random."""
         origin = self._planned(wildcards).spec.origin
         if isinstance(origin, ParentRun):
-            return [f"results/{wildcards.scale}/{run_folder(origin.run)}/run.json"]
+            return [str(_scale(wildcards).run(origin.run).manifest)]
         if isinstance(origin, HubModel):
-            return [f"{_hub_folder(origin)}/model.json"]
+            return [str(_hub_folder(origin).manifest)]
         return []
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
         origin = self._planned(wildcards).spec.origin
         if isinstance(origin, ParentRun):
-            folder = f"results/{wildcards.scale}/{run_folder(origin.run)}"
-            return [f"{folder}/checkpoint/model.safetensors"]
+            return [str(_scale(wildcards).run(origin.run).weights)]
         return []
 
-    def _find_init_folder(self, wildcards: Wildcards) -> str | None:
+    def _find_init_folder(self, wildcards: Wildcards) -> Path | None:
         """Return the folder of the initial weights; None if they are random."""
         origin = self._planned(wildcards).spec.origin
         if isinstance(origin, ParentRun):
-            return f"results/{wildcards.scale}/{run_folder(origin.run)}/checkpoint"
+            return _scale(wildcards).run(origin.run).checkpoint
         if isinstance(origin, HubModel):
-            return _hub_folder(origin)
+            return _hub_folder(origin).path
         return None
 
     def format_init_option(self, wildcards: Wildcards) -> str:
@@ -182,8 +181,7 @@ class JobInputs:
         spec = self._planned(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
-        folder = search_folder((spec.task, spec.method, spec.variant))
-        return [f"results/{wildcards.scale}/{folder}/chosen.json"]
+        return [str(_scale(wildcards).search(spec.variant_name).chosen)]
 
     def format_search_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` for the result of a search."""
@@ -200,13 +198,15 @@ class JobInputs:
         if spec.search:
             searched = self.specs.get_search(spec.variant_name, wildcards.scale).training
             fingerprints.append(fingerprint_search(searched))
-        return f"{_state_folder(wildcards)}/{wildcards.seed}/{_join_digests(fingerprints)}"
+        digest_of_inputs = _join_digests(fingerprints)
+        return str(_scale(wildcards).training_state(spec.run_name, digest_of_inputs))
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
         spec = self._planned(wildcards).training
         fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
-        return f"{_state_folder(wildcards)}/search/{_join_digests(fingerprints)}"
+        digest_of_inputs = _join_digests(fingerprints)
+        return str(_scale(wildcards).search_state(spec.variant_name, digest_of_inputs))
 
     # evaluate, intervene
 
@@ -214,22 +214,22 @@ class JobInputs:
         """Return the manifest with the sha256 of the weights that a job scores."""
         if "@" in wildcards.variant:
             return self.find_init_manifest(wildcards)
-        return [f"{_run_folder(wildcards)}/run.json"]
+        return [str(_run_folder(wildcards).manifest)]
 
     def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the weights that a job scores, if a run of the workflow made them."""
         if "@" in wildcards.variant:
             return self.find_init_checkpoint(wildcards)
-        return [f"{_run_folder(wildcards)}/checkpoint/model.safetensors"]
+        return [str(_run_folder(wildcards).weights)]
 
     def list_scored_options(self, wildcards: Wildcards) -> list[str]:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
         if "@" not in wildcards.variant:
-            return ["--run-dir", _run_folder(wildcards)]
+            return ["--run-dir", str(_run_folder(wildcards).path)]
         folder = self._find_init_folder(wildcards)
         if folder is None:
             return []
-        return ["--weights", folder]
+        return ["--weights", str(folder)]
 
     # analyse
 
@@ -244,26 +244,27 @@ class JobInputs:
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
         planned = self._analysis(wildcards)
-        root = f"results/{wildcards.scale}"
-        inputs = [f"{root}/{manifest_file(run.name)}" for run in planned.runs]
+        results = _scale(wildcards)
+        inputs = [results.run(run.name).first_manifest for run in planned.runs]
         if planned.entry.scored:
-            inputs += [f"{root}/{run_folder(run.name)}/eval/scores.csv" for run in planned.runs]
+            inputs += [results.run(run.name).evaluation.scores for run in planned.runs]
         for run in planned.runs:
             if run.unseeded in planned.entry.intervened_variants:
-                inputs.append(f"{root}/{intervention_folder(run.name)}/scores.csv")
+                inputs.append(results.run(run.name).interventions.scores)
         tasks = {run.task for run in planned.runs}
-        inputs += sorted(f"{root}/{data_folder(task)}/dataset.json" for task in tasks)
-        return inputs + locate_manifests(self.list_analysis_sources(wildcards))
+        inputs += sorted(results.data(task).manifest for task in tasks)
+        files = [str(file) for file in inputs]
+        return files + _locate_manifests(self.list_analysis_sources(wildcards))
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
-        return locate_downloads(self._analysis(wildcards).sources)
+        return _locate_sources(self._analysis(wildcards).sources)
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
-        root = f"results/{wildcards.scale}"
+        results = _scale(wildcards)
         trained = [run for run in self._analysis(wildcards).runs if not run.has_given_weights]
-        return [f"{root}/{run_folder(run.name)}/checkpoint/model.safetensors" for run in trained]
+        return [str(results.run(run.name).weights) for run in trained]
 
     # Resources
 
@@ -299,15 +300,23 @@ def _join_digests(fingerprints: list[Fingerprint]) -> str:
     return digest([str(fingerprint) for fingerprint in fingerprints])
 
 
-def _hub_folder(model: HubModel) -> str:
-    return f"{DOWNLOADS}/models/{model.hub}"
+def _locate_sources(names: Iterable[str]) -> list[str]:
+    """Return the downloads of files of sources.yaml."""
+    return [str(DOWNLOADS.source(name).path) for name in names]
 
 
-def _run_folder(wildcards: Wildcards) -> str:
-    run = "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
-    return f"results/{wildcards.scale}/{run_folder(run)}"
+def _locate_manifests(files: Iterable[str]) -> list[str]:
+    """Return the manifest of each download."""
+    return [str(DownloadedFile(Path(file)).manifest) for file in files]
 
 
-def _state_folder(wildcards: Wildcards) -> str:
-    root = f"results/{wildcards.scale}/state"
-    return f"{root}/{wildcards.task}/{wildcards.method}/{wildcards.variant}"
+def _hub_folder(model: HubModel) -> HubModelFolder:
+    return DOWNLOADS.model(model.hub)
+
+
+def _scale(wildcards: Wildcards) -> ScaleFolder:
+    return RESULTS.scale(wildcards.scale)
+
+
+def _run_folder(wildcards: Wildcards) -> RunFolder:
+    return _scale(wildcards).run(RUN_NAME.format(**dict(wildcards.items())))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import RESULTS
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.workflow.dry_run import list_planned_jobs
@@ -26,7 +26,7 @@ from workflow_scripts.workflow.gpu_sharing import (
     list_gpus,
     print_line,
 )
-from workflow_scripts.workflow.run_export import EXPORTED, OutputTimes, export_run, is_scored
+from workflow_scripts.workflow.run_export import OutputTimes, export_run, is_scored
 from workflow_scripts.workflow.snakemake_call import SnakemakeCall, run_snakemake
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_checkpoint_bytes
 from workflow_scripts.workflow.time_limit import (
@@ -275,7 +275,8 @@ class LimitedRun:
 
     def describe_folder(self) -> str:
         """Say where the exported runs are."""
-        return f"exported to {RESULTS / self.call.config.scale / EXPORTED}"
+        folder = RESULTS.scale(self.call.config.scale).exported
+        return f"exported to {folder.path}"
 
     def print_plan(self) -> None:
         """Print what would be started first."""

@@ -12,20 +12,13 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
+from workflow_scripts.common.result_folders import RESULTS, SpecFolder
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run, store_with_catalogue
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.config.displays import (
     find_analysis,
     list_analysis_sources,
     select_display_runs,
-)
-from workflow_scripts.config.paths import (
-    RESULTS,
-    analysis_spec_file,
-    candidate_spec_file,
-    data_spec_file,
-    run_spec_file,
-    search_spec_file,
 )
 from workflow_scripts.config.requested import hash_plans
 from workflow_scripts.config.schema import Config
@@ -45,6 +38,7 @@ from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
+from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
 from workflow_scripts.workflow.spec_files import Specs
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
@@ -183,43 +177,43 @@ def fingerprint_planned_job(
 
 def write_spec_files(specs: Specs, jobs: Iterable[Job]) -> None:
     """Write the spec files of jobs under results/. A file is written only if its bytes change."""
-    contents: dict[str, SpecFile] = {}
+    contents: dict[Path, SpecFile] = {}
     for rule, wildcards in jobs:
         _add_job(contents, specs, rule, dict(wildcards))
-    for name, content in contents.items():
+    for file, content in contents.items():
         # Keys keep their order: measures are written, and examples drawn, in the catalogue's.
         text = json.dumps(content.to_json(), indent=1, ensure_ascii=False) + "\n"
-        _write_if_changed(RESULTS / name, text)
+        _write_if_changed(file, text)
 
 
 def _add_job(
-    contents: dict[str, SpecFile], specs: Specs, rule: str, wildcards: dict[str, str]
+    contents: dict[Path, SpecFile], specs: Specs, rule: str, wildcards: dict[str, str]
 ) -> None:
-    """Add the specs that a job is given, by their files below results/; none for a report."""
+    """Add the specs that a job is given, by their files; none for a report."""
     scale = wildcards.get("scale", "")
+    files = _spec_files(scale)
     if rule == "prepare":
         task = wildcards["task"]
-        contents[f"{scale}/{data_spec_file(task)}"] = specs.get_data(task, scale)
+        contents[files.data(task)] = specs.get_data(task, scale)
     elif rule == "candidates":
         task = wildcards["task"]
-        contents[f"{scale}/{candidate_spec_file(task)}"] = specs.get_candidates(task, scale)
+        contents[files.candidates(task)] = specs.get_candidates(task, scale)
     elif rule == "search":
-        _add_search(contents, specs, "{task}/{method}/{variant}".format(**wildcards), scale)
+        _add_search(contents, specs, VARIANT_NAME.format(**wildcards), scale)
     elif rule in ("train", "evaluate", "intervene"):
-        _add_run(contents, specs, "{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+        _add_run(contents, specs, RUN_NAME.format(**wildcards), scale)
     elif rule == "analyse":
         paper = wildcards["paper"]
         analysis = wildcards["analysis"]
-        file = f"{scale}/{analysis_spec_file(paper, analysis)}"
-        contents[file] = specs.get_analysis(paper, analysis, scale)
+        contents[files.analysis(paper, analysis)] = specs.get_analysis(paper, analysis, scale)
 
 
-def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) -> None:
+def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: str, scale: str) -> None:
     """Add a run with the runs and the search before it.
 
     Snakemake on a node of a cluster asks for them, too.
     """
-    file = f"{scale}/{run_spec_file(run)}"
+    file = _spec_files(scale).run(run)
     if file in contents:
         return
     planned = specs.get_run(run, scale)
@@ -231,12 +225,16 @@ def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) 
         _add_run(contents, specs, spec.origin.run, scale)
 
 
-def _add_search(contents: dict[str, SpecFile], specs: Specs, variant: str, scale: str) -> None:
+def _add_search(contents: dict[Path, SpecFile], specs: Specs, variant: str, scale: str) -> None:
     """Add a search with the run that it starts from."""
     planned = specs.get_search(variant, scale)
-    contents[f"{scale}/{search_spec_file(variant)}"] = planned
+    contents[_spec_files(scale).search(variant)] = planned
     if isinstance(planned.spec.origin, ParentRun):
         _add_run(contents, specs, planned.spec.origin.run, scale)
+
+
+def _spec_files(scale: str) -> SpecFolder:
+    return RESULTS.scale(scale).specs
 
 
 def _write_if_changed(file: Path, text: str) -> None:

@@ -7,14 +7,14 @@ to a cluster.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,
-    score_files,
+    list_score_files,
     select_display_runs,
 )
-from workflow_scripts.config.paths import analysis_folder, data_folder, run_folder
 from workflow_scripts.provenance.fingerprints import (
     fingerprint_report_job,
     list_paper_runs,
@@ -71,11 +71,12 @@ class ReportJobs:
             runs |= dict.fromkeys(select_display_runs(display, requested))
             analyses |= dict.fromkeys(display.list_analyses())
         variants = find_intervened_variants(displays)
+        results = RESULTS.scale(scale)
         files = []
         for run in runs:
-            files += score_files(run, variants)
-        files += [f"{analysis_folder(paper, name)}/analysis.json" for name in analyses]
-        return [f"results/{scale}/{file}" for file in files]
+            files += list_score_files(results, run, variants)
+        files += [results.analysis(paper, name).manifest for name in analyses]
+        return [str(file) for file in files]
 
     def _display_inputs(self, wildcards: Wildcards) -> list[str]:
         return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
@@ -83,9 +84,10 @@ class ReportJobs:
     def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
         inputs = self._display_inputs(wildcards)
+        results = RESULTS.scale(wildcards.scale)
         if self._display(wildcards).reads_curves:
             for run in self._runs(wildcards):
-                inputs.append(f"results/{wildcards.scale}/{run_folder(run)}/training.csv")
+                inputs.append(str(results.run(run).curve))
         return inputs
 
     def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
@@ -100,8 +102,9 @@ class ReportJobs:
         for name in display.list_analyses():
             runs += select_display_runs(analyses[name], requested)
         inputs = self._display_inputs(wildcards)
+        results = RESULTS.scale(wildcards.scale)
         for task in dict.fromkeys(run.task for run in runs):
-            inputs.append(f"results/{wildcards.scale}/{data_folder(task)}/dataset.json")
+            inputs.append(str(results.data(task).manifest))
         return inputs
 
     def get_display_group(self, wildcards: Wildcards) -> str:

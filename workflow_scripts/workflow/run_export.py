@@ -5,14 +5,11 @@ The folder has the layout of results/<scale>, so that `Results` and ./reproduce 
 
 import os
 import shutil
-from pathlib import Path
 
 from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.result_folders import RESULTS, RunFolder
 from workflow_scripts.config.catalogue import Run
-from workflow_scripts.config.paths import RESULTS, evaluation_folder, manifest_file, run_folder
 from workflow_scripts.workflow.time_limit import Job, OpenRun
-
-EXPORTED = "exported"  # under results/<scale>/
 
 
 class OutputTimes:
@@ -47,8 +44,8 @@ def read_time(file: str) -> int | None:
 
 def is_scored(run: Run, scale: str) -> bool:
     """Whether a run has been made and evaluated, by whatever configuration."""
-    files = (manifest_file(run), f"{evaluation_folder(run)}/evaluation.json")
-    return all((RESULTS / scale / file).exists() for file in files)
+    folder = RESULTS.scale(scale).run(run)
+    return folder.first_manifest.exists() and folder.evaluation.manifest.exists()
 
 
 def export_run(run: Run, scale: str, with_weights: bool) -> None:
@@ -56,26 +53,27 @@ def export_run(run: Run, scale: str, with_weights: bool) -> None:
 
     A run that has been exported before is copied again only if its record has changed.
     """
-    source = RESULTS / scale / run_folder(run)
-    target = RESULTS / scale / EXPORTED / run_folder(run)
+    results = RESULTS.scale(scale)
+    source = results.run(run)
+    target = results.exported.run(run)
     if is_exported(source, target, with_weights):
         return
     left_out = [".*"]
     if not with_weights:
-        left_out.append("checkpoint")
-    with write_atomically(target) as temporary:
-        shutil.copytree(source, temporary, ignore=shutil.ignore_patterns(*left_out))
+        left_out.append(source.checkpoint.name)
+    with write_atomically(target.path) as temporary:
+        shutil.copytree(source.path, temporary, ignore=shutil.ignore_patterns(*left_out))
 
 
-def is_exported(source: Path, target: Path, with_weights: bool) -> bool:
+def is_exported(source: RunFolder, target: RunFolder, with_weights: bool) -> bool:
     """Whether `target` has the records of a run in `source`, and its weights if they are wanted."""
-    has_weights = (source / "checkpoint").exists()
-    if with_weights and has_weights and not (target / "checkpoint").exists():
+    has_weights = source.checkpoint.exists()
+    if with_weights and has_weights and not target.checkpoint.exists():
         return False
-    records = [path.relative_to(source) for path in source.rglob("record.json")]
-    for record in records:
-        if not (target / record).exists():
+    for record in source.path.rglob(source.record.name):
+        copy = target.path / record.relative_to(source.path)
+        if not copy.exists():
             return False
-        if (target / record).read_bytes() != (source / record).read_bytes():
+        if copy.read_bytes() != record.read_bytes():
             return False
     return True

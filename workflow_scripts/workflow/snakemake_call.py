@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.overrides import merge_overrides
@@ -48,7 +49,10 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
     targets = list(map(str, parsed.targets or ()))
     content = merge_overrides(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
-    scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
+    scales = set()
+    for target in map(PurePath, targets):
+        if target.is_relative_to(RESULTS.path):
+            scales.add(target.relative_to(RESULTS.path).parts[0])
     if len(scales) == 1:
         content["scale"] = scales.pop()
     gpu_jobs = None

@@ -10,14 +10,7 @@ from typing import Protocol
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.config.paths import (
-    RESULTS,
-    analysis_spec_file,
-    candidate_spec_file,
-    data_spec_file,
-    run_spec_file,
-    search_spec_file,
-)
+from workflow_scripts.common.result_folders import RESULTS, SpecFolder
 from workflow_scripts.data.data_spec import DataSpec, read_data_spec
 from workflow_scripts.interventions.settings import CandidateSpec, read_candidate_spec
 from workflow_scripts.provenance.planned_analysis import PlannedAnalysis, read_planned_analysis
@@ -61,27 +54,30 @@ class SpecFiles:
 
     def get_data(self, task: str, scale: str) -> DataSpec:
         """Read the data spec of a task."""
-        file = _require_file(scale, data_spec_file(task))
+        file = _require_file(_specs(scale).data(task))
         return read_data_spec(read_mapping(file), file)
 
     def get_candidates(self, task: str, scale: str) -> CandidateSpec:
         """Read the spec of the synonym candidates of a task."""
-        file = _require_file(scale, candidate_spec_file(task))
+        file = _require_file(_specs(scale).candidates(task))
         return read_candidate_spec(read_mapping(file), file)
 
     def _read_run(self, run: str, scale: str) -> PlannedRun:
-        return read_planned_run(_require_file(scale, run_spec_file(run)))
+        return read_planned_run(_require_file(_specs(scale).run(run)))
 
     def _read_search(self, variant: str, scale: str) -> PlannedRun:
-        return read_planned_run(_require_file(scale, search_spec_file(variant)))
+        return read_planned_run(_require_file(_specs(scale).search(variant)))
 
     def _read_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
-        return read_planned_analysis(_require_file(scale, analysis_spec_file(paper, analysis)))
+        return read_planned_analysis(_require_file(_specs(scale).analysis(paper, analysis)))
 
 
-def _require_file(scale: str, name: str) -> Path:
+def _specs(scale: str) -> SpecFolder:
+    return RESULTS.scale(scale).specs
+
+
+def _require_file(file: Path) -> Path:
     """Return a spec file. Raises UserError if it does not exist."""
-    file = RESULTS / scale / name
     if not file.exists():
         raise UserError(
             f"{file} does not exist; ./reproduce writes it before the job: call it again"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
@@ -81,7 +81,7 @@ def estimate_steps(
             epoch_steps.append(int(row["epoch_steps"]))
     if epoch_steps:
         return training.epochs * round(statistics.median(epoch_steps))
-    data = RESULTS / scale / data_folder(run.task) / "dataset.json"
+    data = RESULTS.scale(scale).data(run.task).manifest
     if not data.exists():
         return None
     if not isinstance(training, TextTraining) or training.batch_sentences is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DOWNLOADS
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
@@ -15,7 +16,6 @@ from workflow_scripts.config.displays import (
     select_display_runs,
     select_intervened_runs,
 )
-from workflow_scripts.config.paths import DOWNLOADS, locate_downloads
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
@@ -101,8 +101,9 @@ class Targets:
             runs = self._list_requested(paper)
             files |= list_sources(self.catalogue, scale, paper, runs)
             models |= list_hub_models(self.catalogue, scale, self.config.precision, runs)
-        manifests = [f"{DOWNLOADS}/models/{model}/model.json" for model in models]
-        return locate_downloads(files) + manifests
+        downloads = [DOWNLOADS.source(file).path for file in files]
+        manifests = [DOWNLOADS.model(model).manifest for model in models]
+        return [str(path) for path in downloads + manifests]
 
     def _list_requested(self, paper: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""

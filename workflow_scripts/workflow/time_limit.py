@@ -14,10 +14,10 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.paths import RECORDS
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
+from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
 
 # Start of a job: Python, torch, the model and the data.
@@ -213,7 +213,7 @@ def select_variant(job: Job) -> dict[str, str]:
 def measure_earlier_jobs(job: Job) -> float | None:
     """Return the median time of this job on other seeds in this folder; None if there was none."""
     wildcards = job.wildcards | {"seed": "seed-*"}
-    records = Path().glob(RECORDS[job.rule].format(**wildcards))
+    records = Path().glob(str(locate_record(job.rule, wildcards)))
     seconds = [read_json(record)["seconds"] for record in records]
     if not seconds:
         return None

@@ -6,12 +6,11 @@ from pathlib import Path
 from workflow_scripts.common.files import write_json
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.paths import run_folder
 from workflow_scripts.reporting.claims.judging import find_departures
 
 
 def write_run(results: Path, name: str, device: str = "cpu", **training: str) -> None:
-    folder = results / run_folder(name)
+    folder = results / "runs" / name
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "run.json", {"spec": {"training": training}})
     write_json(folder / "record.json", {"device": device})

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.reporting.pages.crate import list_requested_files
 from workflow_scripts.reporting.pages.verify import list_expected_results
@@ -12,8 +13,10 @@ ROOT = Path(__file__).parents[3]
 def test_what_is_no_longer_asked_for_stays_out(tmp_path):
     catalogue = load_catalogue(ROOT)
     config = load_config({"scale": "demo", "papers": ["sq_transformer"]}, ROOT)
+    results = ScaleFolder(tmp_path)
+    expected = list_expected_results(catalogue, config, results)
     wanted = {
-        *list_expected_results(catalogue, config),
+        *(file.relative_to(tmp_path).as_posix() for file in expected),
         "report.html",
         "analyses/sq_transformer/neighbours/words.csv",
     }
@@ -35,6 +38,6 @@ def test_what_is_no_longer_asked_for_stays_out(tmp_path):
         (tmp_path / name).touch()
     packed = {
         file.relative_to(tmp_path).as_posix()
-        for file in list_requested_files(tmp_path, catalogue, config)
+        for file in list_requested_files(results, catalogue, config)
     }
     assert packed == wanted and "runs/cogs/transformer/default/seed-1/record.json" in packed

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.datasets.contamination import PhraseIndex
 from workflow_scripts.data.prepared import Seq2SeqDataset
 from workflow_scripts.data.sources.archives import read_aligned_lines, read_text_lines
@@ -105,7 +106,7 @@ def build_cognition(settings: Options, sources: dict[str, Path]) -> Seq2SeqDatas
         notes,
         protocol,
         columns={"cg_test": {"compound": compounds}},
-        files={"lexicon.json": lexicon},
+        files={DataFolder(Path()).lexicon.name: lexicon},
         whole_targets=["cg_test"],
     )
 

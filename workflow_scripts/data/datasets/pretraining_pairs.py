@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.datasets import inverse_dictionary
 from workflow_scripts.data.datasets.contamination import (
     EvaluationTexts,
@@ -132,7 +133,8 @@ def write_pair_splits(
             **Counter(sources),
         }
     hownet.write_sememe_files(folder, sememes, names)
-    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True) + "\n", encoding="utf-8")
+    text = tokenizer.to_str(pretty=True) + "\n"
+    DataFolder(folder).tokenizer.write_text(text, encoding="utf-8")
     return {"splits": summary}
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.datasets import sst
 from workflow_scripts.data.datasets.contamination import SHORT, NgramIndex
 from workflow_scripts.data.datasets.inverse_dictionary import (
@@ -124,7 +125,8 @@ def prepare(settings: Options, sources: dict[str, Path]) -> TableDataset:
         f"{SHORT} or more words",
     ]
     tokenizer_file = tokenizer.to_str(pretty=True) + "\n"
-    return TableDataset(tables, notes, "reduced", {"tokenizer.json": tokenizer_file})
+    files = {DataFolder(Path()).tokenizer.name: tokenizer_file}
+    return TableDataset(tables, notes, "reduced", files)
 
 
 def make_documents(source: str, texts: Iterable[str], held_out: "HeldOutTexts") -> list[Document]:

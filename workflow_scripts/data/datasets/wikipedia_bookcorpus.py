@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, PositiveInt
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.formats import hownet, mapped_pairs, punkt
 from workflow_scripts.data.formats.parallel_text import map_in_order, split_into_chunks
 from workflow_scripts.data.prepared import StreamedDataset
@@ -86,7 +87,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     counts: dict[str, Counter[str]] = {split: Counter(rows=0, tokens=0) for split in SPLITS}
     writers = {}
     for split in SPLITS:
-        path = folder / f"{split}.parquet"
+        path = DataFolder(folder).split(split)
         writers[split] = pq.ParquetWriter(path, columns, compression="zstd")
     n_before = 0  # pairs before those of a chunk
     try:
@@ -110,7 +111,7 @@ def write_corpus_pairs(folder: Path, settings: Options, sources: dict[str, Path]
     if counts["train"]["rows"]:
         mapped_pairs.write_mapped_pairs(folder, "train")
     hownet.write_sememe_files(folder, *hownet.read_sememes(sources[hownet.SOURCES[0]].parent))
-    (folder / "tokenizer.json").write_bytes(sources[TOKENIZER].read_bytes())
+    DataFolder(folder).tokenizer.write_bytes(sources[TOKENIZER].read_bytes())
     return {"splits": {split: dict(of_split) for split, of_split in counts.items()}}
 
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import write_split
 
 SOURCES = ("sememes/HowNet.idx", "sememes/sememe.idx")
@@ -131,4 +132,4 @@ def write_sememe_files(folder: Path, sememes: dict[str, list[int]], names: list[
     """
     words = sorted(sememes)
     write_split(folder, "sememes", {"word": words, "sememes": [sememes[word] for word in words]})
-    write_json(folder / "sememe_names.json", names)
+    write_json(DataFolder(folder).sememe_names, names)

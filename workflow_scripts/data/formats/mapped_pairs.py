@@ -20,6 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workflow_scripts.common.result_folders import DataFolder
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow
@@ -41,7 +43,7 @@ def write_mapped_pairs(data: Path, split: str) -> None:
     # Not imported at the top, because reading the catalogue imports this module and must be fast.
     import numpy as np
 
-    file = data / f"{split}.parquet"
+    file = DataFolder(data).split(split)
     folder = locate_mapped_folder(data, split)
     folder.mkdir()
     first_length = write_side(file, folder, "first")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from workflow_scripts.common.files import write_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import SPECIAL_TOKENS, UNKNOWN_ID
 
 if TYPE_CHECKING:
@@ -132,11 +133,13 @@ def write_tables(
         vocabulary[side] = SPECIAL_TOKENS + [pieces[piece_id] for piece_id in ids]
         new_ids[side] = np.full(len(pieces), UNKNOWN_ID, np.int32)
         new_ids[side][ids] = np.arange(len(SPECIAL_TOKENS), len(vocabulary[side]), dtype=np.int32)
-    write_json(folder / "vocabulary.json", vocabulary)
+    write_json(DataFolder(folder).vocabulary, vocabulary)
     splits = {}
     for split, path in joint_files.items():
         columns = test_columns if split == "test" else {}
-        splits[split] = remap_ids(path, folder / f"{split}.parquet", new_ids, vocabulary, columns)
+        splits[split] = remap_ids(
+            path, DataFolder(folder).split(split), new_ids, vocabulary, columns
+        )
         splits[split]["left_out"] = left_out[split]
         path.unlink()
     return {

@@ -26,6 +26,7 @@ from filelock import FileLock
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, write_csv, write_json
+from workflow_scripts.common.result_folders import DownloadedFile
 from workflow_scripts.common.system import get_utc_time
 from workflow_scripts.data.sources.declared import (
     TRUSTED,
@@ -327,7 +328,7 @@ def write_source_manifest(source: Source, path: Path) -> None:
         "bytes": count_bytes(path),
         "licence": source.licence,
     }
-    write_json(path.with_name(f"{path.name}.json"), content)
+    write_json(DownloadedFile(path).manifest, content)
 
 
 def try_origin(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_json, write_json
+from workflow_scripts.common.result_folders import HubModelFolder
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.data.sources.declared import Repository, load_repositories
 from workflow_scripts.data.sources.fetch import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoSibling
 
 TIMEOUT = 30.0  # seconds to wait for an answer of the hub
-MANIFEST = "model.json"
 NEEDED = ("config.json", "tokenizer.json")
 WELCOME = ("generation_config.json", "tokenizer_config.json")
 WHOLE = "model.safetensors"
@@ -112,12 +112,14 @@ def write_model_manifest(name: str, repository: Repository, folder: Path) -> Non
         "licence": repository.licence,
         "files": files,
     }
-    write_json(folder / MANIFEST, manifest)
+    write_json(HubModelFolder(folder).manifest, manifest)
 
 
 def is_complete_model(folder: Path, name: str, revision: str) -> bool:
     """Return whether a folder contains that commit of the model, unchanged by its manifest."""
-    return (folder / MANIFEST).is_file() and find_manifest_problem(folder, name, revision) is None
+    if not HubModelFolder(folder).manifest.is_file():
+        return False
+    return find_manifest_problem(folder, name, revision) is None
 
 
 def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
@@ -125,14 +127,15 @@ def find_manifest_problem(folder: Path, name: str, revision: str) -> str | None:
 
     Its manifest is compared, which must exist.
     """
-    manifest = read_json(folder / MANIFEST)
+    file = HubModelFolder(folder).manifest
+    manifest = read_json(file)
     if (manifest.get("name"), manifest.get("revision")) != (name, revision):
         return (
             f"{folder} holds {manifest.get('name')} at {manifest.get('revision')}, not {revision}"
         )
     changed_files = find_changed_files(folder, manifest)
     if changed_files:
-        return f"{folder / changed_files[0]} differs from its {MANIFEST}; copy the folder again"
+        return f"{folder / changed_files[0]} differs from its {file.name}; copy the folder again"
     return None
 
 
@@ -175,10 +178,11 @@ def verify_commit(name: str, revision: str, source: Path, files: list[str]) -> s
 
     Raises UserError for another commit or a changed file.
     """
-    if (source / MANIFEST).is_file():  # this command wrote the folder
+    manifest = HubModelFolder(source).manifest
+    if manifest.is_file():  # this command wrote the folder
         if problem := find_manifest_problem(source, name, revision):
             raise UserError(problem)
-        return f"checked against its {MANIFEST}"
+        return f"checked against its {manifest.name}"
     # `hf download` writes a metadata file for each file; its first line is the commit.
     records = [source / ".cache/huggingface/download" / f"{file}.metadata" for file in files]
     for file, record in zip(files, records, strict=True):

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import read_mapping, write_text_file
+from workflow_scripts.common.result_folders import ClaimFiles, RunFolder, ScaleFolder
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
 from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
-from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.specs import read_precision
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
@@ -59,7 +59,7 @@ def find_departures(paper: Paper, primary: Iterable[PlannedClaim], results: Path
     departures: dict[str, str] = {}
     for planned in primary:
         for run in paper.list_planned_runs(planned):
-            folder = results / run_folder(_find_training(run))
+            folder = ScaleFolder(results).run(_find_training(run))
             departure = _find_departure(planned.plan, folder)
             if departure:
                 departures[planned.name] = departure
@@ -73,18 +73,18 @@ def _find_training(run: Run) -> Run:
     return replace(run.training, task=run.weights)
 
 
-def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
+def _find_departure(plan: AnalysisPlan, folder: RunFolder) -> str:
     """Say how a finished training in `folder` departs from the plan.
 
     Empty if it does not, or is not there.
     """
-    if not (folder / "run.json").exists():
+    if not folder.manifest.exists():
         return ""
-    precision = read_precision(read_mapping(folder / "run.json", "spec")["spec"])
+    precision = read_precision(read_mapping(folder.manifest, "spec")["spec"])
     if precision != plan.precision:
         return f"a run was trained in {precision}; the plan says {plan.precision}"
     if isinstance(plan, LaterPlan):
-        device = read_mapping(folder / "record.json", "device")["device"]
+        device = read_mapping(folder.record, "device")["device"]
         if device != plan.device:
             return f"a run was trained on {device}; the plan says {plan.device}"
     return ""
@@ -93,8 +93,9 @@ def _find_departure(plan: AnalysisPlan, folder: Path) -> str:
 def write_claims(path: Path, outcomes: dict[str, list[Outcome]]) -> None:
     """Write claims.csv, and next to it claim_sides.csv with the compared values by seed."""
     claims, sides = format_claims(outcomes)
-    write_text_file(path.with_name("claim_sides.csv"), sides)
-    write_text_file(path, claims)
+    files = ClaimFiles(path)
+    write_text_file(files.sides, sides)
+    write_text_file(files.table, claims)
 
 
 def format_claims(outcomes: dict[str, list[Outcome]]) -> tuple[str, str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display, VariantKey
-from workflow_scripts.config.displays import find_intervened_variants, score_files
-from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
+from workflow_scripts.config.displays import find_intervened_variants, list_score_files
 from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
@@ -65,15 +65,16 @@ def read_evidence(
     intervened = find_intervened_variants(displays)
     scores: dict[VariantKey, list[Score]] = {}
     absent: dict[VariantKey, list[AbsentScore]] = {}
+    folder = ScaleFolder(results)
     for run in runs:
-        absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, results))
-        for file in score_files(run, intervened):
-            scores.setdefault(run.unseeded, []).extend(read_run_scores(run, results, file))
+        absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, folder))
+        for file in list_score_files(folder, run, intervened):
+            scores.setdefault(run.unseeded, []).extend(read_run_scores(run, folder, file))
     analyses: dict[str, list[Score]] = {}
     for display in displays:
         for name in display.list_analyses():
             if name not in analyses:
-                analyses[name] = load_scores(results / analysis_folder(paper, name) / "scores.csv")
+                analyses[name] = load_scores(folder.analysis(paper, name).scores)
     analysed: list[Score] = []
     for of_analysis in analyses.values():
         analysed += of_analysis
@@ -89,23 +90,23 @@ def read_evidence(
     return Evidence(paper, scale, published, scores, analyses, weights, absent, withheld)
 
 
-def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:
-    """Read a file with scores of a run.
+def read_run_scores(run: Run, results: ScaleFolder, file: Path) -> list[Score]:
+    """Read a file of `results` with scores of a run.
 
     Raises UserError if it is missing, or has scores of another run.
     """
-    scores = load_scores(results / file)
+    scores = load_scores(file)
     for score in scores:
         if score.variant_key != run.unseeded or score.seed != run.seed:
             other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
-            advice = f"move {results / run_folder(run)} away, then call ./reproduce"
-            raise UserError(f"{results / file} holds scores of {other}; {advice}")
+            advice = f"move {results.run(run).path} away, then call ./reproduce"
+            raise UserError(f"{file} holds scores of {other}; {advice}")
     return scores
 
 
-def read_absent_scores(run: Run, results: Path) -> list[AbsentScore]:
+def read_absent_scores(run: Run, results: ScaleFolder) -> list[AbsentScore]:
     """Read which scores of a run are undefined, from evaluation.json if it is there."""
-    manifest = results / evaluation_folder(run) / "evaluation.json"
+    manifest = results.run(run).evaluation.manifest
     if not manifest.exists():
         return []
     rows = read_mapping(manifest).get("absent", [])
@@ -126,12 +127,16 @@ def write_record(
     """
     runs = list(runs)
     intervened = find_intervened_variants(display for _, display in displays)
-    names: list[str] = []
+    folder = ScaleFolder(results)
+    files: list[Path] = []
     for run in runs:
-        names += score_files(run, intervened)
+        files += list_score_files(folder, run, intervened)
     for paper, display in displays:
-        names += [f"{analysis_folder(paper, name)}/scores.csv" for name in display.list_analyses()]
+        files += [folder.analysis(paper, name).scores for name in display.list_analyses()]
     if any(display.reads_curves for _, display in displays):
-        names += [f"{run_folder(run)}/training.csv" for run in runs]
-    digests = {name: hash_file(results / name) for name in names if (results / name).exists()}
+        files += [folder.run(run).curve for run in runs]
+    digests = {}
+    for data in files:
+        if data.exists():
+            digests[data.relative_to(results).as_posix()] = hash_file(data)
     write_json(file, make_record(fingerprint, digests) | more)

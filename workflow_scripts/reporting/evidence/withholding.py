@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import VariantKey
-from workflow_scripts.config.paths import evaluation_folder
 
 
 def find_withheld(
@@ -35,8 +35,8 @@ def find_withheld(
         planned = planned_seeds[variant]
         if not seeds_of_variant[variant] & set(planned):
             continue
-        folders = [results / evaluation_folder(Run(*variant, seed)) for seed in planned]
-        scored = sum((folder / "scores.csv").exists() for folder in folders)
+        folders = [ScaleFolder(results).run(Run(*variant, seed)) for seed in planned]
+        scored = sum(folder.evaluation.scores.exists() for folder in folders)
         if scored < len(planned):
             withheld[variant] = f"{scored} of {len(planned)} planned seeds"
     return withheld

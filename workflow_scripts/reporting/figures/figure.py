@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pandas
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, verify_checksum
+from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
+from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
 from workflow_scripts.config.displays import find_figure
-from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
@@ -50,8 +50,10 @@ class Inputs:
 
     def read_table(self, name: str) -> pandas.DataFrame:
         """Read <name>.csv of all analyses of the figure as one table."""
-        folder = self.results / "analyses" / self.evidence.paper
-        tables = [_read(folder / analysis / f"{name}.csv") for analysis in self.evidence.analyses]
+        tables = []
+        for analysis in self.evidence.analyses:
+            folder = ScaleFolder(self.results).analysis(self.evidence.paper, analysis)
+            tables.append(_read(folder.table(name)))
         for variant in self.evidence.withheld:
             tables = [table.drop(select_variant_rows(table, variant).index) for table in tables]
         # The columns of an empty table have no type and would turn those of the others into
@@ -89,7 +91,7 @@ class Inputs:
         """Read the values `name` of training.csv: task, method, variant, seed, step, value."""
         tables = [pandas.DataFrame(columns=[*RUN_COLUMNS, "step", "value"])]
         for run in self.requested:
-            table = _read(self.results / run_folder(run) / "training.csv")
+            table = _read(ScaleFolder(self.results).run(run).curve)
             of_run = {column: getattr(run, column) for column in RUN_COLUMNS}
             tables.append(table.loc[table["name"] == name, ["step", "value"]].assign(**of_run))
         return pandas.concat(tables[1:] or tables, ignore_index=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -15,6 +14,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from workflow_scripts.common.files import write_atomically
+from workflow_scripts.common.result_folders import FigureFiles
 
 PAGE = 6.9  # width in inches
 GREY = "0.45"
@@ -97,8 +97,8 @@ def mark_not_run(axes: Axes, scale: str) -> None:
     axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, **look)
 
 
-def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
-    """Write <name>.svg and <name>.png, with a line of small print below the figure.
+def save_figure(figure: Figure, files: FigureFiles, footer: str = "") -> None:
+    """Write the figure as SVG and PNG, with a line of small print below it.
 
     The same figure gives the same bytes.
     """
@@ -110,13 +110,13 @@ def save_figure(figure: Figure, out: Path, name: str, footer: str = "") -> None:
         legend.set_loc("center")
         legend.set_bbox_to_anchor(box, figure.transFigure)
     figure.text(1, 0, footer, fontsize=6, color=GREY, ha="right", va="top")
-    for suffix, metadata in (
-        (".svg", {"Date": None, "Creator": None}),
-        (".png", {"Software": None}),
+    for file, metadata in (
+        (files.svg, {"Date": None, "Creator": None}),
+        (files.png, {"Software": None}),
     ):
-        with write_atomically(out / f"{name}{suffix}") as temporary:
+        with write_atomically(file) as temporary:
             # Without a ground, a page can show an SVG in dark mode.
-            transparent = suffix == ".svg"
+            transparent = file == files.svg
             figure.savefig(
                 temporary,
                 metadata=metadata,

@@ -11,6 +11,7 @@ from rocrate.model.file import File
 from rocrate.rocrate import ROCrate
 
 from workflow_scripts.common.files import hash_file, read_json
+from workflow_scripts.common.result_folders import AnalysisFolder, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.reporting.pages.verify import list_expected_results
@@ -40,11 +41,8 @@ mimetypes.add_type("application/yaml", ".yaml")
 mimetypes.add_type("text/markdown", ".md")
 
 
-def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROCrate, str]:
-    """Make the crate of a configuration's results, and describe its content.
-
-    results: the folder of the configuration's scale.
-    """
+def make_crate(catalogue: Catalogue, config: Config, results: ScaleFolder) -> tuple[ROCrate, str]:
+    """Make the crate of a configuration's results, and describe its content."""
     crate = ROCrate(version="1.1")  # which the run profiles are written for
     crate.metadata.extra_terms["sha256"] = "https://w3id.org/ro/terms/workflow-run#sha256"
     crate.name = f"Recompose: results at scale {config.scale}"
@@ -67,7 +65,7 @@ def make_crate(catalogue: Catalogue, config: Config, results: Path) -> tuple[ROC
     crate.add_file("README.md", properties=readme)
     for file in list_workflow_files():
         add_file(crate, file)
-    configuration = add_file(crate, results / "config.json")
+    configuration = add_file(crate, results.config)
     files = list_requested_files(results, catalogue, config)
     manifests = [read_json(file) for file in files if file.suffix == ".json"]
     records = [manifest for manifest in manifests if "started" in manifest]
@@ -91,16 +89,16 @@ def list_workflow_files() -> list[Path]:
     return sorted(files)
 
 
-def list_requested_files(results: Path, catalogue: Catalogue, config: Config) -> list[Path]:
-    """List the files of the scale that belong to the configuration, without config.json itself.
+def list_requested_files(results: ScaleFolder, catalogue: Catalogue, config: Config) -> list[Path]:
+    """List the files of the scale that belong to the configuration, without the latter itself.
 
     Files that do not exist are left out.
     """
-    names = [*list_expected_results(catalogue, config), "report.html"]
-    expected = {results / name for name in names}
-    for analysis in [file for file in expected if file.name == "analysis.json"]:
-        expected |= set(analysis.parent.glob("*"))  # its tables may have any name
-    expected.remove(results / "config.json")
+    expected = {*list_expected_results(catalogue, config, results), results.report}
+    for file in list(expected):
+        if file == AnalysisFolder(file.parent).manifest:
+            expected |= set(file.parent.glob("*"))  # its tables may have any name
+    expected.remove(results.config)
     return sorted(file for file in expected if file.is_file())
 
 

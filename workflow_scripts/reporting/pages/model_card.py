@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
 from workflow_scripts.config.display_schema import TableDisplay, VariantKey
-from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
 from workflow_scripts.evaluation.published import read_published
@@ -59,7 +59,7 @@ models and data, over the papers' seeds.
 
 ## Training
 
-    ./reproduce results/{scale}/runs/{name}/run.json
+    ./reproduce {target}
 
 Commit {commit}; {parameters:,} parameters, {steps:,} steps.
 Weights of step {best_step:,}, sha256 `{weights}`.
@@ -111,21 +111,22 @@ def make_model_card(
     Raises UserError if a file is missing.
     """
     run = parse_run(catalogue, name)
-    folder = results / run_folder(name)
-    manifest = read_run(folder)
-    training = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
-    record = read_mapping(folder / "record.json", "commit", "dirty")
+    folder = ScaleFolder(results).run(name)
+    manifest = read_run(folder.path)
+    training = read_mapping(folder.manifest, "parameters", "steps", "best_step")
+    record = read_mapping(folder.record, "commit", "dirty")
     spec = manifest.spec
     scale = manifest.scale
     method = catalogue.methods[run.method]
     variant = method.variants[run.variant]
-    scores = load_scores(results / evaluation_folder(name) / "scores.csv")
+    scores = load_scores(folder.evaluation.scores)
     origins = dict.fromkeys(list_origins(results, spec))
     return CARD.format(
         library="transformers" if spec.kind in CAUSAL else "recompose",
         method=run.method,
         title=f"{method.title}, {variant.title}: {catalogue.tasks[run.task].title}",
         name=name,
+        target=RESULTS.scale(scale).run(name).manifest,
         scale=scale,
         scale_title=catalogue.scales[scale].title,
         papers="\n".join(list_papers(catalogue, run, scale)) or "- no paper any more",
@@ -213,7 +214,7 @@ def format_card_scores(scores: list[Score], published: list[PublishedCell]) -> s
 def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
     """Yield a line, with the licence, for each source of a run's data and initial weights."""
     task = spec.task
-    notes = read_mapping(results / data_folder(task) / "dataset.json", "notes")["notes"]
+    notes = read_mapping(ScaleFolder(results).data(task).manifest, "notes")["notes"]
     sources = select_sources(spec.data.sources if spec.data else [], load_sources())
     datasets = dict.fromkeys(
         (source.name.split("/")[0], source.citation, source.licence) for source in sources
@@ -227,4 +228,5 @@ def list_origins(results: Path, spec: RunSpec) -> Iterator[str]:
         licence = load_repositories()[spec.origin.hub].licence
         yield f"- initial weights: {spec.origin.hub} at {spec.origin.revision}, licence: {licence}"
     if isinstance(spec.origin, ParentRun):
-        yield from list_origins(results, read_run(results / run_folder(spec.origin.run)).spec)
+        parent = ScaleFolder(results).run(spec.origin.run)
+        yield from list_origins(results, read_run(parent.path).spec)

@@ -9,7 +9,14 @@ from urllib.parse import unquote
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, list_files, read_json
-from workflow_scripts.config import paths
+from workflow_scripts.common.result_folders import (
+    RESULTS,
+    AnalysisFolder,
+    CrateFolder,
+    EvaluationFolder,
+    InterventionFolder,
+    ScaleFolder,
+)
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display, FigureDisplay
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
@@ -23,8 +30,6 @@ from workflow_scripts.reporting.figures.figure import draw_figure
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
 from workflow_scripts.reporting.tables.table import make_table
 
-METADATA = "ro-crate-metadata.json"
-ENDINGS = {"table": ("csv", "md", "tex", "html", "json"), "figure": ("csv", "svg", "png", "json")}
 # Files of the workflow. Missing files of the catalogue and the papers are found when they are read.
 EXPECTED = ("README.md", "Snakefile", "config.yaml", "envs/requirements.lock")
 
@@ -41,14 +46,14 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
         content = read_crate_config(folder)
         catalogue = load_catalogue(folder)
         config = load_config(content, folder)
+        results = CrateFolder(folder).results.scale(config.scale)
         expected = set(EXPECTED)
-        for name in list_expected_results(catalogue, config):
-            expected.add(f"results/{config.scale}/{name}")
+        for file in list_expected_results(catalogue, config, results):
+            expected.add(file.relative_to(folder).as_posix())
         for name in sorted(expected - listed.keys()):
             if not (folder / name).exists():
                 faults.append(f"{name}: neither present nor listed")
         if not faults:
-            results = folder / "results" / config.scale
             recomputed, faults = find_number_faults(catalogue, config, results)
             verified += recomputed
     except UserError as error:  # the configuration is missing or broken
@@ -58,10 +63,11 @@ def verify_crate(folder: Path, crate: Path) -> tuple[list[str], list[str]]:
 
 def read_crate_config(folder: Path) -> dict[str, Any]:
     """Read config.json of the one scale in a crate. Raises UserError unless there is one."""
-    files = sorted(folder.glob("results/*/config.json"))
+    files = [results.config for results in CrateFolder(folder).results.list_complete_scales()]
     if len(files) != 1:
         rule = "a crate contains one complete scale"
-        raise UserError(f"results/<scale>/config.json: found {len(files)}; {rule}")
+        file = RESULTS.scale("<scale>").config
+        raise UserError(f"{file}: found {len(files)}; {rule}")
     content = read_json(files[0])
     if not isinstance(content, dict):
         raise UserError(f"{files[0].relative_to(folder)}: not a configuration")
@@ -71,13 +77,14 @@ def read_crate_config(folder: Path) -> dict[str, Any]:
 def read_checksums(folder: Path, crate: Path) -> dict[str, str]:
     """Read the sha256 of each file from the crate's metadata."""
     checksums = {}
+    metadata = CrateFolder(folder).metadata
     try:
-        for entity in read_json(folder / METADATA)["@graph"]:
+        for entity in read_json(metadata)["@graph"]:
             if "sha256" in entity:
                 checksums[unquote(str(entity["@id"]))] = entity["sha256"]
     except (UserError, OSError, KeyError, TypeError) as error:
         advice = "write a crate with `python -m workflow_scripts crate`"
-        raise UserError(f"{crate}: no readable {METADATA} in it; {advice}") from error
+        raise UserError(f"{crate}: no readable {metadata.name} in it; {advice}") from error
     return checksums
 
 
@@ -92,9 +99,10 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     links = [file for file in files if file.is_symlink()]
     if links:
         raise UserError(f"{links[0]} is a link; a crate contains files only")
-    present = {file.relative_to(folder).as_posix() for file in files} - {METADATA}
+    metadata = CrateFolder(folder).metadata
+    present = {file.relative_to(folder).as_posix() for file in files if file != metadata}
     faults = [f"{name}: missing" for name in sorted(listed.keys() - present)]
-    faults += [f"{name}: not listed in {METADATA}" for name in sorted(present - listed.keys())]
+    faults += [f"{name}: not listed in {metadata.name}" for name in sorted(present - listed.keys())]
     for name in sorted(listed.keys() & present):
         actual = hash_file(folder / name)
         if actual != listed[name]:
@@ -102,55 +110,60 @@ def find_file_faults(folder: Path, listed: dict[str, str]) -> list[str]:
     return faults
 
 
-def list_expected_results(catalogue: Catalogue, config: Config) -> Iterator[str]:
+def list_expected_results(
+    catalogue: Catalogue, config: Config, results: ScaleFolder
+) -> Iterator[Path]:
     """Yield the files of the scale's folder that the configuration requires.
 
     They are those of its claims, of all requested runs, and of the displays of each paper that have
     something to show. A file that several runs need is yielded for each of them.
     """
-    yield from ("config.json", "claims.csv", "claim_sides.csv", "claims.json")
+    yield from (results.config, results.claims.table, results.claims.sides, results.claims.record)
     for run in list_requested_runs(catalogue, config):
-        yield from _list_run_files(run)
+        yield from _list_run_files(run, results)
     for paper in config.papers:
         runs = _list_paper_runs(catalogue, config, paper)
         for run in select_intervened_runs(catalogue, paper, runs):
-            yield from _list_intervention_files(run)
+            yield from _list_intervention_files(run, results)
         for name, display in catalogue.papers[paper].select_shown_displays(runs).items():
-            yield from _list_display_files(paper, name, display)
+            yield from _list_display_files(paper, name, display, results)
 
 
-def _list_run_files(run: Run) -> list[str]:
+def _list_run_files(run: Run, results: ScaleFolder) -> list[Path]:
     """List the files of a run's data, training and evaluation; `run.weights` need no training."""
-    files = _join_names(paths.data_folder(run.task), "dataset.json", "record.json")
+    data = results.data(run.task)
+    files = [data.manifest, data.record]
+    folder = results.run(run)
     if not run.weights:
-        files += _join_names(paths.run_folder(run), "run.json", "record.json", "training.csv")
-    evaluation = paths.evaluation_folder(run)
-    return files + _join_names(evaluation, "evaluation.json", "record.json", "scores.csv")
+        files += [folder.manifest, folder.record, folder.curve]
+    return [*files, *_list_score_files(folder.evaluation)]
 
 
-def _list_intervention_files(run: Run) -> list[str]:
+def _list_intervention_files(run: Run, results: ScaleFolder) -> list[Path]:
     """List the files of the interventions on a run, and of the words that they put in."""
-    candidates = paths.candidate_folder(run.task)
-    intervention = paths.intervention_folder(run)
-    return [
-        *_join_names(candidates, "candidates.json", "record.json"),
-        *_join_names(intervention, "intervention.json", "record.json", "scores.csv"),
-    ]
+    candidates = results.candidates(run.task)
+    interventions = results.run(run).interventions
+    return [candidates.manifest, candidates.record, *_list_score_files(interventions)]
 
 
-def _list_display_files(paper: str, name: str, display: Display) -> list[str]:
-    """List the files of a table or figure with all endings, and of the analyses that it shows."""
-    kind = display.kind
-    files = [paths.display_file(kind, paper, name, ending) for ending in ENDINGS[kind]]
+def _list_display_files(
+    paper: str, name: str, display: Display, results: ScaleFolder
+) -> list[Path]:
+    """List the files of a table or figure, and of the analyses that it shows."""
+    if isinstance(display, FigureDisplay):
+        files = results.figure(paper, name).files
+    else:
+        files = results.table(paper, name).files
     for analysis in display.list_analyses():
-        folder = paths.analysis_folder(paper, analysis)
-        files += _join_names(folder, "analysis.json", "record.json", "scores.csv")
+        files += _list_score_files(results.analysis(paper, analysis))
     return files
 
 
-def _join_names(folder: str | Path, *names: str) -> list[str]:
-    """Return the paths of files in a folder."""
-    return [f"{folder}/{name}" for name in names]
+def _list_score_files(
+    folder: EvaluationFolder | InterventionFolder | AnalysisFolder,
+) -> list[Path]:
+    """List the scores in a folder with what says how they were made."""
+    return [folder.manifest, folder.record, folder.scores]
 
 
 def _list_paper_runs(catalogue: Catalogue, config: Config, paper: str) -> dict[Run, list[str]]:
@@ -159,7 +172,7 @@ def _list_paper_runs(catalogue: Catalogue, config: Config, paper: str) -> dict[R
 
 
 def find_number_faults(
-    catalogue: Catalogue, config: Config, results: Path
+    catalogue: Catalogue, config: Config, results: ScaleFolder
 ) -> tuple[list[str], list[str]]:
     """Recompute the results from the scores.
 
@@ -174,7 +187,7 @@ def find_number_faults(
             counts, display_faults = find_display_faults(
                 catalogue, paper, config.scale, runs, results
             )
-            judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results)
+            judged[paper] = judge_paper(catalogue, paper, config.scale, runs, results.path)
         except UserError as error:
             # For example, a score file differs from the checksum in its manifest.
             faults.append(str(error))
@@ -188,13 +201,13 @@ def find_number_faults(
             recomputed.append(f"{cells_and_figures} and {n_verdicts} verdicts of {paper}")
     if len(judged) == len(config.papers):
         claims, sides = format_claims(judged)
-        faults += find_text_faults(results / "claims.csv", claims)
-        faults += find_text_faults(results / "claim_sides.csv", sides)
+        faults += find_text_faults(results.claims.table, claims)
+        faults += find_text_faults(results.claims.sides, sides)
     return recomputed, faults
 
 
 def find_display_faults(
-    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: Path
+    catalogue: Catalogue, paper: str, scale: str, runs: dict[Run, list[str]], results: ScaleFolder
 ) -> tuple[Counter[str], list[str]]:
     """Remake tables and figures.
 
@@ -206,16 +219,15 @@ def find_display_faults(
         shown_runs = select_display_runs(display, runs)
         if isinstance(display, FigureDisplay):
             counts["figures"] += 1
-            figure = draw_figure(catalogue, paper, name, scale, shown_runs, results)
-            file = results / paths.display_file("figure", paper, name)
-            faults += find_text_faults(file, figure.csv)
+            figure = draw_figure(catalogue, paper, name, scale, shown_runs, results.path)
+            faults += find_text_faults(results.figure(paper, name).csv, figure.csv)
             continue
-        file = results / paths.display_file("table", paper, name)
-        tests = read_tests(file.with_suffix(".json"))
-        table = make_table(catalogue, paper, name, scale, shown_runs, results, tests)
+        files = results.table(paper, name)
+        tests = read_tests(files.record)
+        table = make_table(catalogue, paper, name, scale, shown_runs, results.path, tests)
         counts["cells"] += len(table.rows)
         for ending, text in table.files.items():
-            faults += find_text_faults(file.with_suffix(f".{ending}"), text)
+            faults += find_text_faults(files.with_ending(ending), text)
     return counts, faults
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from workflow_scripts.common.result_folders import ExportFolder
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, MeasuredClaim, make_slug
 
 GUIDE = ("start", "offline", "gpu", "cluster", "reruns", "adding", "statistics", "glossary")
@@ -22,7 +23,7 @@ class LinkRewriter:
 
     def __init__(self, root: Path, results: Path, out: Path):
         self.root = root.resolve()
-        self.results = results.resolve()
+        self.results = ExportFolder(results.resolve())
         self.out = out
 
     def replace_links(self, text: str, file: Path) -> str:
@@ -47,7 +48,7 @@ class LinkRewriter:
         paper = claim.row.paper
         table = cell.key.split("/")[0]
         text = Markup("<code>{}</code>").format(cell.key)
-        if not (self.results / "tables" / paper / f"{table}.md").exists():
+        if not self.results.table(paper, table).markdown.exists():
             return text
         part = make_slug(f"{paper}-{table}")
         return Markup('<a href="../papers/{}.html#{}">{}</a>').format(paper, part, text)
@@ -59,7 +60,7 @@ class LinkRewriter:
         """
         if target == self.root / "README.md":
             return "/index.md"
-        if target == self.results / "claims.csv":
+        if target == self.results.claims.table:
             if part:
                 return f"/claims/{make_slug(part)}.md"
             return "/claims/index.md"
@@ -71,9 +72,10 @@ class LinkRewriter:
             return f"{page}#{part}" if part else page
         if path.parts[:1] == ("papers",) and path.name == "NOTES.md":
             return f"/papers/{path.parts[1]}.md#findings-and-decisions"
-        if target.is_relative_to(self.results / "tables") and target.with_suffix(".md").exists():
-            table = make_slug(f"{target.parent.name}-{target.stem}")
-            return f"#{table}"
+        paper = target.parent.name
+        is_of_table = target.is_relative_to(self.results.tables)
+        if is_of_table and self.results.table(paper, target.stem).markdown.exists():
+            return f"#{make_slug(f'{paper}-{target.stem}')}"
         if not path.parts or not target.is_file():
             return ""
         return self._copy_file(target, path)

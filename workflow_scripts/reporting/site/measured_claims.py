@@ -11,6 +11,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
+from workflow_scripts.common.result_folders import ExportFolder
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay, VariantKey
@@ -153,17 +154,18 @@ def rank_claim(claim: MeasuredClaim) -> tuple[bool, int]:
 
 def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResults:
     """Read the files. Raises UserError for a missing one, and for a paper that papers/ lacks."""
-    rows = read_claim_rows(results / "claims.csv")
+    folder = ExportFolder(results)
+    rows = read_claim_rows(folder.claims.table)
     unknown = {row.paper for row in rows} - catalogue.papers.keys()
     if unknown:
-        folder = f"papers/{min(unknown)}"
-        raise UserError(f"{results / 'claims.csv'}: no folder {folder}; export the results again")
+        missing = f"papers/{min(unknown)}"
+        raise UserError(f"{folder.claims.table}: no folder {missing}; export the results again")
     sides = defaultdict(list)
-    for side_row in read_side_rows(results / "claim_sides.csv"):
+    for side_row in read_side_rows(folder.claims.sides):
         sides[side_row.paper, side_row.claim].append(side_row)
-    runs = {entry["run"]: entry for entry in read_json(results / "provenance.json")}
+    runs = {entry["run"]: entry for entry in read_json(folder.provenance)}
     curves = defaultdict(list)
-    for line in read_csv(results / "curves.csv"):
+    for line in read_csv(folder.curves):
         run = f"{line['task']}/{line['method']}/{line['variant']}/{line['seed']}"
         curves[run].append(line)
     return ExportedResults(rows, sides, runs, curves)

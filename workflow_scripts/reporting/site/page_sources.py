@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from workflow_scripts.common.result_folders import ExportFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.reporting.claims import verdicts
 from workflow_scripts.reporting.claims.claim_rows import format_effect
@@ -174,6 +175,7 @@ def describe_paper(
     claims: those of the paper. results: the folder with its tables and figures.
     """
     entry = catalogue.papers[paper]
+    exported = ExportFolder(results)
     with_effect = [
         claim for claim in claims if claim.row.is_primary or claim.row.effect is not None
     ]
@@ -183,11 +185,11 @@ def describe_paper(
     figures = []
     for name, display in entry.displays.items():
         title = f"{display.source}: {display.title}"
-        file = results / "tables" / paper / f"{name}.md"
+        file = exported.table(paper, name).markdown
         if file.exists():
             text = _read_below_title(file)
             tables.append((name, title, rewriter.replace_links(text, file)))
-        if (results / "figures" / paper / f"{name}.svg").exists():
+        if exported.figure(paper, name).svg.exists():
             figures.append((name, title, display.note or display.title))
     link = Markup("")
     identifier = re.search(r"arXiv (\d{4}\.\d{5})", entry.experiments.citation)

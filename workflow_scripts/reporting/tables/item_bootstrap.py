@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import MissingFileError, read_json, verify_checksum
-from workflow_scripts.config.paths import data_folder, evaluation_folder
+from workflow_scripts.common.files import MissingFileError, read_json
+from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -97,15 +97,16 @@ def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     """Return whether each example of a cell was right, as 0 or 1: [seeds, N]."""
     names = ("task", "method", "variant", "split", "subset")
     task, method, variant, split, subset = (cell.selection[name] for name in names)
+    folder = ScaleFolder(results)
     rows = []
     for seed in cell.seeds:
-        folder = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}")
-        file = folder / "predictions.parquet"
+        run = f"{task}/{method}/{variant}/seed-{seed}"
+        file = folder.run(run).evaluation.predictions
         splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
         is_of_cell = splits == split
         if subset != "all":
             # A subset is a kind of example, or a group of kinds.
-            dataset = read_json(results / data_folder(task) / "dataset.json")
+            dataset = read_json(folder.data(task).manifest)
             kinds = dataset.get("subset_groups", {}).get(subset, [subset])
             is_of_cell &= np.isin(subsets, kinds)
         if not is_of_cell.any():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from workflow_scripts.common.files import format_csv
+from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.displays import find_table
 from workflow_scripts.evaluation.protocol import PROTOCOLS
@@ -89,7 +90,7 @@ def make_table(
     title = f"{display.source}: {display.title} ({scale_and_protocol})"
     paper_title = catalogue.papers[paper].experiments.title
     subtitle = f"{paper_title}, {display.source}, {scale_and_protocol}"
-    command = f"./reproduce results/{scale}/tables/{paper}/{name}.html"
+    command = f"./reproduce {RESULTS.scale(scale).table(paper, name).html}"
     rows = [make_table_row(cell, tests.get(cell.key), display.baseline) for cell in cells]
     files = {
         "csv": format_table_rows(rows),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -46,7 +46,7 @@ def summarise_trainings(
 
 def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
     """Summarise the trainings of one variant; steps and parameters are those of the first."""
-    manifests = [read_json(results / run_folder(run) / "run.json") for run in trainings]
+    manifests = [read_json(ScaleFolder(results).run(run).manifest) for run in trainings]
     return TrainedVariant(
         name=name,
         seeds=sorted(run.seed for run in trainings),
@@ -62,7 +62,7 @@ def describe_reduced_data(catalogue: Catalogue, cells: Iterable[Cell], results: 
     tasks = dict.fromkeys(cell.selection["task"] for cell in cells if cell.status == MEASURED)
     sentences = []
     for task in tasks:
-        manifest = results / data_folder(task) / "dataset.json"
+        manifest = ScaleFolder(results).data(task).manifest
         if not manifest.exists():
             continue
         dataset = read_json(manifest)

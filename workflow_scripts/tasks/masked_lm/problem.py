@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.models.encoder.model import extract_vocabulary
 from workflow_scripts.models.hugging_face import (
     load_tokenizer,
@@ -91,11 +92,11 @@ def read_sentence_pairs(spec: ModelSpec, data: Path, split: str) -> SentencePair
             )
     first, second, orders = read_ordered_sentences(data, split)
     if orders is None:  # mapped files are too large to be read first
-        _check_ids(first, second, tokenizer.get_vocab_size(), data / f"{split}.parquet")
+        _check_ids(first, second, tokenizer.get_vocab_size(), DataFolder(data).split(split))
     return SentencePairs(
         first,
         second,
-        extract_vocabulary(tokenizer, data / "tokenizer.json"),
+        extract_vocabulary(tokenizer, DataFolder(data).tokenizer),
         limit=settings.longest,
         next_sentence=settings.next_sentence,
         lexicon=lexicon,

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import to_sequences
 
@@ -83,7 +84,7 @@ def read_sememe_lexicon(data: Path, tokenizer: Tokenizer) -> tuple[SememeLexicon
     If no key has that spelling (`CD`, a disc, and `Cd`, cadmium), the word has the sememes of all
     keys. Raises UserError if a file is missing or broken.
     """
-    names = read_json(data / "sememe_names.json")
+    names = read_json(DataFolder(data).sememe_names)
     table = read_table(data, "sememes", ["word", "sememes"])
     sememes = to_sequences(table["sememes"]).ids
     if (

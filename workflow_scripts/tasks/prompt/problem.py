@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
 from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
@@ -170,7 +171,7 @@ def read_prompts(
         groups = read_table(data, split, ["groups"])["groups"].to_pylist()
     tokenizer = load_tokenizer(tokenizer_folder)
     check_embeddings(tokenizer, model, tokenizer_folder)
-    file = data / f"{split}.parquet"
+    file = DataFolder(data).split(split)
     try:
         prompts = encode_prompts(
             tokenizer,

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.sentence_metrics import (
     LOWEST_METRIC,
@@ -154,7 +155,9 @@ def read_sentences(
     Raises UserError if the run compares sentences and an item has only one.
     """
     table = read_table(data, split, ["first", "second", "label"])
-    return tokenise_sentences(spec, positions, tokenizer_folder, table, f"{data / split}.parquet")
+    return tokenise_sentences(
+        spec, positions, tokenizer_folder, table, str(DataFolder(data).split(split))
+    )
 
 
 def tokenise_sentences(
@@ -270,11 +273,11 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     UserError if a file is missing or broken.
     """
     settings = spec.training
-    names = read_json(data / "dataset.json")["labels"]  # None if labels are scores
+    names = read_json(DataFolder(data).manifest)["labels"]  # None if labels are scores
     outputs = len(names) if names else 1
     encoder = load_initial_encoder(spec, init)
     model = SentenceModel(encoder, spec.model.settings, spec.problem, outputs).to(device)
-    if not (data / "train.parquet").exists():
+    if not DataFolder(data).split("train").exists():
         raise UserError(
             f"{spec.task} has no training set; "
             "score on it what was trained on another task (`weights`)"

@@ -7,6 +7,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_json, write_json
+from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.data.prepared import read_vocabularies
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.models.weights import load_weight_file
@@ -67,5 +68,5 @@ def load_run(run_dir: Path, data_dir: Path) -> tuple[nn.Module, dict[str, list[s
     Raises UserError unless the data fit.
     """
     run = read_checked_run(run_dir, data_dir)
-    model, vocabulary = load_checkpoint(run_dir / "checkpoint")
+    model, vocabulary = load_checkpoint(RunFolder(run_dir).checkpoint)
     return model, vocabulary, run

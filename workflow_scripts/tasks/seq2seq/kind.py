@@ -12,6 +12,7 @@ from torch import nn
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.data.prepared import has_column, read_table, read_vocabularies
 from workflow_scripts.evaluation.scores import score_shares
 from workflow_scripts.models.weights import load_weight_file
@@ -76,7 +77,7 @@ class Kind(TaskKind):
         """
         settings = checkpoint.settings
         target_words = read_vocabularies(checkpoint.folder)["target"]
-        groups = read_mapping(data / "dataset.json").get("subset_groups", {})
+        groups = read_mapping(DataFolder(data).manifest).get("subset_groups", {})
         splits = read_splits(checkpoint, data)
         have_items = any(split.items is not None for split in splits)
         readouts = [None, *checkpoint.spec.kept_checkpoints]

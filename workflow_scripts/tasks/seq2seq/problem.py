@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
@@ -112,7 +113,7 @@ def make_training_batches(
     try:
         return make_bucketed_batches(pairs, settings.batch_tokens, device, shuffle_seed)
     except ValueError as error:
-        file = data / "train.parquet"
+        file = DataFolder(data).split("train")
         raise UserError(f"{file}: {error}; raise training.batch_tokens") from error
 
 

@@ -1,0 +1,44 @@
+"""The results of each rule, with the wildcards of the rule as names."""
+
+from pathlib import Path
+
+from workflow_scripts.common.result_folders import DOWNLOADS, RESULTS
+
+VARIANT_NAME = "{task}/{method}/{variant}"
+RUN_NAME = f"{VARIANT_NAME}/{{seed}}"
+
+SOURCE = DOWNLOADS.source("{source}")
+HUB_MODEL = DOWNLOADS.model("{model}")
+
+SCALE = RESULTS.scale("{scale}")
+DATA = SCALE.data("{task}")
+CANDIDATES = SCALE.candidates("{task}")
+SEARCH = SCALE.search(VARIANT_NAME)
+TRAINING = SCALE.run(RUN_NAME)
+EVALUATION = TRAINING.evaluation
+INTERVENTIONS = TRAINING.interventions
+ANALYSIS = SCALE.analysis("{paper}", "{analysis}")
+TABLE = SCALE.table("{paper}", "{display}")
+FIGURE = SCALE.figure("{paper}", "{display}")
+
+# Rule -> the record of how its result was made, or the manifest of a download. The rules are in the
+# order in which data flow.
+RECORDS: dict[str, Path] = {
+    "fetch": SOURCE.manifest,
+    "fetch_model": HUB_MODEL.manifest,
+    "prepare": DATA.record,
+    "candidates": CANDIDATES.record,
+    "search": SEARCH.record,
+    "train": TRAINING.record,
+    "evaluate": EVALUATION.record,
+    "intervene": INTERVENTIONS.record,
+    "analyse": ANALYSIS.record,
+    "table": TABLE.record,
+    "figure": FIGURE.record,
+    "claims": SCALE.claims.record,
+}
+
+
+def locate_record(rule: str, wildcards: dict[str, str]) -> Path:
+    """Return the record of the job of `rule` with these wildcards; their values may be patterns."""
+    return Path(str(RECORDS[rule]).format(**wildcards))
