@@ -9,12 +9,12 @@ import pytest
 from tests.config.as_json import resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.displays import select_published_rows
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
 from workflow_scripts.interventions.settings import CandidateSpec, Options
-from workflow_scripts.provenance.fingerprints import select_published_rows
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
     Fingerprint,

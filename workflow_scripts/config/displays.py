@@ -1,10 +1,12 @@
-"""Entries of displays.yaml (tables, figures, analyses) and the runs that they read."""
+"""What displays.yaml names (tables, figures, analyses), and the runs and numbers that it reads."""
 
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import ScaleFolder
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper, Run, find_scale, parse_run
@@ -121,3 +123,38 @@ def list_score_files(
     if run.unseeded in intervened:
         files.append(folder.interventions.scores)
     return files
+
+
+def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
+    """Return the caption of a display in the report.
+
+    It is the title of the display if papers/<paper>/captions has no file for it.
+    """
+    file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
+    if file.exists():
+        return file.read_text(encoding="utf-8").strip()
+    return catalogue.papers[paper].displays[display].title
+
+
+def select_published_rows(
+    catalogue: Catalogue, paper: str, displays: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """Return the lines of published.csv of these displays, as cell -> column -> text.
+
+    Only the displays that show a number depend on it, so that a corrected number reruns only these.
+    """
+    rows = _read_published(catalogue.root / "papers" / paper / "published.csv")
+    names = set(displays)
+    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in names}
+
+
+@lru_cache
+def _read_published(file: Path) -> dict[str, dict[str, str]]:
+    """Read the lines of published.csv. A cell is named by their first four columns."""
+    if not file.exists():
+        raise UserError(f"{file} does not exist; copy the header line of another paper's")
+    rows = {}
+    for row in read_csv(file):
+        cell = "/".join(list(row.values())[:4])
+        rows[cell] = {column: row[column] for column in list(row)[4:]}
+    return rows

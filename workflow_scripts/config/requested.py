@@ -1,6 +1,7 @@
 """Runs that papers request, and those that decide the primary claims of their analysis plans."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import astuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
@@ -8,7 +9,7 @@ from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
-from workflow_scripts.config.schema import PLANNED, Config, Experiment
+from workflow_scripts.config.schema import PLANNED, Config, ConfiguredPrecision, Experiment
 from workflow_scripts.config.specs import find_parent_run
 
 PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
@@ -27,6 +28,34 @@ def list_requested_runs(catalogue: Catalogue, config: Config) -> dict[Run, list[
     runs_with_extra = runs if extra else _list_runs(catalogue, config, extra=True)
     check_requested(catalogue, config, runs, runs_with_extra)
     return runs
+
+
+def list_paper_runs(
+    catalogue: Catalogue, config: Config, paper: str, scale: str
+) -> dict[Run, list[str]]:
+    """Return the runs that one paper requests at a scale, sorted.
+
+    Its displays therefore depend neither on other papers nor on the order of the requests.
+    """
+    seeds = tuple(config.seeds or ())
+    return _list_sorted_runs(catalogue, paper, scale, seeds, config.extra, config.precision)
+
+
+@store_with_catalogue
+def _list_sorted_runs(
+    catalogue: Catalogue,
+    paper: str,
+    scale: str,
+    seeds: tuple[int, ...],
+    extra: bool,
+    precision: ConfiguredPrecision,
+) -> dict[Run, list[str]]:
+    """Return the runs of a paper; these settings of a configuration are all that change them."""
+    config = Config(
+        scale=scale, papers=[paper], seeds=list(seeds) or None, extra=extra, precision=precision
+    )
+    runs = list_requested_runs(catalogue, config)
+    return {run: runs[run] for run in sorted(runs, key=astuple)}
 
 
 def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:

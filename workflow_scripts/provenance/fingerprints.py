@@ -4,17 +4,12 @@ Other jobs are fingerprinted in `spec_fingerprints`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
-from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.displays import read_caption, select_published_rows
+from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.provenance.code import PACKAGE
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
@@ -41,17 +36,6 @@ def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerpr
             titles[part.task] = catalogue.tasks[part.task].title
     spec["titles"] = titles
     return Fingerprint(spec, (f"{PACKAGE}.reporting.tables.table",))
-
-
-def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
-    """Return the caption of a display in the report.
-
-    It is the title of the display if papers/<paper>/captions has no file for it.
-    """
-    file = catalogue.root / "papers" / paper / "captions" / f"{display}.rst"
-    if file.exists():
-        return file.read_text(encoding="utf-8").strip()
-    return catalogue.papers[paper].displays[display].title
 
 
 def fingerprint_claims(
@@ -94,47 +78,8 @@ def fingerprint_report_job(
         scale = wildcards["scale"]
         runs: list[str] = []
         for paper in config.papers:
-            runs += map(str, list_paper_runs(config, paper, scale))
+            runs += map(str, list_paper_runs(catalogue, config, paper, scale))
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
     return None
-
-
-def select_published_rows(
-    catalogue: Catalogue, paper: str, displays: Iterable[str]
-) -> dict[str, dict[str, str]]:
-    """Return the lines of published.csv of these displays, as cell -> column -> text.
-
-    Only the displays that show a number depend on it, so that a corrected number reruns only these.
-    """
-    rows = _read_published(catalogue.root / "papers" / paper / "published.csv")
-    names = set(displays)
-    return {cell: row for cell, row in rows.items() if cell.split("/")[0] in names}
-
-
-@lru_cache
-def _read_published(file: Path) -> dict[str, dict[str, str]]:
-    """Read the lines of published.csv. A cell is named by their first four columns."""
-    if not file.exists():
-        raise UserError(f"{file} does not exist; copy the header line of another paper's")
-    rows = {}
-    for row in read_csv(file):
-        cell = "/".join(list(row.values())[:4])
-        rows[cell] = {column: row[column] for column in list(row)[4:]}
-    return rows
-
-
-def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[str]]:
-    """Return the runs that one paper requests at a scale, sorted.
-
-    Its displays therefore depend neither on other papers nor on the order of the requests.
-    """
-    config_of_paper = config.model_copy(update={"papers": [paper], "scale": scale})
-    return _list_sorted_runs(config_of_paper.model_dump_json())
-
-
-@lru_cache
-def _list_sorted_runs(config_json: str) -> dict[Run, list[str]]:
-    runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config_json))
-    return {run: runs[run] for run in sorted(runs, key=astuple)}

@@ -20,7 +20,7 @@ from workflow_scripts.config.displays import (
     list_analysis_sources,
     select_display_runs,
 )
-from workflow_scripts.config.requested import hash_plans
+from workflow_scripts.config.requested import hash_plans, list_paper_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import (
     find_search_run,
@@ -32,7 +32,7 @@ from workflow_scripts.config.specs import (
 )
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention
-from workflow_scripts.provenance.fingerprints import fingerprint_report_job, list_paper_runs
+from workflow_scripts.provenance.fingerprints import fingerprint_report_job
 from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
 from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
@@ -161,7 +161,7 @@ class CatalogueSpecs:
         return plan_run(self.catalogue, parsed, scale, self.config.precision)
 
     def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
-        runs = list_paper_runs(self.config, paper, scale)
+        runs = list_paper_runs(self.catalogue, self.config, paper, scale)
         return plan_analysis(self.catalogue, paper, analysis, scale, runs)
 
 

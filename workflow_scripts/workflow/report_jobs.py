@@ -13,13 +13,11 @@ from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,
     list_score_files,
+    read_caption,
     select_display_runs,
 )
-from workflow_scripts.provenance.fingerprints import (
-    fingerprint_report_job,
-    list_paper_runs,
-    read_caption,
-)
+from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.provenance.fingerprints import fingerprint_report_job
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.wildcards import Wildcards
@@ -58,7 +56,7 @@ class ReportJobs:
 
     def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
-        return list_paper_runs(self.jobs.config, paper, scale)
+        return list_paper_runs(self.catalogue, self.jobs.config, paper, scale)
 
     def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""

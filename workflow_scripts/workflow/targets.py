@@ -16,10 +16,9 @@ from workflow_scripts.config.displays import (
     select_display_runs,
     select_intervened_runs,
 )
-from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
-from workflow_scripts.provenance.fingerprints import list_paper_runs
 from workflow_scripts.tasks.run_spec import HubModel
 
 
@@ -107,7 +106,7 @@ class Targets:
 
     def _list_requested(self, paper: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
-        return list_paper_runs(self.config, paper, self.config.scale)
+        return list_paper_runs(self.catalogue, self.config, paper, self.config.scale)
 
     def _list_filled_displays(self) -> list[PaperDisplay]:
         """Return the tables and figures that have something to show."""
