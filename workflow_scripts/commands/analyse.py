@@ -17,6 +17,8 @@ from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_op
 from workflow_scripts.common.result_folders import DOWNLOADS, AnalysisFolder, ScaleFolder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
+from workflow_scripts.evaluation.published import parse_published
+from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.provenance.planned_analysis import (
     AnalysedRun,
     PlannedAnalysis,
@@ -70,9 +72,6 @@ def main(args: argparse.Namespace) -> None:
     place = f"analysis {planned.analysis} of {planned.paper}"
     options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
-    # torch takes more than a second to import, so wrong names are reported first.
-    from workflow_scripts.evaluation.published import parse_published
-
     results = ScaleFolder(args.results)
     origins = [read_origin(run, results) for run in planned.runs]
     runs = [make_trained_run(origin, results) for origin in origins]
@@ -109,8 +108,6 @@ def write_analysis(
 
     source_digests: the sha256 of each download that the analysis has read.
     """
-    from workflow_scripts.evaluation.scores import write_scores
-
     with write_atomically(target.path) as out:
         folder = AnalysisFolder(out)
         out.mkdir()

@@ -91,9 +91,9 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
+    with open_checkpoint(args, run, device) as (weights, checkpoint_sha256):
         labels = read_mapping(DataFolder(args.data).manifest).get("labels")
-        checkpoint = Checkpoint(run.name, folder, spec, settings, labels)
+        checkpoint = Checkpoint(run.name, weights, spec, settings, labels)
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
         predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
@@ -101,22 +101,19 @@ def main(args: argparse.Namespace) -> None:
     rows = [run_columns | row for row in scores if "reason" not in row]
     # metrics that are undefined for this run
     absent = [row for row in scores if "reason" in row]
-    kept_sha256 = {}
-    for name in spec.kept_checkpoints:
-        weights = RunFolder(Path()).weights_at(name)
-        kept_sha256[name] = run.files[weights.as_posix()]
+    fingerprint = fingerprint_evaluation(settings, run.shared_spec)
     with write_atomically(args.out) as out:
-        folder_of_scores = EvaluationFolder(out)
+        folder = EvaluationFolder(out)
         out.mkdir()
-        pq.write_table(predictions, folder_of_scores.predictions, compression="zstd")
-        write_scores(folder_of_scores.scores, rows)
+        pq.write_table(predictions, folder.predictions, compression="zstd")
+        write_scores(folder.scores, rows)
         write_scoring_records(
-            folder_of_scores,
+            folder,
             run,
-            fingerprint_evaluation(settings, run.shared_spec),
+            fingerprint,
             device,
             checkpoint_sha256,
-            kept_sha256=kept_sha256,
+            kept_sha256=run.kept_sha256,
             absent=absent,
         )
 
@@ -136,6 +133,15 @@ class ScoredRun:
     shared_spec: RunSpec | GivenWeightsSpec
     data_digest: str
     files: dict[str, str]
+
+    @property
+    def kept_sha256(self) -> dict[str, str]:
+        """The sha256 of the weights that a training kept besides the best ones, by their names."""
+        digests = {}
+        for name in self.spec.kept_checkpoints:
+            weights = RunFolder(Path()).weights_at(name)
+            digests[name] = self.files[weights.as_posix()]
+        return digests
 
 
 def read_scored_run(args: argparse.Namespace) -> ScoredRun:

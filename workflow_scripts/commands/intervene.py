@@ -73,12 +73,13 @@ def main(args: argparse.Namespace) -> None:
         )
     columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
     columns |= {"split": settings.split, "subset": "all"}
+    rows = [columns | row for row in scores]
     fingerprint = fingerprint_intervention(settings, run.shared_spec)
     with write_atomically(args.out) as out:
         folder = InterventionFolder(out)
         out.mkdir()
         pq.write_table(answers, folder.answers, compression="zstd")
-        write_scores(folder.scores, [columns | row for row in scores])
+        write_scores(folder.scores, rows)
         write_scoring_records(
             folder,
             run,

@@ -9,7 +9,7 @@ from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
 from workflow_scripts.config.display_schema import VariantKey
-from workflow_scripts.config.schema import PLANNED, Config, ConfiguredPrecision, Experiment
+from workflow_scripts.config.schema import PLANNED, Config, Experiment
 from workflow_scripts.config.specs import find_parent_run
 
 PapersByRun = Mapping[Run, Collection[str]]  # run -> the papers that ask for it
@@ -48,12 +48,11 @@ def _list_sorted_runs(
     scale: str,
     seeds: tuple[int, ...],
     extra: bool,
-    precision: ConfiguredPrecision,
+    precision: str,
 ) -> dict[Run, list[str]]:
     """Return the runs of a paper; these settings of a configuration are all that change them."""
-    config = Config(
-        scale=scale, papers=[paper], seeds=list(seeds) or None, extra=extra, precision=precision
-    )
+    content = {"scale": scale, "papers": [paper], "extra": extra, "precision": precision}
+    config = Config.model_validate(content | {"seeds": list(seeds) or None})
     runs = list_requested_runs(catalogue, config)
     return {run: runs[run] for run in sorted(runs, key=astuple)}
 

@@ -54,9 +54,6 @@ class ModelSources(StrictModel):
     )
 
 
-ConfiguredPrecision = Literal["auto", "fp32", "tf32", "bf16"]
-
-
 class Config(StrictModel):
     """config.yaml: what a user chooses."""
 
@@ -80,7 +77,7 @@ class Config(StrictModel):
     gpu_option: Literal["gpus", "gres"] = Field(
         "gpus", description="How the cluster's sbatch is asked for a GPU."
     )
-    precision: ConfiguredPrecision = Field(
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )

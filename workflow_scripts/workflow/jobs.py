@@ -315,7 +315,13 @@ def _hub_folder(model: HubModel) -> HubModelFolder:
 
 
 def _scale(wildcards: Wildcards) -> ScaleFolder:
-    return RESULTS.scale(wildcards.scale)
+    return _scale_folder(wildcards.scale)
+
+
+@cache
+def _scale_folder(scale: str) -> ScaleFolder:
+    """Return the results of a scale, for which every job asks several times."""
+    return RESULTS.scale(scale)
 
 
 def _run_folder(wildcards: Wildcards) -> RunFolder:
