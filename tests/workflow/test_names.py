@@ -35,12 +35,17 @@ def test_every_field_of_a_shell_command_is_quoted():
     text = "".join(
         file.read_text() for file in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]
     )
-    commands = re.findall(r'^    shell:\n((?:        ".*"\n)+)', text, flags=re.MULTILINE)
+    lines = r"""(?:        (?:".*"|'.*')\n)+"""
+    commands = re.findall(rf"^    shell:\n({lines})", text, flags=re.MULTILINE)
     assert len(commands) == len(re.findall(r"^ *shell\b|\bshell\(", text, flags=re.MULTILINE)) > 10
     assert not re.search(r"^ *(run|script|notebook|wrapper|cwl):", text, flags=re.MULTILINE)
     fields = [field for command in commands for field in Formatter().parse(command) if field[1]]
     assert len(fields) > 50
     assert [field for field in fields if field[2] != "q"] == []
+    # What a shell puts in is one word, too.
+    folders = re.findall(r".?\$\(.*?\).?", text)
+    assert len(folders) > 10
+    assert {folder[0] + folder[-1] for folder in folders} == {'""'}
 
 
 def test_no_code_of_a_file_is_run():
