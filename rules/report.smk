@@ -1,6 +1,7 @@
 # Jobs that read the catalogue and the papers: they are not submitted, so Snakemake in a job does
 # not read this file.
 
+from workflow_scripts.provenance.unfinished import UNFINISHED
 from workflow_scripts.workflow.report_jobs import ReportJobs
 
 REPORT = ReportJobs(JOBS, CATALOGUE)
@@ -21,7 +22,8 @@ localrules:
 
 rule table:
     input:
-        REPORT.list_table_inputs,
+        REPORT.list_inputs("table"),
+        unfinished=REPORT.find_unfinished("table"),
     output:
         "results/{scale}/tables/{paper}/{display}.csv",
         "results/{scale}/tables/{paper}/{display}.md",
@@ -45,12 +47,14 @@ rule table:
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        " --out results/{wildcards.scale:q}/tables/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
+        " --out results/{wildcards.scale:q}/tables/{wildcards.paper:q} --runs {params.runs:q}"
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 rule figure:
     input:
-        REPORT.list_figure_inputs,
+        REPORT.list_inputs("figure"),
+        unfinished=REPORT.find_unfinished("figure"),
     output:
         "results/{scale}/figures/{paper}/{display}.csv",
         "results/{scale}/figures/{paper}/{display}.png",
@@ -73,12 +77,14 @@ rule figure:
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        " --out results/{wildcards.scale:q}/figures/{wildcards.paper:q} --runs {params.runs:q} > {log:q} 2>&1"
+        " --out results/{wildcards.scale:q}/figures/{wildcards.paper:q} --runs {params.runs:q}"
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 rule claims:
     input:
-        REPORT.list_claims_inputs,
+        REPORT.list_inputs("claims"),
+        unfinished=REPORT.find_unfinished("claims"),
     output:
         ledger="results/{scale}/claims.csv",
         sides="results/{scale}/claim_sides.csv",
@@ -95,7 +101,7 @@ rule claims:
     shell:
         "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
         " --config {params.config:q} --results results/{wildcards.scale:q} --out {output.ledger:q}"
-        " > {log:q} 2>&1"
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 # The configuration of results/<scale>/ with --config, without paths and devices, which change no
@@ -113,8 +119,10 @@ rule record_config:
         ENVIRONMENT
     params:
         config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
+        # When everything is finished, nothing says any more what was not.
+        outdated=[] if CONFIG.finished_only else f"results/{CONFIG.scale}/{UNFINISHED}",
     shell:
-        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
+        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}; rm -f {params.outdated:q}"
 
 
 # The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is

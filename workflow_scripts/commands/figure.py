@@ -6,6 +6,7 @@ from workflow_scripts.commands.table import add_display_arguments, select_runs, 
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -19,7 +20,15 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
-    drawn = draw_figure(catalogue, args.paper, args.display, args.scale, runs, args.results)
+    drawn = draw_figure(
+        catalogue,
+        args.paper,
+        args.display,
+        args.scale,
+        runs,
+        args.results,
+        read_unfinished(args.unfinished),
+    )
 
     from workflow_scripts.reporting.figures.style import save_figure, use_style
 

@@ -81,6 +81,12 @@ class Config(StrictModel):
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
     )
+    finished_only: bool = Field(
+        False,
+        description="Make tables, figures and claims from the runs that are finished, and train "
+        "nothing. ./reproduce does so by itself after jobs have failed; ./reproduce --finished "
+        "at any time.",
+    )
 
 
 def parse_config(content: dict[str, Any], file: str | Path = "config.yaml") -> Config:

@@ -24,6 +24,9 @@ from workflow_scripts.config.paths import (
     analysis_spec_file,
     candidate_spec_file,
     data_spec_file,
+    evaluation_folder,
+    intervention_folder,
+    manifest_file,
     run_spec_file,
     search_spec_file,
 )
@@ -43,6 +46,7 @@ from workflow_scripts.provenance.fingerprints import fingerprint_report_job, lis
 from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
 from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.spec_files import Specs
@@ -126,6 +130,16 @@ def plan_analysis(
     )
 
 
+def list_read_files(entry: Analysis, run: Run) -> list[str]:
+    """List the files of a run that an analysis reads, besides its weights."""
+    files = [manifest_file(run)]
+    if entry.scored:
+        files.append(f"{evaluation_folder(run)}/scores.csv")
+    if run.unseeded in entry.intervened_variants:
+        files.append(f"{intervention_folder(run)}/scores.csv")
+    return files
+
+
 def _name_analysed_run(catalogue: Catalogue, entry: Analysis, run: Run, scale: str) -> AnalysedRun:
     """Return a run with its model, and with what the entry of the analysis says about it."""
     named = next(runs for runs in entry.runs if run.unseeded in runs.list_variants())
@@ -167,7 +181,12 @@ class CatalogueSpecs:
         return plan_run(self.catalogue, parsed, scale, self.config.precision)
 
     def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
-        runs = list_paper_runs(self.config, paper, scale)
+        entry = find_analysis(self.catalogue, paper, analysis)
+        unfinished = load_unfinished(self.config, scale)
+        runs = []
+        for run in list_paper_runs(self.config, paper, scale):
+            if not unfinished.is_missing_any(list_read_files(entry, run)):
+                runs.append(run)
         return plan_analysis(self.catalogue, paper, analysis, scale, runs)
 
 

@@ -21,7 +21,9 @@ from workflow_scripts.provenance.fingerprints import (
     read_caption,
 )
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import UNFINISHED, load_unfinished
 from workflow_scripts.workflow.jobs import JobInputs
+from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.wildcards import Wildcards
 
 
@@ -60,7 +62,42 @@ class ReportJobs:
         """Return the runs that a paper requests."""
         return list_paper_runs(self.jobs.config, paper, scale)
 
-    def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
+    def list_inputs(self, rule: str) -> Callable[[Wildcards], list[str]]:
+        """Return a function that lists the files that a job of `rule` reads, of those there are."""
+        list_files = self._get_listing(rule)
+
+        def list_finished(wildcards: Wildcards) -> list[str]:
+            unfinished = load_unfinished(self.jobs.config, wildcards.scale)
+            files = unfinished.drop_files(list_files(wildcards))
+            return [f"results/{wildcards.scale}/{file}" for file in files]
+
+        return store_signature(list_finished)
+
+    def find_unfinished(self, rule: str) -> Callable[[Wildcards], list[str]]:
+        """Return a function that names the file that says why inputs of a job are not there.
+
+        None if all are.
+        """
+        list_files = self._get_listing(rule)
+
+        def find(wildcards: Wildcards) -> list[str]:
+            unfinished = load_unfinished(self.jobs.config, wildcards.scale)
+            if not unfinished.is_missing_any(list_files(wildcards)):
+                return []
+            return [f"results/{wildcards.scale}/{UNFINISHED}"]
+
+        return store_signature(find)
+
+    def _get_listing(self, rule: str) -> Callable[[Wildcards], list[str]]:
+        """Return the method that lists what jobs of `rule` read, below results/<scale>."""
+        listings = {
+            "table": self._list_table_files,
+            "figure": self._list_figure_files,
+            "claims": self._list_claims_files,
+        }
+        return listings[rule]
+
+    def _list_score_files(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
         requested = self._list_requested(paper, scale)
@@ -75,20 +112,19 @@ class ReportJobs:
         for run in runs:
             files += score_files(run, variants)
         files += [f"{analysis_folder(paper, name)}/analysis.json" for name in analyses]
-        return [f"results/{scale}/{file}" for file in files]
+        return files
 
-    def _display_inputs(self, wildcards: Wildcards) -> list[str]:
-        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+    def _list_display_files(self, wildcards: Wildcards) -> list[str]:
+        return self._list_score_files(wildcards.paper, [self._display(wildcards)], wildcards.scale)
 
-    def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_figure_files(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
-        inputs = self._display_inputs(wildcards)
+        files = self._list_display_files(wildcards)
         if self._display(wildcards).reads_curves:
-            for run in self._runs(wildcards):
-                inputs.append(f"results/{wildcards.scale}/{run_folder(run)}/training.csv")
-        return inputs
+            files += [f"{run_folder(run)}/training.csv" for run in self._runs(wildcards)]
+        return files
 
-    def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_table_files(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the data.
 
         A note under the table compares the data with the paper's.
@@ -99,10 +135,10 @@ class ReportJobs:
         runs = list(select_display_runs(display, requested))
         for name in display.list_analyses():
             runs += select_display_runs(analyses[name], requested)
-        inputs = self._display_inputs(wildcards)
+        files = self._list_display_files(wildcards)
         for task in dict.fromkeys(run.task for run in runs):
-            inputs.append(f"results/{wildcards.scale}/{data_folder(task)}/dataset.json")
-        return inputs
+            files.append(f"{data_folder(task)}/dataset.json")
+        return files
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
@@ -120,12 +156,12 @@ class ReportJobs:
         """Return the caption of a table or figure in the report."""
         return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
-    def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_claims_files(self, wildcards: Wildcards) -> list[str]:
         """Return the scores that claims compare."""
         scale = wildcards.scale
         files = []
         for name in self.jobs.config.papers:
             requested = self._list_requested(name, scale)
             displays = self.catalogue.papers[name].select_claimed_displays(requested)
-            files += self._score_inputs(name, displays.values(), scale)
+            files += self._list_score_files(name, displays.values(), scale)
         return list(dict.fromkeys(files))

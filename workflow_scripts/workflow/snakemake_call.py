@@ -84,6 +84,15 @@ def set_gpu_jobs(arguments: list[str], count: int) -> list[str]:
     return ["--resources", word, *arguments]
 
 
+def set_config_value(arguments: list[str], word: str) -> list[str]:
+    """Return the arguments with `KEY=VALUE` among those of --config."""
+    if "--config" in arguments:
+        place = arguments.index("--config") + 1
+        return [*arguments[:place], word, *arguments[place:]]
+    # At the front, where an option follows: --config takes every word up to the next option.
+    return ["--config", word, *arguments]
+
+
 @contextmanager
 def collect_stop_signals() -> Iterator[list[int]]:
     """Yield a list that receives the number of each SIGINT, SIGTERM or SIGHUP that arrives."""

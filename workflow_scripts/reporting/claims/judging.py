@@ -11,6 +11,7 @@ from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.config.specs import read_precision
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -25,11 +26,17 @@ from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
 
 def judge_paper(
-    catalogue: Catalogue, key: str, scale: str, requested: Iterable[Run], results: Path
+    catalogue: Catalogue,
+    key: str,
+    scale: str,
+    requested: Iterable[Run],
+    results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name.
 
-    Their cells have the scores of the `requested` runs under `results`.
+    Their cells have the scores of the `requested` runs under `results`, without the `unfinished`
+    ones.
     """
     paper = find_paper(catalogue, key)
     requested = list(requested)
@@ -37,7 +44,7 @@ def judge_paper(
     runs: dict[Run, None] = {}
     for display in displays:
         runs |= dict.fromkeys(select_display_runs(display, requested))
-    evidence = read_evidence(catalogue, key, scale, runs, displays, results)
+    evidence = read_evidence(catalogue, key, scale, runs, displays, results, unfinished)
     cells: dict[str, Cell] = {}
     for name, display in paper.select_claimed_displays().items():
         if isinstance(display, TableDisplay):

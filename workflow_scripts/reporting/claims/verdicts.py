@@ -122,7 +122,8 @@ def _measure(
     if planned:
         n_done = min(side.n_complete_seeds for side in outcome.sides)
         if n_done < len(planned.seeds):
-            reason = f"{n_done} of {len(planned.seeds)} seeds"
+            reasons = [f"{n_done} of {len(planned.seeds)} seeds", _name_cause(outcome)]
+            reason = "; ".join(filter(None, reasons))
             return replace(outcome, n_seeds=n_done, reason=reason)
     measured = _select_measured_pairs(outcome)
     is_trend = claim.relation == "falls_with"
@@ -195,7 +196,19 @@ def _explain_missing_cells(outcome: Outcome, scale: str) -> str:
         for cell in pair:
             if cell.status == WITHHELD:
                 return cell.note
-    return f"not measured at {scale}"
+    return _name_cause(outcome) or f"not measured at {scale}"
+
+
+def _name_cause(outcome: Outcome) -> str:
+    """Say why runs that the claim compares are not run although they were asked for.
+
+    Empty if they are run, or were not asked for.
+    """
+    for pair in outcome.pairs:
+        for cell in pair:
+            if cell.cause:
+                return f"not run: {cell.cause.sentence}"
+    return ""
 
 
 def _add_effect(outcome: Outcome, measured: list[tuple[Cell, Cell]]) -> Outcome:
@@ -266,7 +279,7 @@ def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
         verdict, reason = decide_by_success(outcome, planned.entry)
     else:
         verdict, reason = decide_by_interval(outcome)
-    reasons = [reason, _count_missing_cells(outcome)]
+    reasons = [reason, _count_missing_cells(outcome), _name_cause(outcome)]
     if planned and planned.entry.threshold is not None and not outcome.success:
         rates = count_successes(outcome.sides, planned.entry.threshold)
         reasons.append(describe_successes(rates, planned.entry.threshold))

@@ -14,6 +14,7 @@ from workflow_scripts.config.paths import analysis_folder, evaluation_folder, ru
 from workflow_scripts.evaluation.published import Key, Published, read_published
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import NOTHING, Cause, Unfinished
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights
 from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score, load_scores
 from workflow_scripts.reporting.evidence.withholding import find_withheld
@@ -25,7 +26,7 @@ class Evidence:
 
     scores: of the requested runs. analyses: by name. weights: what the runs of a measured variant
     start from. absent: scores that are undefined. withheld: why a variant's scores are not shown
-    yet.
+    yet. unfinished: scores that are not there.
     """
 
     paper: str
@@ -36,6 +37,23 @@ class Evidence:
     weights: dict[VariantKey, str] = field(default_factory=dict)
     absent: dict[VariantKey, list[AbsentScore]] = field(default_factory=dict)
     withheld: dict[VariantKey, str] = field(default_factory=dict)
+    unfinished: Unfinished = NOTHING
+
+    def list_causes(self, variant: VariantKey, is_intervened: bool) -> list[Cause]:
+        """List why seeds of a variant have no scores, or none under interventions."""
+        by_variant = self.unfinished.evaluations
+        if is_intervened:
+            by_variant = self.unfinished.interventions
+        return list(by_variant.get(variant, {}).values())
+
+    def find_cause(self, run: Run) -> Cause | None:
+        """Return why a run has no scores; None if it has them."""
+        return self.unfinished.evaluations.get(run.unseeded, {}).get(run.seed)
+
+    def get_analysis_cause(self, analysis: str | None) -> Cause | None:
+        """Return why an analysis has no scores; None if it has some, or was not asked for."""
+        file = f"{analysis_folder(self.paper, str(analysis))}/scores.csv"
+        return self.unfinished.causes.get(file)
 
     def drop_withheld(self) -> "Evidence":
         """Return the evidence without the scores that are not shown yet."""
@@ -55,25 +73,29 @@ def read_evidence(
     runs: Iterable[Run],
     displays: Sequence[Display],
     results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> Evidence:
     """Read published.csv of a paper, and what its `displays` show of `runs` and analyses.
 
-    The scores are those under `results`. Raises UserError if the scores of one of `runs` are
-    missing or of another run.
+    The scores are those under `results`, without the `unfinished` ones. Raises UserError if other
+    scores of one of `runs` are missing or of another run.
     """
     runs = list(runs)
     intervened = find_intervened_variants(displays)
     scores: dict[VariantKey, list[Score]] = {}
     absent: dict[VariantKey, list[AbsentScore]] = {}
     for run in runs:
-        absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, results))
-        for file in score_files(run, intervened):
+        files = unfinished.drop_files(score_files(run, intervened))
+        if f"{evaluation_folder(run)}/scores.csv" in files:
+            absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, results))
+        for file in files:
             scores.setdefault(run.unseeded, []).extend(read_run_scores(run, results, file))
     analyses: dict[str, list[Score]] = {}
     for display in displays:
         for name in display.list_analyses():
-            if name not in analyses:
-                analyses[name] = load_scores(results / analysis_folder(paper, name) / "scores.csv")
+            file = f"{analysis_folder(paper, name)}/scores.csv"
+            if name not in analyses and file not in unfinished:
+                analyses[name] = load_scores(results / file)
     analysed: list[Score] = []
     for of_analysis in analyses.values():
         analysed += of_analysis
@@ -84,9 +106,11 @@ def read_evidence(
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
     shown_seeds.update((run.unseeded, run.seed) for run in runs)
-    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results)
+    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results, unfinished)
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
-    return Evidence(paper, scale, published, scores, analyses, weights, absent, withheld)
+    return Evidence(
+        paper, scale, published, scores, analyses, weights, absent, withheld, unfinished
+    )
 
 
 def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:

@@ -1,5 +1,6 @@
 """A figure of a paper with its plotted data, and its inputs."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores
 
@@ -164,16 +166,33 @@ class RenderedFigure:
 
 
 def draw_figure(
-    catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    name: str,
+    scale: str,
+    runs: list[Run],
+    results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> RenderedFigure:
-    """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
+    """Draw the figure of `runs` from the files under `results`, the folder of the scale.
+
+    Runs with `unfinished` scores are left out, and named below it.
+    """
     display = find_figure(catalogue, paper, name)
     draw = import_function(display.module, "draw", FIGURES)
     file = catalogue.root / "papers" / paper / "displays.yaml"
     keys = ("displays", name, "options")
     options = parse_options(display.module, FIGURES, display.options, file, keys)
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
-    runs = [run for run in runs if run.unseeded not in evidence.withheld]
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results, unfinished)
+    evidence = evidence.drop_withheld()
+    shown_runs = []
+    causes: list[str] = []  # of each run that is not finished
+    for run in runs:
+        cause = evidence.find_cause(run)
+        if cause:
+            causes.append(cause.sentence)
+        elif run.unseeded not in evidence.withheld:
+            shown_runs.append(run)
 
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import use_style
@@ -183,10 +202,12 @@ def draw_figure(
         protocols.update(score.protocol for score in scores)
     protocol = find_worst_protocol(*protocols)
     with use_style():
-        figure, plotted = draw(Inputs(display, runs, results, evidence), options)
+        figure, plotted = draw(Inputs(display, shown_runs, results, evidence), options)
     plotted = plotted.assign(protocol=protocol)
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
     for variant, reason in sorted(evidence.withheld.items()):
         notes.append(f"{'/'.join(variant)} not shown, {reason}")
+    for cause, count in Counter(causes).items():
+        notes.append(f"{'1 run' if count == 1 else f'{count} runs'} left out: {cause}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))

@@ -15,6 +15,7 @@ from workflow_scripts.config.display_schema import (
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
+from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 from workflow_scripts.reporting.evidence.selected_scores import (
@@ -44,8 +45,8 @@ class Cell:
 
     Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and
     `block` of an intervention; computed ones have `computed`, a number of an analysis without
-    seeds. Withheld cells have what measured ones have, for primary claims to count their seeds;
-    nothing of it is shown.
+    seeds. `cause`: why seeds of the cell are not run, although they were asked for. Withheld cells
+    have what measured ones have, for primary claims to count their seeds; nothing of it is shown.
     """
 
     paper: str
@@ -64,6 +65,7 @@ class Cell:
     computed: float | None = None
     weights: str = ""
     block: int | None = None
+    cause: Cause | None = None
 
     @property
     def key(self) -> str:
@@ -131,7 +133,8 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
-    selected_cell = replace(cell, selection=selection)
+    cause = evidence.get_analysis_cause(entry.analysis)
+    selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
     scores = select_scores(scores_of_analysis, selection)
     if len(scores) > 1:
@@ -143,7 +146,14 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         )
     if any(score.subset == entry.subset for score in scores_of_analysis):
         return replace(selected_cell, status=NOT_RUN, note="does not apply")
-    return replace(selected_cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
+    return mark_not_run(selected_cell, evidence.scale)
+
+
+def mark_not_run(cell: Cell, scale: str) -> Cell:
+    """Return a cell without scores: they were asked for, or the scale does not measure them."""
+    if cell.cause:
+        return replace(cell, status=NOT_RUN, note=f"not run: {cell.cause.word}")
+    return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
@@ -151,12 +161,15 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
     The scores are those of the runs, or of an analysis of them; those of the other variant, the
     baseline, are always those of its runs. The note counts the seeds for which the variant's score
-    is undefined. If variant or baseline is withheld, so is the cell, which keeps its seeds.
+    is undefined, and those that are not run although they were asked for. If variant or baseline is
+    withheld, so is the cell, which keeps its seeds.
     """
     variant = (entry.task, entry.method, entry.variant_name)
     selection = dict(zip(("task", "method", "variant"), variant, strict=True))
     selection |= {"metric": entry.metric} | entry.selectors
-    selected_cell = replace(cell, selection=selection)
+    causes = evidence.list_causes(variant, entry.intervention is not None)
+    cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
+    selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_variant = list_variant_scores(entry, variant, evidence)
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
     scores = select_scores(scores_of_variant, selection)
@@ -166,7 +179,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         )
 
     values_by_seed = average_repetitions(selected_cell, scores)
-    note = describe_undefined_seeds(absent, values_by_seed)
+    notes = [describe_undefined_seeds(absent, values_by_seed), describe_unfinished_seeds(causes)]
     protocols = [score.protocol for score in scores]
     shown_variants = [variant]
     shown_selection = selection
@@ -174,7 +187,15 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         baseline = (entry.task, entry.method, entry.over)
         require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
         scores_of_baseline = evidence.scores.get(baseline, [])
-        gain = Gain(selected_cell, entry, values_by_seed, scores_of_baseline, evidence.scale)
+        causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)
+        gain = Gain(
+            selected_cell,
+            entry,
+            values_by_seed,
+            scores_of_baseline,
+            next(iter(causes_of_baseline), None),
+            evidence.scale,
+        )
         if not gain.by_seed:
             return gain.explain_absence()
         values_by_seed = gain.by_seed
@@ -189,7 +210,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         selected_cell,
         selection=shown_selection,
         status=MEASURED,
-        note=note,
+        note="; ".join(filter(None, notes)),
         seeds=dict(sorted(values_by_seed.items())),
         protocol=find_worst_protocol(*protocols),
         weights=evidence.weights.get(variant, ""),
@@ -216,6 +237,14 @@ def describe_undefined_seeds(absent: list[AbsentScore], values: Mapping[int, flo
     if not seeds_without_value:
         return ""
     return f"seeds without a value, left out: {len(seeds_without_value)} ({absent[0].reason})"
+
+
+def describe_unfinished_seeds(causes: list[Cause]) -> str:
+    """Say how many seeds are not run although they were asked for; empty if all are."""
+    if not causes:
+        return ""
+    count = "1 seed" if len(causes) == 1 else f"{len(causes)} seeds"
+    return f"{count} not run: {causes[0].word}"
 
 
 def explain_missing_score(
@@ -246,7 +275,7 @@ def explain_missing_score(
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
     if any(score.rate == entry.rate for score in scores_of_intervention):
         return replace(cell, status=NOT_RUN, note="does not apply")
-    return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
+    return mark_not_run(cell, scale)
 
 
 @dataclass(frozen=True)
@@ -254,13 +283,14 @@ class Gain:
     """What the seeds of a cell gain over the variant `over` of the same method and task.
 
     cell: with the selection of its own variant. values: its scores by seed. scores_of_baseline: all
-    scores of the other variant.
+    scores of the other variant. cause_of_baseline: why some of them are not run.
     """
 
     cell: Cell
     entry: TableCell
     values: dict[int, float]
     scores_of_baseline: list[Score]
+    cause_of_baseline: Cause | None
     scale: str
 
     @property
@@ -302,7 +332,7 @@ class Gain:
             return replace(
                 self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
             )
-        return replace(self.cell, status=NOT_RUN, note=f"not run at {self.scale}")
+        return mark_not_run(replace(self.cell, cause=self.cause_of_baseline), self.scale)
 
 
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
