@@ -16,6 +16,14 @@ from workflow_scripts.config.paths import RESULTS
 from workflow_scripts.provenance.fingerprints import list_paper_runs
 from workflow_scripts.provenance.unfinished import UNFINISHED, Cause, Unfinished, write_unfinished
 from workflow_scripts.workflow.dry_run import list_planned_jobs
+from workflow_scripts.workflow.failures import (
+    FAILED_JOBS,
+    FailedJob,
+    JobKey,
+    Waiting,
+    find_failures,
+    read_failed_jobs,
+)
 from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
 from workflow_scripts.workflow.planning import list_read_files
 from workflow_scripts.workflow.snakemake_call import (
@@ -26,14 +34,6 @@ from workflow_scripts.workflow.snakemake_call import (
     set_config_value,
 )
 from workflow_scripts.workflow.time_limit import RUN_RULES, Job, read_jobs
-from workflow_scripts.workflow.unfinished import (
-    FAILED_JOBS,
-    FailedJob,
-    JobKey,
-    Waiting,
-    find_failures,
-    read_failed_jobs,
-)
 
 # What is made of finished runs. No other job is started.
 SHOWING_RULES = ("analyse", "table", "figure", "claims", "record_config")

@@ -50,6 +50,14 @@ class Inputs:
         """Name of the scale."""
         return self.evidence.scale
 
+    @property
+    def absence(self) -> str:
+        """The text for a panel without scores. The footer says more."""
+        for entry in self.display.runs:
+            if entry.key in self.evidence.unfinished.evaluations:
+                return "not finished"
+        return f"not run at {self.scale}"
+
     def read_table(self, name: str) -> pandas.DataFrame:
         """Read <name>.csv of all analyses of the figure as one table."""
         folder = self.results / "analyses" / self.evidence.paper

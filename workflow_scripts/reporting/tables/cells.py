@@ -146,10 +146,10 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         )
     if any(score.subset == entry.subset for score in scores_of_analysis):
         return replace(selected_cell, status=NOT_RUN, note="does not apply")
-    return mark_not_run(selected_cell, evidence.scale)
+    return explain_not_run(selected_cell, evidence.scale)
 
 
-def mark_not_run(cell: Cell, scale: str) -> Cell:
+def explain_not_run(cell: Cell, scale: str) -> Cell:
     """Return a cell without scores: they were asked for, or the scale does not measure them."""
     if cell.cause:
         return replace(cell, status=NOT_RUN, note=f"not run: {cell.cause.word}")
@@ -275,7 +275,7 @@ def explain_missing_score(
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
     if any(score.rate == entry.rate for score in scores_of_intervention):
         return replace(cell, status=NOT_RUN, note="does not apply")
-    return mark_not_run(cell, scale)
+    return explain_not_run(cell, scale)
 
 
 @dataclass(frozen=True)
@@ -332,7 +332,7 @@ class Gain:
             return replace(
                 self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
             )
-        return mark_not_run(replace(self.cell, cause=self.cause_of_baseline), self.scale)
+        return explain_not_run(replace(self.cell, cause=self.cause_of_baseline), self.scale)
 
 
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:
