@@ -230,10 +230,13 @@ class MethodEntry(Layer):
 
 
 class Jobs(StrictModel):
-    """What a job on a run asks a cluster for. Each further attempt asks for twice the memory."""
+    """What a job on a run asks a cluster for.
+
+    After it ran out of memory it asks for twice as much.
+    """
 
     hours: int = Field(
-        gt=0, description="Time; a training that needs more continues in its next attempt."
+        gt=0, description="Time; a training that needs more continues in another job."
     )
     memory: int = Field(gt=0, description="MB of host memory.")
     memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field(

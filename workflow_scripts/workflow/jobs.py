@@ -4,6 +4,7 @@ Nothing here needs Snakemake, which calls the methods of `JobInputs` with the wi
 need the catalogue.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from shutil import which
@@ -62,6 +63,8 @@ class JobInputs:
         # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
         self.recorded_jobs: dict[tuple[str, Names], None] = {}
+        # How often jobs ran out of memory in this invocation.
+        self.out_of_memory: Counter[tuple[str, Names]] = Counter()
         self._device = cache(self._find_device)
 
     # Fingerprints
@@ -278,13 +281,33 @@ class JobInputs:
             return "cuda"
         return "cpu"
 
-    def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
+    def record_out_of_memory(self, rule: str, wildcards: Wildcards) -> None:
+        """Record that a job ran out of memory: its next attempt requests twice as much."""
+        self.out_of_memory[rule, tuple(wildcards.items())] += 1
+
+    def request_memory(self, rule: str, megabytes: int | None = None) -> Callable[[Wildcards], int]:
+        """Return a function that gives the memory of a job of `rule` in MB.
+
+        At first that is `megabytes`, or what the scale gives to the run; after each time that the
+        job ran out of memory, twice as much. Snakemake calls the function again for each attempt.
+        """
+
+        def request(wildcards: Wildcards) -> int:
+            memory = megabytes
+            if memory is None:
+                resources = self._planned(wildcards).resources
+                assert resources, "planned from the catalogue"
+                memory = resources.memory
+            return memory * 2 ** self.out_of_memory[rule, tuple(wildcards.items())]
+
+        return store_signature(request)
+
+    def get_run_resource(self, name: str) -> Callable[[Wildcards], Any]:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
-        def resource(wildcards: Wildcards, attempt: int) -> Any:
+        def resource(wildcards: Wildcards) -> Any:
             planned = self._planned(wildcards)
-            option = self.config.gpu_option
-            return estimate_run_resources(planned, self._device(), attempt, option)[name]
+            return estimate_run_resources(planned, self._device(), self.config.gpu_option)[name]
 
         return store_signature(resource)
 

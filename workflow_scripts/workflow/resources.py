@@ -1,8 +1,4 @@
-"""Resources of a job on a run: memory, time, cores, a GPU.
-
-Snakemake counts `attempt` from 1. Each further attempt asks for twice the memory, because the one
-before may have run out of it.
-"""
+"""Resources of a job on a run: time, cores, a GPU. `JobInputs.request_memory` gives its memory."""
 
 from typing import Any
 
@@ -10,12 +6,11 @@ from workflow_scripts.provenance.planned_run import PlannedRun
 
 
 def estimate_run_resources(
-    planned: PlannedRun, device: str, attempt: int = 1, gpu_option: str = "gpus"
+    planned: PlannedRun, device: str, gpu_option: str = "gpus"
 ) -> dict[str, Any]:
-    """Return the resources of a search, training, evaluation or intervention, in MB and minutes.
+    """Return the resources of a search, training, evaluation or intervention; time in minutes.
 
-    The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of
-    config.yaml.
+    `gpu_option` is the key of config.yaml.
     """
     resources = planned.resources
     assert resources, "planned from the catalogue"
@@ -30,7 +25,6 @@ def estimate_run_resources(
     if resources.save_seconds:
         slurm_extra = f"--signal=TERM@{resources.save_seconds}"
     return {
-        "mem_mb": resources.memory * 2 ** (attempt - 1),
         "runtime": 60 * resources.hours,
         "threads": planned.spec.torch_threads,
         "gpu": gpu,
