@@ -258,7 +258,7 @@ def test_units_are_said_once_each():
 def test_published_numbers_are_shown_without_tex():
     shown = {
         "99.42±1.0": "99.42 ± 1.0",
-        r"\sim 1\%": "about 1%",
+        "~1%": "about 1%",
         "< 5%": "< 5%",
         "+3.61%": "+3.61%",
     }

@@ -136,10 +136,10 @@ def format_number(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def format_published(cell: Cell) -> str:
-    """Format the number as printed, with spaces around ± and without TeX; empty without one."""
+    """Format the number as printed, with spaces around ±, and `~` in words; empty without one."""
     if not cell.published:
         return ""
-    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
+    return cell.published.printed.replace("±", " ± ").replace("~", "about ")
 
 
 def format_reproduced(cell: Cell) -> str:
