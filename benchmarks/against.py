@@ -59,9 +59,9 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
     AdamW.
     """
     with package_of(checkout):
-        spec = import_module("config.specs").resolve_run(
-            import_module("config.loading").load_catalogue(), run, "small"
-        )
+        catalogue = import_module("config.loading").load_catalogue()
+        name = import_module("common.run_names").Run.parse(run)
+        spec = import_module("config.specs").resolve_run(catalogue, name, "small")
         torch.manual_seed(0)
         vocabulary = {"source": ["w"] * 30, "target": ["w"] * 30}
         model = (

@@ -25,6 +25,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.base import Problem
@@ -120,7 +121,7 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
 
 def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return a function that makes the next update, and one that makes it without graphs."""
-    spec = resolve_training(load_catalogue(), f"{contender.run}/seed-1", "full")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{contender.run}/seed-1"), "full")
     settings = spec.training.model_copy(
         update={"precision": mode.precision, "compiled": mode.compiled}
     )

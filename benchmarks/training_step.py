@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.transformer import model as seq2seq
@@ -200,7 +201,9 @@ def main() -> None:
         ("sq-transformer", "sal"),
         ("sq-transformer", "srl"),
     ):
-        spec = resolve_training(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
+        spec = resolve_training(
+            catalogue, Run.parse(f"scan-jump-x2/{method}/{variant}/seed-1"), "full"
+        )
         model = build_model(spec.model, vocabulary).train()
         objective = objective_of(spec, model)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])

@@ -11,7 +11,7 @@ from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training

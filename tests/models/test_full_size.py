@@ -3,14 +3,13 @@ for its weights, and its jobs ask for resources.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.models.small_models import count_parameters
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_run
@@ -35,7 +34,7 @@ def distinct_models() -> list[Run]:
     for run in list_requested_runs(CATALOGUE, config):
         spec = resolve_run(CATALOGUE, run, "full")
         found.setdefault(
-            json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), replace(run, seed=0)
+            json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), run._replace(seed=0)
         )
     return list(found.values())
 

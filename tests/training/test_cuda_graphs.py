@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.base import Problem
@@ -53,7 +54,7 @@ def make_batches(shapes: int = 2, seed: int = 0) -> list[Batch]:
 
 
 def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     settings = spec.model.settings.model_copy(update={"dropout": dropout})
     model = build_model(replace(spec.model, settings=settings), VOCABULARY).to(GPU).train()

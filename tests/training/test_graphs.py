@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tests.training.graph_stand_in import graphs_on_cpu  # noqa: F401
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.roberta_decoder.model import RobertaTransformer
@@ -42,7 +43,7 @@ def make_batches() -> Iterator[Batch]:
 
 
 def make_toy_problem(run: str) -> tuple[Problem, Training]:
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     model = build_model(spec.model, VOCABULARY).train()
     problem = Problem(model, WordLoss(0.1), [], dict, capturable=model.capturable)

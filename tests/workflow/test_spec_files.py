@@ -14,6 +14,7 @@ from tests.limits import HANGS
 from tests.workflow.projects import PARTS, ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -64,7 +65,7 @@ def test_what_is_planned_is_what_a_job_reads(tmp_path: Path):
     catalogue = load_catalogue(ROOT)
     for scale in catalogue.scales:
         config = Config.model_validate({"scale": scale, "papers": list(catalogue.papers)})
-        variants = {run.unseeded: run for run in list_requested_runs(catalogue, config)}
+        variants = {run.variant_key: run for run in list_requested_runs(catalogue, config)}
         for run in variants.values():
             planned = plan_run(catalogue, run, scale)
             assert planned == read_back(planned, read_planned_run, tmp_path), run
@@ -200,11 +201,12 @@ def test_the_runs_and_the_search_before_a_run_are_written_with_it(project: Path)
     }
     write_files([("train", tuple(wildcards.items()))])
     specs = SpecFiles()
-    parent = specs.get_run("stsb-msrvid/cat/mix/seed-1", "demo").spec.origin.run
-    assert specs.get_run(parent, "demo").spec.run_name == parent
-    assert specs.get_search("stsb-msrvid/cat/mix", "demo").spec.search
+    run = Run("stsb-msrvid", "cat", "mix", 1)
+    parent = specs.get_run(run, "demo").spec.origin.run
+    assert specs.get_run(parent, "demo").spec.run == parent
+    assert specs.get_search(run.variant_key, "demo").spec.search
     with pytest.raises(UserError, match="seed-2"):
-        specs.get_run("stsb-msrvid/cat/mix/seed-2", "demo")
+        specs.get_run(run._replace(seed=2), "demo")
 
 
 JOB = (

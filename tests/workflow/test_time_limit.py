@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow import time_limit

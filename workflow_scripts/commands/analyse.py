@@ -79,12 +79,12 @@ def main(args: argparse.Namespace) -> None:
     models: list[str] = []
     data_digests: dict[str, str] = {}
     weights_sha256: dict[str, str] = {}
-    for run in planned.runs:
-        origin = read_origin(run, args.results / run_folder(run.name))
+    for analysed in planned.runs:
+        origin = read_origin(analysed, args.results / run_folder(analysed.run))
         models.append(origin.model)
-        data_digests[run.task] = origin.data_digest
-        weights_sha256[run.name] = origin.weights_sha256
-        trained_runs.append(make_trained_run(run, origin.protocol, args.results))
+        data_digests[analysed.task] = origin.data_digest
+        weights_sha256[str(analysed.run)] = origin.weights_sha256
+        trained_runs.append(make_trained_run(analysed, origin.protocol, args.results))
     sources, source_digests = verify_downloads(planned.sources, args.downloads)
     if planned.published is not None:
         rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> None:
             "scale": planned.scale,
             "module": entry.module,
             "options": entry.options,
-            "runs": [run.name for run in planned.runs],
+            "runs": [str(analysed.run) for analysed in planned.runs],
             "protocol": protocol,
             "notes": analysis.notes,
             "files": hash_files(out),
@@ -131,29 +131,29 @@ class RunOrigin:
     weights_sha256: str
 
 
-def make_trained_run(run: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
+def make_trained_run(analysed: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
     """Return a run as an analysis reads it. `results`: folder of its scale."""
     from workflow_scripts.analyses.trained_runs import TrainedRun
 
     return TrainedRun(
-        task=run.task,
-        method=run.method,
-        variant=run.variant,
-        seed=run.seed,
+        task=analysed.task,
+        method=analysed.method,
+        variant=analysed.variant,
+        seed=analysed.seed,
         protocol=protocol,
-        folder=results / run_folder(run.name),
-        data=results / data_folder(run.task),
-        series=run.series,
-        readout=run.readout,
+        folder=results / run_folder(analysed.run),
+        data=results / data_folder(analysed.task),
+        series=analysed.series,
+        readout=analysed.readout,
     )
 
 
-def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
+def read_origin(analysed: AnalysedRun, folder: Path) -> RunOrigin:
     """Read what made a run. Raises UserError if a file of a trained run was changed.
 
     Of given weights the models are not read, only their scores.
     """
-    if run.has_given_weights:
+    if analysed.run.weights:
         file = folder / "eval/evaluation.json"
         evaluation = read_mapping(file, "data_digest", "checkpoint_sha256", "spec")
         try:

@@ -72,9 +72,9 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
-    run = read_scored_run(args)
-    spec = run.spec
-    planned = run.planned.evaluation if run.planned else None
+    scored = read_scored_run(args)
+    spec = scored.spec
+    planned = scored.planned.evaluation if scored.planned else None
     settings = read_scoring_settings(args, load_kind_settings(spec.kind).evaluation, planned)
     check_replaceable(
         args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
@@ -87,9 +87,9 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    with open_checkpoint(args, run, device) as (folder, checkpoint_sha256):
+    with open_checkpoint(args, scored, device) as (folder, checkpoint_sha256):
         labels = read_mapping(args.data / "dataset.json").get("labels")
-        checkpoint = Checkpoint(run.name, folder, spec, settings, labels)
+        checkpoint = Checkpoint(str(spec.run), folder, spec, settings, labels)
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
         predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
@@ -99,7 +99,7 @@ def main(args: argparse.Namespace) -> None:
     absent = [row for row in scores if "reason" in row]
     kept_sha256 = {}
     for name in spec.kept_checkpoints:
-        kept_sha256[name] = run.files[f"checkpoint/{name}.safetensors"]
+        kept_sha256[name] = scored.files[f"checkpoint/{name}.safetensors"]
     with write_atomically(args.out) as out:
         out.mkdir()
         pq.write_table(predictions, out / "predictions.parquet", compression="zstd")
@@ -107,8 +107,8 @@ def main(args: argparse.Namespace) -> None:
         write_scoring_records(
             out,
             "evaluation.json",
-            run,
-            fingerprint_evaluation(settings, run.shared_spec),
+            scored,
+            fingerprint_evaluation(settings, scored.shared_spec),
             device,
             checkpoint_sha256,
             kept_sha256=kept_sha256,
@@ -124,7 +124,6 @@ class ScoredRun:
     files: of a training, those of its run.json.
     """
 
-    name: str
     scale: str | None
     planned: PlannedRun | None
     spec: RunSpec | GivenWeightsSpec
@@ -143,12 +142,11 @@ def read_scored_run(args: argparse.Namespace) -> ScoredRun:
         planned = get_planned_run(args)
     if args.run_dir:
         trained = read_run(args.run_dir)
-        if planned and planned.spec.run_name != trained.name:
+        if planned and planned.spec.run != trained.run:
             raise UserError(
-                f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}"
+                f"{args.run_dir} holds {trained.run}, and the spec is of {planned.spec.run}"
             )
         return ScoredRun(
-            name=trained.name,
             scale=trained.scale,
             planned=planned,
             spec=trained.spec,
@@ -174,15 +172,13 @@ def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredR
     spec = planned.spec
     if not isinstance(spec, GivenWeightsSpec):
         raise UserError(
-            f"{spec.run_name} names no weights, <variant>@<weights>; "
-            "score a training with --run-dir"
+            f"{spec.run} names no weights, <variant>@<weights>; score a training with --run-dir"
         )
-    check_init(spec.run_name, spec.origin, args.weights, "--weights")
+    check_init(str(spec.run), spec.origin, args.weights, "--weights")
     if isinstance(spec.origin, ParentRun):
         check_parent(args.weights.parent, spec.origin)
     check_data(args.data, planned)
     return ScoredRun(
-        name=spec.run_name,
         scale=planned.scale,
         planned=planned,
         spec=spec,
@@ -195,9 +191,9 @@ def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredR
 def check_parent(folder: Path, parent: ParentRun) -> None:
     """Raise UserError unless the folder holds the run whose weights are scored."""
     trained = read_run(folder)
-    if trained.name != parent.run:
+    if trained.run != parent.run:
         raise UserError(
-            f"{folder} holds {trained.name}, but the weights are those of {parent.run}; "
+            f"{folder} holds {trained.run}, but the weights are those of {parent.run}; "
             "correct --weights"
         )
     if trained.spec_digest != parent.spec:
@@ -209,7 +205,7 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
 
 @contextmanager
 def open_checkpoint(
-    args: argparse.Namespace, run: ScoredRun, device: "torch.device"
+    args: argparse.Namespace, scored: ScoredRun, device: "torch.device"
 ) -> Iterator[tuple[Path, str]]:
     """Yield the folder with the weights that are scored, and their sha256.
 
@@ -224,17 +220,17 @@ def open_checkpoint(
     else:
         from workflow_scripts.training.run import write_initial_checkpoint
 
-        assert isinstance(run.spec, GivenWeightsSpec) and run.spec.start
+        assert isinstance(scored.spec, GivenWeightsSpec) and scored.spec.start
         with TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            write_initial_checkpoint(folder, run.spec.start, args.data, device)
+            write_initial_checkpoint(folder, scored.spec.start, args.data, device)
             yield folder, hash_weights(folder)
 
 
 def write_scoring_records(
     out: Path,
     name: str,
-    run: ScoredRun,
+    scored: ScoredRun,
     fingerprint: Fingerprint,
     device: "torch.device",
     checkpoint_sha256: str,
@@ -244,20 +240,24 @@ def write_scoring_records(
     from workflow_scripts.training.machine import describe_device
 
     manifest = {
-        "run": run.name,
-        "scale": run.scale,
+        "run": str(scored.spec.run),
+        "scale": scored.scale,
         "spec": fingerprint.spec,
-        "data_digest": run.data_digest,
+        "data_digest": scored.data_digest,
         "files": hash_files(out),
         "checkpoint_sha256": checkpoint_sha256,
     }
     record = make_record(
-        fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device)
+        fingerprint,
+        scored.data_digest,
+        scored.spec.seed,
+        scored.spec.precision,
+        describe_device(device),
     )
-    if isinstance(run.spec, GivenWeightsSpec):  # of a trained run, its own records have both
-        manifest["weights"] = run.spec.to_json()["init"]
-        assert run.planned
-        record["analysis_plans"] = run.planned.analysis_plans
+    if isinstance(scored.spec, GivenWeightsSpec):  # of a trained run, its own records have both
+        manifest["weights"] = scored.spec.to_json()["init"]
+        assert scored.planned
+        record["analysis_plans"] = scored.planned.analysis_plans
     write_json(out / name, manifest | content)
     write_json(out / "record.json", record)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
@@ -49,10 +50,21 @@ def _resolve_names(command: str, args: argparse.Namespace) -> None:
         runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
         args.planned = plan_analysis(catalogue, args.paper, args.analysis, args.scale, runs)
     elif command == "search":
-        args.planned = plan_search(catalogue, args.run, args.scale, args.precision)
+        variant = _parse_variant(args.run)
+        args.planned = plan_search(catalogue, variant, args.scale, args.precision)
     else:
         precision = args.precision if command == "train" else "auto"
         args.planned = plan_run(catalogue, parse_run(catalogue, args.run), args.scale, precision)
+
+
+def _parse_variant(name: str) -> VariantKey:
+    """Parse the name of what `search --run` searches for."""
+    try:
+        return VariantKey.parse(name)
+    except UserError:
+        raise UserError(
+            f"--run {name}: expected <task>/<method>/<variant> without a seed"
+        ) from None
 
 
 def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:

@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
     spec = check_training_spec(planned, args)
     search = spec.search
     if not search or not search.learning_rate or spec.seed != search.seed:
-        place = args.spec or spec.run_name
+        place = args.spec or spec.run
         raise UserError(f"{place}: key 'search' must have values and the seed of the spec")
     check_folders(args, planned, {"search.csv", "chosen.json", "record.json"})
 
@@ -125,7 +125,7 @@ def resume_candidate(
     name = f"{candidate.learning_rate:g}-{candidate.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
-    label = f"{spec.variant_name} {name}"
+    label = f"{spec.variant_key} {name}"
     with folder.lock(), Reporter(label, candidate.max_steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)

@@ -119,7 +119,8 @@ def main(args: argparse.Namespace) -> None:
     if search_result:
         input_digests["search_digest"] = digest(search_result.model_dump())
     folder = StateFolder(args.state, input_digests | {"code_digest": fingerprint.code})
-    with folder.lock(), Reporter(spec.run_name, settings.max_steps or 0, args.progress) as reporter:
+    steps = settings.max_steps or 0
+    with folder.lock(), Reporter(str(spec.run), steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
             task, state = train_run(
@@ -132,7 +133,7 @@ def main(args: argparse.Namespace) -> None:
             write_checkpoint(out / "checkpoint", task, settings, state, folder)
             write_history(out / "training.csv", state.history)
             content = {
-                "run": spec.run_name,
+                "run": str(spec.run),
                 "scale": planned.scale,
                 "protocol": spec.protocol,
                 "spec": spec.to_json(),
@@ -247,16 +248,16 @@ def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
     Raises UserError if the file is missing or of another spec.
     """
     if spec.search and file is None:
-        raise UserError(f"{spec.variant_name} needs the chosen.json of its search; pass --search")
+        raise UserError(f"{spec.variant_key} needs the chosen.json of its search; pass --search")
     if file is None:
         return None
     if not spec.search:
-        raise UserError(f"{spec.variant_name} has no hyperparameter search; remove --search")
+        raise UserError(f"{spec.variant_key} has no hyperparameter search; remove --search")
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
         raise UserError(
-            f"{file} is from another configuration of {spec.variant_name}; run the search again"
+            f"{file} is from another configuration of {spec.variant_key}; run the search again"
         )
     return parse_as(Chosen, content["chosen"], file, "chosen")
 
@@ -267,7 +268,7 @@ def check_training_spec(planned: PlannedRun, args: argparse.Namespace) -> RunSpe
     Raises UserError if nothing is trained, or if `--init` does not fit the spec.
     """
     spec = planned.spec
-    place = str(args.spec or spec.run_name)
+    place = str(args.spec or spec.run)
     if not isinstance(spec, RunSpec):
         raise UserError(f"{place} has given weights and no training; score them with evaluate")
     check_init(place, spec.origin, args.init, "--init")

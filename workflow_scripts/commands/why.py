@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Catalogue, parse_run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RECORDS
@@ -22,6 +22,7 @@ from workflow_scripts.workflow.dry_run import (
     load_call_config,
 )
 from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.wildcards import read_variant_key
 
 STAGES = (*RECORDS, "record_config", "site")
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
@@ -184,8 +185,8 @@ def _find_place(catalogue: Catalogue, job: PlannedJob, key: str) -> str | None:
     wildcards = job.wildcards
     section, _, entry = key.partition(".")
     if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
-        names = {"seed": "seed-0", **wildcards}  # a search has no seed in its name
-        run = parse_run(catalogue, "{task}/{method}/{variant}/{seed}".format(**names))
+        # A search has no seed in its name, and the settings have the same places for all seeds.
+        run = read_variant_key(wildcards).make_run(seed=0)
         settings = merge_settings(catalogue, run, wildcards["scale"])[section]
         if entry not in settings:
             return None

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import StrictModel, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention

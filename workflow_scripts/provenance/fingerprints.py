@@ -4,14 +4,14 @@ Other jobs are fingerprinted in `spec_fingerprints`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -137,4 +137,4 @@ def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[st
 @lru_cache
 def _list_sorted_runs(config_json: str) -> dict[Run, list[str]]:
     runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config_json))
-    return {run: runs[run] for run in sorted(runs, key=astuple)}
+    return {run: runs[run] for run in sorted(runs)}

@@ -53,7 +53,7 @@ class PlannedRun:
     def training(self) -> RunSpec:
         """The spec as that of a training. Raises UserError if the run scores given weights."""
         if not isinstance(self.spec, RunSpec):
-            raise UserError(f"{self.spec.run_name} scores given weights and is no training")
+            raise UserError(f"{self.spec.run} scores given weights and is no training")
         return self.spec
 
     def to_json(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_training,
 )
 from workflow_scripts.workflow.spec_files import Specs
+from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 
 def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
@@ -32,10 +33,10 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
     if rule == "candidates":
         return fingerprint_candidates(specs.get_candidates(wildcards["task"], scale))
     if rule == "search":
-        planned = specs.get_search("{task}/{method}/{variant}".format(**wildcards), scale)
+        planned = specs.get_search(read_variant_key(wildcards), scale)
         return fingerprint_search(planned.training)
     if rule in ("train", "evaluate", "intervene"):
-        planned = specs.get_run("{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+        planned = specs.get_run(read_run_name(wildcards), scale)
         if rule == "train":
             return fingerprint_training(planned.training)
         if rule == "evaluate":
@@ -62,7 +63,7 @@ def _fingerprint_model(model_name: str) -> Fingerprint:
 def _fingerprint_evaluation(planned: PlannedRun) -> Fingerprint:
     """Fingerprint the evaluation of a run, the same for all seeds of a variant."""
     if planned.evaluation is None:
-        raise UserError(f"{planned.spec.run_name}: how to score it is unknown; plan the run again")
+        raise UserError(f"{planned.spec.run}: how to score it is unknown; plan the run again")
     return fingerprint_evaluation(planned.evaluation, planned.shared_spec or planned.spec)
 
 
@@ -70,5 +71,5 @@ def _fingerprint_intervention(planned: PlannedRun) -> Fingerprint:
     """Fingerprint the interventions on a run, the same for all seeds of a variant."""
     if planned.intervention is None:
         missing = "its settings give no interventions"
-        raise UserError(f"{planned.spec.run_name}: {missing}; add them under `intervention`")
+        raise UserError(f"{planned.spec.run}: {missing}; add them under `intervention`")
     return fingerprint_intervention(planned.intervention, planned.shared_spec or planned.spec)

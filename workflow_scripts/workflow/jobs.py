@@ -10,6 +10,7 @@ from shutil import which
 from typing import Any
 
 from workflow_scripts.common.files import digest
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.paths import (
     DOWNLOADS,
     data_folder,
@@ -36,7 +37,7 @@ from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.resources import estimate_run_resources
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
-from workflow_scripts.workflow.wildcards import Wildcards
+from workflow_scripts.workflow.wildcards import Wildcards, read_run_name, read_variant_key
 
 Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 # Their fingerprint is the same for all seeds of a variant.
@@ -139,10 +140,9 @@ class JobInputs:
     def _planned(self, wildcards: Wildcards) -> PlannedRun:
         """Return what the job on a run, or the search of a variant, is given."""
         names = dict(wildcards.items())
-        variant = "{task}/{method}/{variant}".format(**names)
         if "seed" not in names:
-            return self.specs.get_search(variant, wildcards.scale)
-        return self.specs.get_run(f"{variant}/{names['seed']}", wildcards.scale)
+            return self.specs.get_search(read_variant_key(names), wildcards.scale)
+        return self.specs.get_run(read_run_name(names), wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the initial weights; none if they are random."""
@@ -182,7 +182,7 @@ class JobInputs:
         spec = self._planned(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
-        folder = search_folder((spec.task, spec.method, spec.variant))
+        folder = search_folder(spec.variant_key)
         return [f"results/{wildcards.scale}/{folder}/chosen.json"]
 
     def format_search_option(self, wildcards: Wildcards) -> str:
@@ -198,7 +198,7 @@ class JobInputs:
         spec = self._planned(wildcards).training
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
         if spec.search:
-            searched = self.specs.get_search(spec.variant_name, wildcards.scale).training
+            searched = self.specs.get_search(spec.variant_key, wildcards.scale).training
             fingerprints.append(fingerprint_search(searched))
         return f"{_state_folder(wildcards)}/{wildcards.seed}/{_join_digests(fingerprints)}"
 
@@ -212,19 +212,19 @@ class JobInputs:
 
     def find_scored_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the weights that a job scores."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_manifest(wildcards)
         return [f"{_run_folder(wildcards)}/run.json"]
 
     def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the weights that a job scores, if a run of the workflow made them."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_checkpoint(wildcards)
         return [f"{_run_folder(wildcards)}/checkpoint/model.safetensors"]
 
     def list_scored_options(self, wildcards: Wildcards) -> list[str]:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
-        if "@" not in wildcards.variant:
+        if not _read_run(wildcards).weights:
             return ["--run-dir", _run_folder(wildcards)]
         folder = self._find_init_folder(wildcards)
         if folder is None:
@@ -239,19 +239,20 @@ class JobInputs:
 
     def list_analysed_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs. They depend on --config of this invocation, too."""
-        return [run.name for run in self._analysis(wildcards).runs]
+        return [str(analysed.run) for analysed in self._analysis(wildcards).runs]
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
         planned = self._analysis(wildcards)
+        runs = [analysed.run for analysed in planned.runs]
         root = f"results/{wildcards.scale}"
-        inputs = [f"{root}/{manifest_file(run.name)}" for run in planned.runs]
+        inputs = [f"{root}/{manifest_file(run)}" for run in runs]
         if planned.entry.scored:
-            inputs += [f"{root}/{run_folder(run.name)}/eval/scores.csv" for run in planned.runs]
-        for run in planned.runs:
-            if run.unseeded in planned.entry.intervened_variants:
-                inputs.append(f"{root}/{intervention_folder(run.name)}/scores.csv")
-        tasks = {run.task for run in planned.runs}
+            inputs += [f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs]
+        for run in runs:
+            if run.variant_key in planned.entry.intervened_variants:
+                inputs.append(f"{root}/{intervention_folder(run)}/scores.csv")
+        tasks = {run.task for run in runs}
         inputs += sorted(f"{root}/{data_folder(task)}/dataset.json" for task in tasks)
         return inputs + locate_manifests(self.list_analysis_sources(wildcards))
 
@@ -262,8 +263,9 @@ class JobInputs:
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
-        trained = [run for run in self._analysis(wildcards).runs if not run.has_given_weights]
-        return [f"{root}/{run_folder(run.name)}/checkpoint/model.safetensors" for run in trained]
+        runs = [analysed.run for analysed in self._analysis(wildcards).runs]
+        trained = [run for run in runs if not run.weights]
+        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in trained]
 
     # Resources
 
@@ -303,9 +305,12 @@ def _hub_folder(model: HubModel) -> str:
     return f"{DOWNLOADS}/models/{model.hub}"
 
 
+def _read_run(wildcards: Wildcards) -> Run:
+    return read_run_name(dict(wildcards.items()))
+
+
 def _run_folder(wildcards: Wildcards) -> str:
-    run = "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
-    return f"results/{wildcards.scale}/{run_folder(run)}"
+    return f"results/{wildcards.scale}/{run_folder(_read_run(wildcards))}"
 
 
 def _state_folder(wildcards: Wildcards) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run, store_with_catalogue
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue, check_run, store_with_catalogue
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.config.displays import (
     find_analysis,
@@ -46,6 +47,7 @@ from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.spec_files import Specs
+from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
 SpecFile = DataSpec | CandidateSpec | PlannedRun | PlannedAnalysis
@@ -64,7 +66,7 @@ def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
         analysis_plans=hash_plans(catalogue, run, scale),
     )
     if isinstance(spec, GivenWeightsSpec):
-        shared = resolve_run(catalogue, replace(run, seed=0), scale, precision)
+        shared = resolve_run(catalogue, run._replace(seed=0), scale, precision)
         assert isinstance(shared, GivenWeightsSpec)
         planned = replace(planned, shared_spec=shared)
     return planned
@@ -92,12 +94,15 @@ def _find_intervention(
 
 
 def plan_search(
-    catalogue: Catalogue, variant: str, scale: str, precision: str = "auto"
+    catalogue: Catalogue, variant: VariantKey, scale: str, precision: str = "auto"
 ) -> PlannedRun:
-    """Return what the search before the trainings of `<task>/<method>/<variant>` is given."""
-    if variant.strip("/").count("/") != 2:
-        raise UserError(f"--run {variant}: expected <task>/<method>/<variant> without a seed")
-    run = find_search_run(catalogue, parse_run(catalogue, f"{variant}/seed-0"), scale, precision)
+    """Return what the search before the trainings of a variant is given.
+
+    Raises UserError if there is no such variant, or if it has no search.
+    """
+    first = variant.make_run(seed=0)
+    check_run(catalogue, first)
+    run = find_search_run(catalogue, first, scale, precision)
     if run is None:
         raise UserError(f"{variant} has no search at scale {scale}; add `search` to its settings")
     return plan_run(catalogue, run, scale, precision)
@@ -128,15 +133,15 @@ def plan_analysis(
 
 def _name_analysed_run(catalogue: Catalogue, entry: Analysis, run: Run, scale: str) -> AnalysedRun:
     """Return a run with its model, and with what the entry of the analysis says about it."""
-    named = next(runs for runs in entry.runs if run.unseeded in runs.list_variants())
+    runs_of_entry = next(runs for runs in entry.runs if run.variant_key in runs.list_variants())
     return AnalysedRun(
         task=run.task,
         method=run.method,
         variant=run.variant,
         seed=run.seed,
         model=resolve_run(catalogue, run, scale).model.name,
-        series=named.series or "",
-        readout=named.readout,
+        series=runs_of_entry.series or "",
+        readout=runs_of_entry.readout,
     )
 
 
@@ -157,14 +162,14 @@ class CatalogueSpecs:
         """Resolve the spec of the synonym candidates of a task."""
         return resolve_candidates(self.catalogue, task, scale)
 
-    def get_search(self, variant: str, scale: str) -> PlannedRun:
+    def get_search(self, variant: VariantKey, scale: str) -> PlannedRun:
         """Plan the search before the trainings of a variant. Raises UserError if there is none."""
         return plan_search(self.catalogue, variant, scale, self.config.precision)
 
-    def _plan_run(self, run: str, scale: str) -> PlannedRun:
+    def _plan_run(self, run: Run, scale: str) -> PlannedRun:
         """Plan a run. Raises UserError if there is no such variant."""
-        parsed = parse_run(self.catalogue, run)
-        return plan_run(self.catalogue, parsed, scale, self.config.precision)
+        check_run(self.catalogue, run)
+        return plan_run(self.catalogue, run, scale, self.config.precision)
 
     def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
         runs = list_paper_runs(self.config, paper, scale)
@@ -204,9 +209,9 @@ def _add_job(
         task = wildcards["task"]
         contents[f"{scale}/{candidate_spec_file(task)}"] = specs.get_candidates(task, scale)
     elif rule == "search":
-        _add_search(contents, specs, "{task}/{method}/{variant}".format(**wildcards), scale)
+        _add_search(contents, specs, read_variant_key(wildcards), scale)
     elif rule in ("train", "evaluate", "intervene"):
-        _add_run(contents, specs, "{task}/{method}/{variant}/{seed}".format(**wildcards), scale)
+        _add_run(contents, specs, read_run_name(wildcards), scale)
     elif rule == "analyse":
         paper = wildcards["paper"]
         analysis = wildcards["analysis"]
@@ -214,7 +219,7 @@ def _add_job(
         contents[file] = specs.get_analysis(paper, analysis, scale)
 
 
-def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) -> None:
+def _add_run(contents: dict[str, SpecFile], specs: Specs, run: Run, scale: str) -> None:
     """Add a run with the runs and the search before it.
 
     Snakemake on a node of a cluster asks for them, too.
@@ -226,12 +231,14 @@ def _add_run(contents: dict[str, SpecFile], specs: Specs, run: str, scale: str) 
     contents[file] = planned
     spec = planned.spec
     if isinstance(spec, RunSpec) and spec.search:
-        _add_search(contents, specs, spec.variant_name, scale)
+        _add_search(contents, specs, spec.variant_key, scale)
     if isinstance(spec.origin, ParentRun):
         _add_run(contents, specs, spec.origin.run, scale)
 
 
-def _add_search(contents: dict[str, SpecFile], specs: Specs, variant: str, scale: str) -> None:
+def _add_search(
+    contents: dict[str, SpecFile], specs: Specs, variant: VariantKey, scale: str
+) -> None:
     """Add a search with the run that it starts from."""
     planned = specs.get_search(variant, scale)
     contents[f"{scale}/{search_spec_file(variant)}"] = planned

@@ -7,7 +7,8 @@ to a cluster.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,

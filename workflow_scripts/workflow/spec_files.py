@@ -10,6 +10,7 @@ from typing import Protocol
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.paths import (
     RESULTS,
     analysis_spec_file,
@@ -35,12 +36,12 @@ class Specs(Protocol):
         """Return the spec of the synonym candidates of a task."""
         ...
 
-    def get_run(self, run: str, scale: str) -> PlannedRun:
-        """Return what the jobs of `<task>/<method>/<variant>/seed-<n>` are given."""
+    def get_run(self, run: Run, scale: str) -> PlannedRun:
+        """Return what the jobs of a run are given."""
         ...
 
-    def get_search(self, variant: str, scale: str) -> PlannedRun:
-        """Return what the search before `<task>/<method>/<variant>` is given.
+    def get_search(self, variant: VariantKey, scale: str) -> PlannedRun:
+        """Return what the search before the trainings of a variant is given.
 
         Raises UserError if there is none.
         """
@@ -69,10 +70,10 @@ class SpecFiles:
         file = _require_file(scale, candidate_spec_file(task))
         return read_candidate_spec(read_mapping(file), file)
 
-    def _read_run(self, run: str, scale: str) -> PlannedRun:
+    def _read_run(self, run: Run, scale: str) -> PlannedRun:
         return read_planned_run(_require_file(scale, run_spec_file(run)))
 
-    def _read_search(self, variant: str, scale: str) -> PlannedRun:
+    def _read_search(self, variant: VariantKey, scale: str) -> PlannedRun:
         return read_planned_run(_require_file(scale, search_spec_file(variant)))
 
     def _read_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:

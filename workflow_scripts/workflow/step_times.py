@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.common.files import read_csv, read_json
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import resolve_run, resolve_training

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
@@ -120,7 +121,7 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
     """In each of some updates, from equal weights and without dropout; those of the Transformer in
     all bits.
     """
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     without_dropout = replace(
         spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0})

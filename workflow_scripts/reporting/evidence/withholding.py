@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.paths import evaluation_folder
 
 
@@ -35,7 +35,7 @@ def find_withheld(
         planned = planned_seeds[variant]
         if not seeds_of_variant[variant] & set(planned):
             continue
-        folders = [results / evaluation_folder(Run(*variant, seed)) for seed in planned]
+        folders = [results / evaluation_folder(variant.make_run(seed)) for seed in planned]
         scored = sum((folder / "scores.csv").exists() for folder in folders)
         if scored < len(planned):
             withheld[variant] = f"{scored} of {len(planned)} planned seeds"

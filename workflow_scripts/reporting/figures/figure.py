@@ -9,8 +9,9 @@ import pandas
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -96,7 +97,7 @@ class Inputs:
 
     def list_seeds(self, entry: Runs) -> list[int]:
         """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
-        return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
+        return sorted(run.seed for run in self.requested if run.variant_key == entry.key)
 
     def find_median_seed(self, entry: Runs) -> int | None:
         """Find the (lowest) seed of an entry with the (lower) median test accuracy.
@@ -173,7 +174,7 @@ def draw_figure(
     keys = ("displays", name, "options")
     options = parse_options(display.module, FIGURES, display.options, file, keys)
     evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
-    runs = [run for run in runs if run.unseeded not in evidence.withheld]
+    runs = [run for run in runs if run.variant_key not in evidence.withheld]
 
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import use_style
@@ -188,5 +189,5 @@ def draw_figure(
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
     for variant, reason in sorted(evidence.withheld.items()):
-        notes.append(f"{'/'.join(variant)} not shown, {reason}")
+        notes.append(f"{variant} not shown, {reason}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))
