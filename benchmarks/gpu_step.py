@@ -28,10 +28,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
 from workflow_scripts.training.run import add_objective, compile_layers
@@ -132,16 +132,16 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
         "target": ["w"] * contender.target_words,
     }
     model = build_model(spec.model, vocabulary).to(GPU).train()
-    problem = Problem(
+    setup = TrainingSetup(
         model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model)
     )
-    problem = add_objective(problem, spec.objective)
+    setup = add_objective(setup, spec.objective)
     if mode.compiled:
-        compile_layers(problem, GPU)
+        compile_layers(setup, GPU)
     optimiser = loop.build_optimiser(model, settings, capturable=mode.graphed)
     loop.set_learning_rate(optimiser, 1e-5)
-    update = loop.make_update(problem, settings, optimiser, GPU, mode.graphed, print)
-    eager = loop.make_update(problem, settings, optimiser, GPU, False, print)
+    update = loop.make_update(setup, settings, optimiser, GPU, mode.graphed, print)
+    eager = loop.make_update(setup, settings, optimiser, GPU, False, print)
     batches = make_batches(contender)
     turn = 0
 

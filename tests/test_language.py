@@ -44,7 +44,7 @@ ENTRY_POINTS = {
     "draw",
     "load_model",
     "main",
-    "make_problem",
+    "set_up_training",
     "predict",
     "prepare",
 }
@@ -55,7 +55,7 @@ ROLES = {
     "__main__",
     "settings",
     "model",
-    "problem",
+    "training_setup",
     "scoring",
     "batches",
     "loss",

@@ -123,14 +123,14 @@ def main(args: argparse.Namespace) -> None:
     with folder.lock(), Reporter(str(spec.run), steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
-            task, state = train_run(
+            setup, state = train_run(
                 trained, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)
         with write_atomically(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
-            write_checkpoint(out / "checkpoint", task, settings, state, folder)
+            write_checkpoint(out / "checkpoint", setup, settings, state, folder)
             write_history(out / "training.csv", state.history)
             content = {
                 "run": str(spec.run),
@@ -139,7 +139,7 @@ def main(args: argparse.Namespace) -> None:
                 "spec": spec.to_json(),
                 **input_digests,
                 "chosen": search_result.model_dump() if search_result else None,
-                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
+                "parameters": sum(parameter.numel() for parameter in setup.model.parameters()),
                 "steps": state.step,
                 **describe_best_weights(state, settings),
                 "files": hash_files(out),

@@ -63,7 +63,7 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     """Return the entry points of the code that trains a run."""
     modules = [
         f"{PACKAGE}.training.run",
-        f"{PACKAGE}.tasks.{spec.kind}.problem",
+        f"{PACKAGE}.tasks.{spec.kind}.training_setup",
         name_model_module(spec),
     ]
     if spec.objective:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.tasks.seq2seq.test_problem import decoded_alone
+from tests.tasks.seq2seq.test_training_setup import decoded_alone
 from tests.training.toy import (
     TARGET_WORDS,
     assert_one_error,

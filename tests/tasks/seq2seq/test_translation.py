@@ -42,8 +42,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
-from workflow_scripts.tasks.seq2seq.problem import make_validation
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.seq2seq.training_setup import make_validation
 from workflow_scripts.tasks.settings import Validation
 
 RUN = "cognition/transformer/default/seed-1"

@@ -20,7 +20,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
-from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
+from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
