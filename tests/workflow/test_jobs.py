@@ -9,8 +9,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow import job_fingerprints
 from workflow_scripts.workflow import jobs as jobs_module
+from workflow_scripts.workflow.job_specs import CatalogueSpecs
 from workflow_scripts.workflow.jobs import JobInputs
-from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
 
 PARENT = "results/demo/runs/pairs-wordpiece/cat/pretrain/seed-1"

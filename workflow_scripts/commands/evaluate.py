@@ -12,7 +12,7 @@ from workflow_scripts.commands.inputs import (
     add_spec_arguments,
     check_data,
     check_init,
-    get_planned_run,
+    get_run_job_spec,
     hash_weights,
 )
 from workflow_scripts.common.errors import UserError
@@ -26,8 +26,8 @@ from workflow_scripts.common.files import (
 )
 from workflow_scripts.common.validation import Model, parse_as
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.tasks.checkpoints import read_checked_run, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
@@ -74,8 +74,9 @@ def main(args: argparse.Namespace) -> None:
     """Score one run."""
     scored = read_scored_run(args)
     spec = scored.spec
-    planned = scored.planned.evaluation if scored.planned else None
-    settings = read_scoring_settings(args, load_kind_settings(spec.kind).evaluation, planned)
+    settings_of_spec = scored.job_spec.evaluation if scored.job_spec else None
+    evaluation_class = load_kind_settings(spec.kind).evaluation
+    settings = read_scoring_settings(args, evaluation_class, settings_of_spec)
     check_replaceable(
         args.out, {"predictions.parquet", "scores.csv", "evaluation.json", "record.json"}
     )
@@ -120,12 +121,12 @@ def main(args: argparse.Namespace) -> None:
 class ScoredRun:
     """A run whose model is scored: a training, whose run.json says what it is, or given weights.
 
-    planned: None for a training without a spec file. shared_spec: the spec of all seeds.
+    job_spec: None for a training without a spec file. shared_spec: the spec of all seeds.
     files: of a training, those of its run.json.
     """
 
     scale: str | None
-    planned: PlannedRun | None
+    job_spec: RunJobSpec | None
     spec: RunSpec | GivenWeightsSpec
     shared_spec: RunSpec | GivenWeightsSpec
     data_digest: str
@@ -137,39 +138,39 @@ def read_scored_run(args: argparse.Namespace) -> ScoredRun:
 
     Raises UserError if the weights or the data are not those of the spec.
     """
-    planned = None
-    if args.planned or args.spec:
-        planned = get_planned_run(args)
+    job_spec = None
+    if args.job_spec or args.spec:
+        job_spec = get_run_job_spec(args)
     if args.run_dir:
         trained = read_run(args.run_dir)
-        if planned and planned.spec.run != trained.run:
+        if job_spec and job_spec.spec.run != trained.run:
             raise UserError(
-                f"{args.run_dir} holds {trained.run}, and the spec is of {planned.spec.run}"
+                f"{args.run_dir} holds {trained.run}, and the spec is of {job_spec.spec.run}"
             )
         return ScoredRun(
             scale=trained.scale,
-            planned=planned,
+            job_spec=job_spec,
             spec=trained.spec,
             shared_spec=trained.spec,
             data_digest=trained.data_digest,
             files=trained.files,
         )
-    if planned is None:
+    if job_spec is None:
         raise UserError(
             "name a trained run with --run-dir, or given weights with --spec, "
             "or with --run and --scale"
         )
-    return read_given_weights(args, planned)
+    return read_given_weights(args, job_spec)
 
 
-def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredRun:
-    """Return a planned run that scores given weights.
+def read_given_weights(args: argparse.Namespace, job_spec: RunJobSpec) -> ScoredRun:
+    """Return the run of a spec that scores given weights.
 
     Raises UserError if the weights or the data are others.
     """
     from workflow_scripts.data.prepared import digest_data
 
-    spec = planned.spec
+    spec = job_spec.spec
     if not isinstance(spec, GivenWeightsSpec):
         raise UserError(
             f"{spec.run} names no weights, <variant>@<weights>; score a training with --run-dir"
@@ -177,12 +178,12 @@ def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredR
     check_init(str(spec.run), spec.origin, args.weights, "--weights")
     if isinstance(spec.origin, ParentRun):
         check_parent(args.weights.parent, spec.origin)
-    check_data(args.data, planned)
+    check_data(args.data, job_spec)
     return ScoredRun(
-        scale=planned.scale,
-        planned=planned,
+        scale=job_spec.scale,
+        job_spec=job_spec,
         spec=spec,
-        shared_spec=planned.shared_spec or spec,
+        shared_spec=job_spec.shared_spec or spec,
         data_digest=digest_data(args.data),
         files={},
     )
@@ -256,22 +257,22 @@ def write_scoring_records(
     )
     if isinstance(scored.spec, GivenWeightsSpec):  # of a trained run, its own records have both
         manifest["weights"] = scored.spec.to_json()["init"]
-        assert scored.planned
-        record["analysis_plans"] = scored.planned.analysis_plans
+        assert scored.job_spec
+        record["analysis_plans"] = scored.job_spec.analysis_plans
     write_json(out / name, manifest | content)
     write_json(out / "record.json", record)
 
 
 def read_scoring_settings(
-    args: argparse.Namespace, model: type[Model], planned: Model | None
+    args: argparse.Namespace, model: type[Model], settings_of_spec: Model | None
 ) -> Model:
-    """Return the settings of `--settings`, else the planned ones.
+    """Return the settings of `--settings`, else those of the spec.
 
     Raises UserError if there are none.
     """
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
-    if planned is None:
+    if settings_of_spec is None:
         place = args.run_dir or args.spec
         raise UserError(f"{place}: how to score it is unknown; pass --spec or --settings FILE")
-    return planned
+    return settings_of_spec

@@ -39,8 +39,8 @@ def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
     scored = read_scored_run(args)
     spec = scored.spec
-    planned = scored.planned.intervention if scored.planned else None
-    settings = read_scoring_settings(args, Intervention, planned)
+    settings_of_spec = scored.job_spec.intervention if scored.job_spec else None
+    settings = read_scoring_settings(args, Intervention, settings_of_spec)
     if spec.kind != "prompt":
         raise UserError(
             f"{spec.run}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
@@ -89,6 +89,6 @@ def main(args: argparse.Namespace) -> None:
 
 def find_match_rule(scored: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    if scored.planned and isinstance(scored.planned.evaluation, PromptEvaluation):
-        return scored.planned.evaluation.match
+    if scored.job_spec and isinstance(scored.job_spec.evaluation, PromptEvaluation):
+        return scored.job_spec.evaluation.match
     return "token"

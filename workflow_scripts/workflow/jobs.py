@@ -23,8 +23,8 @@ from workflow_scripts.config.paths import (
 )
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.planned_analysis import PlannedAnalysis
-from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.analysis_job_spec import AnalysisJobSpec
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import (
     Fingerprint,
     fingerprint_data,
@@ -137,7 +137,7 @@ class JobInputs:
 
     # search, train
 
-    def _planned(self, wildcards: Wildcards) -> PlannedRun:
+    def _get_job_spec(self, wildcards: Wildcards) -> RunJobSpec:
         """Return what the job on a run, or the search of a variant, is given."""
         names = dict(wildcards.items())
         if "seed" not in names:
@@ -146,7 +146,7 @@ class JobInputs:
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the initial weights; none if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return [f"results/{wildcards.scale}/{run_folder(origin.run)}/run.json"]
         if isinstance(origin, HubModel):
@@ -155,7 +155,7 @@ class JobInputs:
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             folder = f"results/{wildcards.scale}/{run_folder(origin.run)}"
             return [f"{folder}/checkpoint/model.safetensors"]
@@ -163,7 +163,7 @@ class JobInputs:
 
     def _find_init_folder(self, wildcards: Wildcards) -> str | None:
         """Return the folder of the initial weights; None if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return f"results/{wildcards.scale}/{run_folder(origin.run)}/checkpoint"
         if isinstance(origin, HubModel):
@@ -179,7 +179,7 @@ class JobInputs:
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with a run's learning rate and batch size, if a search chooses them."""
-        spec = self._planned(wildcards).spec
+        spec = self._get_job_spec(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
         folder = search_folder(spec.variant_key)
@@ -195,7 +195,7 @@ class JobInputs:
         It depends on the spec, the data and their code, so that no run resumes from the state of
         another. It is no output, because Snakemake deletes the outputs of a failed job.
         """
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
         if spec.search:
             searched = self.specs.get_search(spec.variant_key, wildcards.scale).training
@@ -204,7 +204,7 @@ class JobInputs:
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
         return f"{_state_folder(wildcards)}/search/{_join_digests(fingerprints)}"
 
@@ -233,24 +233,24 @@ class JobInputs:
 
     # analyse
 
-    def _analysis(self, wildcards: Wildcards) -> PlannedAnalysis:
+    def _get_analysis(self, wildcards: Wildcards) -> AnalysisJobSpec:
         """Return what the job of an analysis is given."""
         return self.specs.get_analysis(wildcards.paper, wildcards.analysis, wildcards.scale)
 
     def list_analysed_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs. They depend on --config of this invocation, too."""
-        return [str(analysed.run) for analysed in self._analysis(wildcards).runs]
+        return [str(analysed.run) for analysed in self._get_analysis(wildcards).runs]
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
-        planned = self._analysis(wildcards)
-        runs = [analysed.run for analysed in planned.runs]
+        job_spec = self._get_analysis(wildcards)
+        runs = [analysed.run for analysed in job_spec.runs]
         root = f"results/{wildcards.scale}"
         inputs = [f"{root}/{manifest_file(run)}" for run in runs]
-        if planned.entry.scored:
+        if job_spec.entry.scored:
             inputs += [f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs]
         for run in runs:
-            if run.variant_key in planned.entry.intervened_variants:
+            if run.variant_key in job_spec.entry.intervened_variants:
                 inputs.append(f"{root}/{intervention_folder(run)}/scores.csv")
         tasks = {run.task for run in runs}
         inputs += sorted(f"{root}/{data_folder(task)}/dataset.json" for task in tasks)
@@ -258,12 +258,12 @@ class JobInputs:
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
-        return locate_downloads(self._analysis(wildcards).sources)
+        return locate_downloads(self._get_analysis(wildcards).sources)
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
-        runs = [analysed.run for analysed in self._analysis(wildcards).runs]
+        runs = [analysed.run for analysed in self._get_analysis(wildcards).runs]
         trained = [run for run in runs if not run.weights]
         return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in trained]
 
@@ -284,16 +284,16 @@ class JobInputs:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
         def resource(wildcards: Wildcards, attempt: int) -> Any:
-            planned = self._planned(wildcards)
+            job_spec = self._get_job_spec(wildcards)
             option = self.config.gpu_option
-            return estimate_run_resources(planned, self._device(), attempt, option)[name]
+            return estimate_run_resources(job_spec, self._device(), attempt, option)[name]
 
         return store_signature(resource)
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:
     """Fingerprint the preparation of the data of a training."""
-    assert spec.data, "planned from the catalogue"
+    assert spec.data, "resolved from the catalogue"
     return fingerprint_data(spec.data)
 
 

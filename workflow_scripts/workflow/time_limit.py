@@ -77,10 +77,10 @@ class OpenRun:
     is_primary: bool  # whether a primary claim of an analysis plan rests on it
 
 
-def read_jobs(planned: Iterable[dict[str, Any]]) -> list[Job]:
+def read_jobs(entries: Iterable[dict[str, Any]]) -> list[Job]:
     """Read the jobs of a dry run."""
     jobs = []
-    for entry in planned:
+    for entry in entries:
         job = Job(
             rule=entry["rule"],
             wildcards=entry["wildcards"],

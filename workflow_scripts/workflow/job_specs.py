@@ -40,9 +40,9 @@ from workflow_scripts.config.specs import (
 )
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention
+from workflow_scripts.provenance.analysis_job_spec import AnalysedRun, AnalysisJobSpec
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job, list_paper_runs
-from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
-from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
+from workflow_scripts.provenance.run_job_spec import JobResources, RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
@@ -50,14 +50,16 @@ from workflow_scripts.workflow.spec_files import Specs
 from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
-SpecFile = DataSpec | CandidateSpec | PlannedRun | PlannedAnalysis
+SpecFile = DataSpec | CandidateSpec | RunJobSpec | AnalysisJobSpec
 
 
 @store_with_catalogue
-def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> PlannedRun:
+def resolve_run_job_spec(
+    catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
+) -> RunJobSpec:
     """Return what the jobs of a run are given. `precision` is that of config.yaml."""
     spec = resolve_run(catalogue, run, scale, precision)
-    planned = PlannedRun(
+    job_spec = RunJobSpec(
         spec=spec,
         scale=scale,
         evaluation=resolve_evaluation(catalogue, run, scale),
@@ -68,8 +70,8 @@ def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
     if isinstance(spec, GivenWeightsSpec):
         shared = resolve_run(catalogue, run._replace(seed=0), scale, precision)
         assert isinstance(shared, GivenWeightsSpec)
-        planned = replace(planned, shared_spec=shared)
-    return planned
+        job_spec = replace(job_spec, shared_spec=shared)
+    return job_spec
 
 
 def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
@@ -93,9 +95,9 @@ def _find_intervention(
         return None
 
 
-def plan_search(
+def resolve_search_job_spec(
     catalogue: Catalogue, variant: VariantKey, scale: str, precision: str = "auto"
-) -> PlannedRun:
+) -> RunJobSpec:
     """Return what the search before the trainings of a variant is given.
 
     Raises UserError if there is no such variant, or if it has no search.
@@ -105,12 +107,12 @@ def plan_search(
     run = find_search_run(catalogue, first, scale, precision)
     if run is None:
         raise UserError(f"{variant} has no search at scale {scale}; add `search` to its settings")
-    return plan_run(catalogue, run, scale, precision)
+    return resolve_run_job_spec(catalogue, run, scale, precision)
 
 
-def plan_analysis(
+def resolve_analysis_job_spec(
     catalogue: Catalogue, paper: str, analysis: str, scale: str, runs: Iterable[Run]
-) -> PlannedAnalysis:
+) -> AnalysisJobSpec:
     """Return what the job of an analysis is given.
 
     `runs` are those that the paper asks for, or some of them.
@@ -120,7 +122,7 @@ def plan_analysis(
     published = None
     if entry.published is not None:
         published = read_csv(catalogue.root / "papers" / entry.published / "published.csv")
-    return PlannedAnalysis(
+    return AnalysisJobSpec(
         paper=paper,
         analysis=analysis,
         scale=scale,
@@ -151,8 +153,8 @@ class CatalogueSpecs:
     def __init__(self, catalogue: Catalogue, config: Config) -> None:
         self.catalogue = catalogue
         self.config = config
-        self.get_run = cache(self._plan_run)
-        self.get_analysis = cache(self._plan_analysis)
+        self.get_run = cache(self._resolve_run)
+        self.get_analysis = cache(self._resolve_analysis)
 
     def get_data(self, task: str, scale: str) -> DataSpec:
         """Resolve the data spec of a task."""
@@ -162,21 +164,21 @@ class CatalogueSpecs:
         """Resolve the spec of the synonym candidates of a task."""
         return resolve_candidates(self.catalogue, task, scale)
 
-    def get_search(self, variant: VariantKey, scale: str) -> PlannedRun:
+    def get_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
         """Plan the search before the trainings of a variant. Raises UserError if there is none."""
-        return plan_search(self.catalogue, variant, scale, self.config.precision)
+        return resolve_search_job_spec(self.catalogue, variant, scale, self.config.precision)
 
-    def _plan_run(self, run: Run, scale: str) -> PlannedRun:
+    def _resolve_run(self, run: Run, scale: str) -> RunJobSpec:
         """Plan a run. Raises UserError if there is no such variant."""
         check_run(self.catalogue, run)
-        return plan_run(self.catalogue, run, scale, self.config.precision)
+        return resolve_run_job_spec(self.catalogue, run, scale, self.config.precision)
 
-    def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
+    def _resolve_analysis(self, paper: str, analysis: str, scale: str) -> AnalysisJobSpec:
         runs = list_paper_runs(self.config, paper, scale)
-        return plan_analysis(self.catalogue, paper, analysis, scale, runs)
+        return resolve_analysis_job_spec(self.catalogue, paper, analysis, scale, runs)
 
 
-def fingerprint_planned_job(
+def fingerprint_workflow_job(
     catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
 ) -> Fingerprint | None:
     """Fingerprint any job of the workflow; None for rules without a fingerprint."""
@@ -227,9 +229,9 @@ def _add_run(contents: dict[str, SpecFile], specs: Specs, run: Run, scale: str) 
     file = f"{scale}/{run_spec_file(run)}"
     if file in contents:
         return
-    planned = specs.get_run(run, scale)
-    contents[file] = planned
-    spec = planned.spec
+    job_spec = specs.get_run(run, scale)
+    contents[file] = job_spec
+    spec = job_spec.spec
     if isinstance(spec, RunSpec) and spec.search:
         _add_search(contents, specs, spec.variant_key, scale)
     if isinstance(spec.origin, ParentRun):
@@ -240,10 +242,10 @@ def _add_search(
     contents: dict[str, SpecFile], specs: Specs, variant: VariantKey, scale: str
 ) -> None:
     """Add a search with the run that it starts from."""
-    planned = specs.get_search(variant, scale)
-    contents[f"{scale}/{search_spec_file(variant)}"] = planned
-    if isinstance(planned.spec.origin, ParentRun):
-        _add_run(contents, specs, planned.spec.origin.run, scale)
+    job_spec = specs.get_search(variant, scale)
+    contents[f"{scale}/{search_spec_file(variant)}"] = job_spec
+    if isinstance(job_spec.spec.origin, ParentRun):
+        _add_run(contents, specs, job_spec.spec.origin.run, scale)
 
 
 def _write_if_changed(file: Path, text: str) -> None:

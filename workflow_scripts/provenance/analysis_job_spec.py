@@ -32,7 +32,7 @@ class AnalysedRun(StrictModel):
         return Run(self.task, self.method, self.variant, self.seed)
 
 
-class PlannedAnalysis(StrictModel):
+class AnalysisJobSpec(StrictModel):
     """An analysis with all that its job needs to know.
 
     entry: of `analyses` in the paper's displays.yaml. sources: <dataset>/<file> of sources.yaml.
@@ -65,6 +65,6 @@ class PlannedAnalysis(StrictModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-def read_planned_analysis(file: Path) -> PlannedAnalysis:
+def read_analysis_job_spec(file: Path) -> AnalysisJobSpec:
     """Read the spec file of an analysis. Raises UserError if it is wrong."""
-    return parse_as(PlannedAnalysis, read_mapping(file), file)
+    return parse_as(AnalysisJobSpec, read_mapping(file), file)
