@@ -21,7 +21,7 @@ from workflow_scripts.tasks.run_spec import (
     read_given_weights_spec,
     read_run_spec,
 )
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.training.settings import Validation
 
 RUNS = (
     ("scan-jump-x2/transformer-carma/carma/seed-1", "demo"),

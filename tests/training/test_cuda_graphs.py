@@ -14,10 +14,10 @@ from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
-from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import count_gpu_processes, set_precision
 from workflow_scripts.training.run import add_objective, compile_layers
+from workflow_scripts.training.settings import Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")

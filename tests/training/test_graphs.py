@@ -16,9 +16,9 @@ from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
-from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training import graphs, loop
 from workflow_scripts.training.run import add_objective
+from workflow_scripts.training.settings import Training
 
 RUNS = (
     "scan-jump-x2/sq-transformer/sal",

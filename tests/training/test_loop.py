@@ -20,7 +20,6 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqTraining
-from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.loop import (
     MAX_SAVE_SHARE,
     StopRequested,
@@ -28,6 +27,7 @@ from workflow_scripts.training.loop import (
     compute_learning_rate,
     train,
 )
+from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 CPU = torch.device("cpu")

@@ -31,7 +31,7 @@ from workflow_scripts.common.files import (
 )
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen
+from workflow_scripts.training.settings import CHOSEN, Chosen
 
 if TYPE_CHECKING:
     import torch

@@ -31,7 +31,7 @@ from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Training
+from workflow_scripts.training.settings import CHOSEN, Chosen, Precision, Training
 
 OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"}
 

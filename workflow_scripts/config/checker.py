@@ -32,7 +32,8 @@ from workflow_scripts.evaluation.measures import list_measures, parse_measure_op
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import Evaluation, Validation
+from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.training.settings import Validation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.

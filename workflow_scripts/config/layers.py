@@ -22,7 +22,7 @@ from workflow_scripts.tasks.packages import (
     list_packages,
     load_kind_settings,
 )
-from workflow_scripts.tasks.settings import Search
+from workflow_scripts.training.settings import Search
 
 SECTIONS = tuple(Layer.model_fields)
 FIXED: dict[str, type[StrictModel]] = {"intervention": Intervention, "init": Init, "search": Search}

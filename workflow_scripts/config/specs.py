@@ -31,7 +31,8 @@ from workflow_scripts.tasks.run_spec import (
     Sections,
     parse_sections,
 )
-from workflow_scripts.tasks.settings import Evaluation, Search, Training
+from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.training.settings import Search, Training
 
 
 @store_with_catalogue

@@ -29,7 +29,8 @@ from workflow_scripts.tasks.packages import (
     list_packages,
     load_kind_settings,
 )
-from workflow_scripts.tasks.settings import ObjectiveOfKind, Precision, Search, Training
+from workflow_scripts.tasks.settings import ObjectiveOfKind
+from workflow_scripts.training.settings import Precision, Search, Training
 
 
 @dataclass(frozen=True)

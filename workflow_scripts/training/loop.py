@@ -17,7 +17,6 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
-from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
 from workflow_scripts.training.history import LoggedValue
 from workflow_scripts.training.machine import (
@@ -26,6 +25,7 @@ from workflow_scripts.training.machine import (
     describe_attempt,
     measure_usage,
 )
+from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often

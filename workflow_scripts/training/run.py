@@ -11,9 +11,9 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
 from workflow_scripts.tasks.base import TrainingSetup, load_kind
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
-from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision, set_seed_and_threads
+from workflow_scripts.training.settings import CHOSEN, LAST, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 

@@ -17,7 +17,7 @@ from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
-from workflow_scripts.tasks.settings import TextTraining, Training
+from workflow_scripts.training.settings import TextTraining, Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 

@@ -44,7 +44,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
 from workflow_scripts.tasks.seq2seq.training_setup import make_validation
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.training.settings import Validation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = parse_measure_options(

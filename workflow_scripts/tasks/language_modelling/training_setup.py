@@ -18,7 +18,7 @@ from workflow_scripts.models.hugging_face import load_tokenizer, write_companion
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import TextTraining
+from workflow_scripts.training.settings import TextTraining
 
 
 @dataclass(frozen=True)

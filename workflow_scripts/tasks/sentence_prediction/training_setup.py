@@ -43,7 +43,7 @@ from workflow_scripts.tasks.encoders import (
 )
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training.settings import Training
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 

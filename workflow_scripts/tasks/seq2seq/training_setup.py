@@ -28,7 +28,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Training, Validation
+from workflow_scripts.training.settings import Training, Validation
 
 # validate(model in eval mode) -> scores by name
 Validate = Callable[[nn.Module], dict[str, float]]
