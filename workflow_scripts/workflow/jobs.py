@@ -283,12 +283,12 @@ class JobInputs:
     def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
-        def resource(wildcards: Wildcards, attempt: int) -> Any:
+        def estimate_resource(wildcards: Wildcards, attempt: int) -> Any:
             job_spec = self._get_job_spec(wildcards)
             option = self.config.gpu_option
             return estimate_run_resources(job_spec, self._device(), attempt, option)[name]
 
-        return store_signature(resource)
+        return store_signature(estimate_resource)
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:

@@ -44,24 +44,24 @@ class ReportJobs:
 
         return self.jobs.record_fingerprints(rule, find_fingerprint)
 
-    def _display(self, wildcards: Wildcards) -> Display:
+    def _get_display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""
         return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
 
-    def _runs(self, wildcards: Wildcards) -> list[Run]:
+    def _select_runs(self, wildcards: Wildcards) -> list[Run]:
         """Return the requested runs that a table or a figure reads."""
         requested = self._list_requested(wildcards.paper, wildcards.scale)
-        return select_display_runs(self._display(wildcards), requested)
+        return select_display_runs(self._get_display(wildcards), requested)
 
     def list_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may change them."""
-        return [str(run) for run in self._runs(wildcards)]
+        return [str(run) for run in self._select_runs(wildcards)]
 
     def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
         return list_paper_runs(self.jobs.config, paper, scale)
 
-    def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
+    def _list_score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
         requested = self._list_requested(paper, scale)
@@ -78,14 +78,16 @@ class ReportJobs:
         files += [f"{analysis_folder(paper, name)}/analysis.json" for name in analyses]
         return [f"results/{scale}/{file}" for file in files]
 
-    def _display_inputs(self, wildcards: Wildcards) -> list[str]:
-        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+    def _list_display_inputs(self, wildcards: Wildcards) -> list[str]:
+        return self._list_score_inputs(
+            wildcards.paper, [self._get_display(wildcards)], wildcards.scale
+        )
 
     def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
-        inputs = self._display_inputs(wildcards)
-        if self._display(wildcards).reads_curves:
-            for run in self._runs(wildcards):
+        inputs = self._list_display_inputs(wildcards)
+        if self._get_display(wildcards).reads_curves:
+            for run in self._select_runs(wildcards):
                 inputs.append(f"results/{wildcards.scale}/{run_folder(run)}/training.csv")
         return inputs
 
@@ -94,27 +96,27 @@ class ReportJobs:
 
         A note under the table compares the data with the paper's.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         analyses = self.catalogue.papers[wildcards.paper].analyses
         requested = self._list_requested(wildcards.paper, wildcards.scale)
         runs = list(select_display_runs(display, requested))
         for name in display.list_analyses():
             runs += select_display_runs(analyses[name], requested)
-        inputs = self._display_inputs(wildcards)
+        inputs = self._list_display_inputs(wildcards)
         for task in dict.fromkeys(run.task for run in runs):
             inputs.append(f"results/{wildcards.scale}/{data_folder(task)}/dataset.json")
         return inputs
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
-        return self._display(wildcards).group
+        return self._get_display(wildcards).group
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
         """Return a single label.
 
         With two, Snakemake's report loses the displays of a group that has two of them.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         return {"display": f"{display.source}: {display.title}"}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
@@ -128,5 +130,5 @@ class ReportJobs:
         for name in self.jobs.config.papers:
             requested = self._list_requested(name, scale)
             displays = self.catalogue.papers[name].select_claimed_displays(requested)
-            files += self._score_inputs(name, displays.values(), scale)
+            files += self._list_score_inputs(name, displays.values(), scale)
         return list(dict.fromkeys(files))

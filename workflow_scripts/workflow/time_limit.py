@@ -239,7 +239,7 @@ def choose_runs(
     for run in runs:
         new_free_from = list(free_from)
         new_ends = dict(ends)
-        if not _schedule_run(run, estimate, new_free_from, new_ends):
+        if not _place_run(run, estimate, new_free_from, new_ends):
             continue
         if max(new_ends[job] for job in run.own_jobs) <= limit:
             selected.append(run)
@@ -248,7 +248,7 @@ def choose_runs(
     return selected, max(ends.values(), default=0.0)
 
 
-def _schedule_run(
+def _place_run(
     run: OpenRun,
     estimate: Callable[[Job], float | None],
     free_from: list[float],
