@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> None:
         runs += paper_runs
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
-    fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
+    fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(args.out.with_name("overview.rst"), overview)

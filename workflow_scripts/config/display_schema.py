@@ -244,13 +244,13 @@ class Runs(ShownRuns):
     task: str
 
     @property
-    def key(self) -> VariantKey:
+    def variant_key(self) -> VariantKey:
         """The variant."""
         return VariantKey(self.task, self.method, self.variant)
 
     def list_variants(self) -> list[VariantKey]:
         """Return the one variant."""
-        return [self.key]
+        return [self.variant_key]
 
 
 class AnalysedRuns(ShownRuns):

@@ -55,7 +55,7 @@ def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
 
 
 def fingerprint_claims(
-    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]
+    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[Run]
 ) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     spec: dict[str, Any] = {
@@ -63,7 +63,7 @@ def fingerprint_claims(
         "displays": {},
         "published": {},
         "plans": {},
-        "runs": sorted(set(runs)),
+        "runs": sorted({str(run) for run in runs}),
         "scale": catalogue.scales[scale].model_dump(),
         "titles": {},
     }
@@ -92,9 +92,9 @@ def fingerprint_report_job(
     """Fingerprint the job of a table, a figure or the claims; None for other rules."""
     if rule == "claims":
         scale = wildcards["scale"]
-        runs: list[str] = []
+        runs: list[Run] = []
         for paper in config.papers:
-            runs += map(str, list_paper_runs(config, paper, scale))
+            runs += list_paper_runs(config, paper, scale)
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])

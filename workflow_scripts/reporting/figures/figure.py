@@ -97,7 +97,7 @@ class Inputs:
 
     def list_seeds(self, entry: Runs) -> list[int]:
         """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
-        return sorted(run.seed for run in self.requested if run.variant_key == entry.key)
+        return sorted(run.seed for run in self.requested if run.variant_key == entry.variant_key)
 
     def find_median_seed(self, entry: Runs) -> int | None:
         """Find the (lowest) seed of an entry with the (lower) median test accuracy.
@@ -136,7 +136,7 @@ def make_score_table(scores: list[Score], columns: list[str]) -> pandas.DataFram
 
 def select_entry(table: pandas.DataFrame, entry: Runs, seed: int | None = None) -> pandas.DataFrame:
     """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
-    rows = select_variant_rows(table, entry.key)
+    rows = select_variant_rows(table, entry.variant_key)
     return rows if seed is None else rows[rows["seed"] == seed]
 
 
