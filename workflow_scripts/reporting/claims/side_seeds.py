@@ -47,19 +47,19 @@ class SideSeeds:
     @property
     def is_empty(self) -> bool:
         """Whether the side has no seeds, as a number has none."""
-        return not self.jobs_to_run and not self.others
+        return not self.planned and not self.others
 
     def has_kinds_of(self, side: "SideSeeds") -> bool:
         """Whether both sides have planned seeds or neither, and both others or neither."""
-        planned_alike = bool(self.jobs_to_run) == bool(side.planned)
+        planned_alike = bool(self.planned) == bool(side.planned)
         others_alike = bool(self.others) == bool(side.others)
         return planned_alike and others_alike
 
     def describe(self) -> str:
         """Return `planned seeds (101 to 109) and pilots (21 to 23)`, or the part that is there."""
         parts = []
-        if self.jobs_to_run:
-            parts.append(f"planned seeds ({format_seeds(self.jobs_to_run)})")
+        if self.planned:
+            parts.append(f"planned seeds ({format_seeds(self.planned)})")
         if self.others:
             kind = "pilots" if self.are_pilots else "other seeds"
             parts.append(f"{kind} ({format_seeds(self.others)})")
