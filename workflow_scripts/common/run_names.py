@@ -61,7 +61,7 @@ class Run(NamedTuple):
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.variant_key}/{format_seed(self.seed)}"
+        return f"{self.task}/{self.method}/{self.variant}/{format_seed(self.seed)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
