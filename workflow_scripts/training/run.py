@@ -61,7 +61,7 @@ def report_length(settings: Training, reporter: Reporter) -> None:
 def set_up_training(
     spec: RunSpec, data: Path, init: Path | None, device: torch.device
 ) -> TrainingSetup:
-    """Seed this process and make the setup of the kind of `spec`, with the kind's own loss."""
+    """Seed this process and make the training setup of the kind of `spec`, with its own loss."""
     set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
     set_precision(spec.training.precision, device)
     return load_kind(spec.kind).set_up_training(spec, data, init, device)
