@@ -235,7 +235,7 @@ def test_what_does_not_fit_is_one_line(capsys, tmp_path, data, section, key, val
 
 def test_a_run_that_starts_from_another_is_refused(capsys, tmp_path, data, trained):
     spec = spec_of(json.loads((trained / "spec.json").read_text())["method"])
-    spec["init"] = {"run": "x", "spec": "0"}
+    spec["init"] = {"run": "pairs/x/pretrain/seed-3", "spec": "0"}
     capsys.readouterr()
     assert train(tmp_path, spec, data, "--init", trained / "out/checkpoint") == 1
     assert_one_error(capsys.readouterr().err, "starts from random weights")
