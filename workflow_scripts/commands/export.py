@@ -339,7 +339,8 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     interval = max(1, math.ceil(len(loss_steps) / MAX_LOSSES))
     loss_steps.reverse()
     kept_steps = set(loss_steps[::interval])
-    names = Run.parse(run["run"])._asdict()
+    parsed = Run.parse(run["run"])
+    names = {name: str(value) for name, value in parsed._asdict().items()}
     rows = []
     for row in curve:
         is_kept_loss = row["name"] == "loss" and row["step"] in kept_steps

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-from workflow_scripts.common.run_names import Run
-
 # Provenance of a run. Its spec can be resolved again from the catalogue of the same commit.
 PROVENANCE = (
     "run",
@@ -102,7 +100,7 @@ def _mark_missing(row: dict[str, Any], rows_by_run: dict[str, dict[str, Any]]) -
     """Return a row with what is not recorded of its run and of the weights that it starts from."""
     row = dict(row)
     expected = [*row.pop("not_recorded", ()), *EXPECTED]
-    if not Run.parse(row["run"]).weights:
+    if "@" not in row["run"]:
         expected += OF_TRAININGS
     missing = [name for name in dict.fromkeys(expected) if name not in row or row[name] == {}]
     if missing:

@@ -126,13 +126,13 @@ def make_slug(text: str) -> str:
 class ExportedResults:
     """What claims need of a folder that `export` wrote.
 
-    sides: by paper and claim. runs: entries of provenance.json. curves: lines of curves.csv, by
-    run.
+    sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of
+    curves.csv, by run.
     """
 
     rows: list[ClaimRow]
     sides: dict[tuple[str, str], list[SideRow]]
-    runs: dict[Run, dict[str, Any]]
+    runs: dict[str, dict[str, Any]]
     curves: dict[Run, list[dict[str, str]]]
 
 
@@ -162,7 +162,7 @@ def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResult
     sides = defaultdict(list)
     for side_row in read_side_rows(results / "claim_sides.csv"):
         sides[side_row.paper, side_row.claim].append(side_row)
-    runs = {Run.parse(entry["run"]): entry for entry in read_json(results / "provenance.json")}
+    runs = {entry["run"]: entry for entry in read_json(results / "provenance.json")}
     curves = defaultdict(list)
     for line in read_csv(results / "curves.csv"):
         run = Run(line["task"], line["method"], line["variant"], int(line["seed"]))
@@ -179,7 +179,7 @@ def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> Measu
     runs = _list_runs(paper, cells, planned)
     trainings = []
     for run in runs:
-        entry = exported.runs.get(run, {})
+        entry = exported.runs.get(str(run), {})
         if entry.get("steps"):  # scores of given weights need no training
             trainings.append(entry)
     curves: Curves = {}
