@@ -16,7 +16,7 @@ rule analyse:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=JOBS.request_memory("analyse", 4000),
+        mem_mb=JOBS.estimate_memory("analyse", 4000),
         runtime=60,
     params:
         fingerprint=JOBS.fingerprint("analyse"),

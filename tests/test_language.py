@@ -35,7 +35,20 @@ NOUN_METHODS = {"Results"}
 # Methods that a library calls by these names.
 LIBRARY_METHODS = {"_init_weights"}
 # Folders in which private and inner functions are named by verbs, too.
-ALL_FUNCTIONS = ("common", "data", "evaluation", "interventions", "models", "reporting")
+ALL_FUNCTIONS = (
+    "common",
+    "data",
+    "evaluation",
+    "interventions",
+    "models",
+    "provenance",
+    "reporting",
+    "tasks",
+    "training",
+    "workflow",
+)
+# Their functions are still to be named.
+NOT_YET = {"tasks/seq2seq/decoding.py", "training/loop.py", "training/state.py"}
 # Names that several modules have, each in its role.
 ENTRY_POINTS = {
     "add_arguments",
@@ -44,7 +57,7 @@ ENTRY_POINTS = {
     "draw",
     "load_model",
     "main",
-    "make_problem",
+    "set_up_training",
     "predict",
     "prepare",
 }
@@ -55,7 +68,7 @@ ROLES = {
     "__main__",
     "settings",
     "model",
-    "problem",
+    "training_setup",
     "scoring",
     "batches",
     "loss",
@@ -129,6 +142,8 @@ def test_private_and_inner_functions_are_named_by_verbs():
     wrong = []
     for module in MODULES:
         if module.relative_to(PACKAGE).parts[0] not in ALL_FUNCTIONS:
+            continue
+        if str(module.relative_to(PACKAGE)) in NOT_YET:
             continue
         tree = ast.parse(module.read_text())
         classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]

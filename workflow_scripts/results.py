@@ -26,6 +26,7 @@ from workflow_scripts.common.files import (
     read_mapping,
     verify_checksum,
 )
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
@@ -189,16 +190,16 @@ class Results:
         The columns depend on the kind of task. Committed results have those of primary claims only,
         and crates have none. Raises UserError for other runs.
         """
-        name = f"{evaluation_folder(run)}/predictions.parquet"
-        variant, _, seed = run.rpartition("/seed-")
-        exported = self.folder / f"predictions/{variant}.parquet"
+        parsed = self._parse_run(run)
+        name = f"{evaluation_folder(parsed)}/predictions.parquet"
+        exported = self.folder / f"predictions/{parsed.variant_key}.parquet"
         if exported.exists() and run in self._runs.index:
             # It has the predictions of several seeds.
-            predictions = _read_parquet(exported, filters=[("seed", "==", int(seed))])
+            predictions = _read_parquet(exported, filters=[("seed", "==", parsed.seed)])
         else:
-            predictions = _read_parquet(self._find_file(run, name))
+            predictions = _read_parquet(self._find_file(parsed, name))
         if predictions.empty:  # a pilot: its variant has predictions of other seeds
-            self._find_file(run, name)
+            self._find_file(parsed, name)
         return predictions.drop(columns="seed", errors="ignore")
 
     def curves(self, run: str) -> pd.DataFrame:
@@ -207,13 +208,13 @@ class Results:
         The frame has a row per step and a column per value, such as `loss`. Columns that begin with
         `valid_` are validation scores. Committed results have a part of the steps.
         """
+        parsed = self._parse_run(run)
         if run in self._runs.index and (self.folder / "curves.csv").exists():
-            task, method, variant, seed = run.replace("/seed-", "/").split("/")
-            names = {"task": task, "method": method, "variant": variant, "seed": int(seed)}
+            names = parsed._asdict()
             frame = self._read_table("curves.csv", *names, "step", "name", "value")
             frame = _select(frame, names)
         else:
-            history = read_history(self._find_file(run, f"{run_folder(run)}/training.csv"))
+            history = read_history(self._find_file(parsed, f"{run_folder(parsed)}/training.csv"))
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
@@ -223,7 +224,9 @@ class Results:
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were
         changed.
         """
-        weights = self._find_file(run, f"{run_folder(run)}/checkpoint/model.safetensors")
+        parsed = self._parse_run(run)
+        name = f"{run_folder(parsed)}/checkpoint/model.safetensors"
+        weights = self._find_file(parsed, name)
         return read_checkpoint(weights.parents[1])
 
     def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
@@ -250,7 +253,18 @@ class Results:
                 f"{self.folder / name}: {error}; restore it, or run ./reproduce again"
             ) from error
 
-    def _find_file(self, run: str, name: str) -> Path:
+    def _parse_run(self, name: str) -> Run:
+        """Parse the name of a run. Raises UserError with the nearest name for another form."""
+        try:
+            return Run.parse(name)
+        except UserError:
+            raise self._refuse_run(name) from None
+
+    def _refuse_run(self, name: str) -> UserError:
+        """Return the error for a name of no run, with the nearest name."""
+        return UserError(f"{self.folder} has no run {name}; {self._suggest_run(name)}")
+
+    def _find_file(self, run: Run, name: str) -> Path:
         """Return a file of a run.
 
         Raises UserError if it does not exist, or if there is no such run.
@@ -258,9 +272,9 @@ class Results:
         file = self.folder / name
         if file.is_file():
             return file
-        if run not in self._runs.index:
-            raise UserError(f"{self.folder} has no run {run}; {self._suggest_run(run)}")
-        if "@" in run and not name.startswith(evaluation_folder(run)):
+        if str(run) not in self._runs.index:
+            raise self._refuse_run(str(run))
+        if run.weights and not name.startswith(evaluation_folder(run)):
             raise UserError(
                 f"{self.folder} has no {name}: this run scores given weights and trains nothing"
             )
@@ -302,7 +316,7 @@ def read_checkpoint(folder: str | Path) -> "Checkpoint":
     content = read_mapping(file, "spec")["spec"]
     settings = parse_as(load_kind_settings(run.spec.kind).evaluation, content, file, "spec")
     labels = read_mapping(data / "dataset.json").get("labels")
-    return Checkpoint(run.name, weights, run.spec, settings, labels)
+    return Checkpoint(str(run.run), weights, run.spec, settings, labels)
 
 
 def _check_weights(weights: Path, files: dict[str, str], manifest: Path) -> None:

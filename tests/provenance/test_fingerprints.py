@@ -25,7 +25,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.changes import compare_fingerprints
-from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 
 ROOT = Path(__file__).parents[2]
 RUN = {
@@ -38,7 +38,7 @@ RUN = {
 
 
 def of(rule: str, **wildcards: str) -> Fingerprint | None:
-    return fingerprint_planned_job(
+    return fingerprint_workflow_job(
         load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards}
     )
 

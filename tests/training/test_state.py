@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.settings import CHOSEN
 from workflow_scripts.training.history import read_history, write_history
+from workflow_scripts.training.settings import CHOSEN
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}

@@ -9,8 +9,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow import job_fingerprints
 from workflow_scripts.workflow import jobs as jobs_module
+from workflow_scripts.workflow.job_specs import CatalogueSpecs
 from workflow_scripts.workflow.jobs import JobInputs
-from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
 
 PARENT = "results/demo/runs/pairs-wordpiece/cat/pretrain/seed-1"
@@ -134,16 +134,16 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
 def test_only_a_job_that_ran_out_of_memory_requests_twice_as_much():
     jobs = make_jobs()
     run = job("cogs/transformer/default/seed-1")
-    train = jobs.request_memory("train")
+    train = jobs.estimate_memory("train")
     first = train(run)
     assert train(run) == first > 0
     jobs.record_out_of_memory("train", run)
     assert train(run) == 2 * first
     jobs.record_out_of_memory("train", run)
     assert train(run) == 4 * first
-    assert jobs.request_memory("evaluate")(run) == first
+    assert jobs.estimate_memory("evaluate")(run) == first
     assert train(job("cogs/transformer/default/seed-2")) == first
-    assert jobs.request_memory("analyse", 4000)(run) == 4000
+    assert jobs.estimate_memory("analyse", 4000)(run) == 4000
 
 
 def test_targets_name_every_output_once_and_no_weights():

@@ -12,6 +12,7 @@ import pandas
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.tasks.batching import EOS
@@ -38,7 +39,12 @@ class TrainedRun:
     readout: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+        return str(self.run)
+
+    @property
+    def run(self) -> Run:
+        """The name of the run."""
+        return Run(self.task, self.method, self.variant, self.seed)
 
     @property
     def columns(self) -> dict[str, str | int]:

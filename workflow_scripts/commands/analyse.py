@@ -17,10 +17,10 @@ from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_op
 from workflow_scripts.config.paths import data_folder, run_folder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.provenance.planned_analysis import (
+from workflow_scripts.provenance.analysis_job_spec import (
     AnalysedRun,
-    PlannedAnalysis,
-    read_planned_analysis,
+    AnalysisJobSpec,
+    read_analysis_job_spec,
 )
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
@@ -55,17 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables"
     )
-    parser.set_defaults(planned=None)
+    parser.set_defaults(job_spec=None)
 
 
 def main(args: argparse.Namespace) -> None:
     """Compute the analysis on its requested runs and write `--out`."""
-    planned: PlannedAnalysis = args.planned or read_planned_analysis(args.spec)
-    entry = planned.entry
+    job_spec: AnalysisJobSpec = args.job_spec or read_analysis_job_spec(args.spec)
+    entry = job_spec.entry
     # Snakemake deletes its outputs before a job; record.json is none of them.
     check_replaceable(args.out, ("*.csv", "analysis.json", "record.json"), required="record.json")
     analyse = import_function(entry.module, "analyse", ANALYSES)
-    place = f"analysis {planned.analysis} of {planned.paper}"
+    place = f"analysis {job_spec.analysis} of {job_spec.paper}"
     options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
     # torch takes more than a second to import, so wrong names are reported first.
@@ -79,15 +79,15 @@ def main(args: argparse.Namespace) -> None:
     models: list[str] = []
     data_digests: dict[str, str] = {}
     weights_sha256: dict[str, str] = {}
-    for run in planned.runs:
-        origin = read_origin(run, args.results / run_folder(run.name))
+    for analysed in job_spec.runs:
+        origin = read_origin(analysed, args.results / run_folder(analysed.run))
         models.append(origin.model)
-        data_digests[run.task] = origin.data_digest
-        weights_sha256[run.name] = origin.weights_sha256
-        trained_runs.append(make_trained_run(run, origin.protocol, args.results))
-    sources, source_digests = verify_downloads(planned.sources, args.downloads)
-    if planned.published is not None:
-        rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
+        data_digests[analysed.task] = origin.data_digest
+        weights_sha256[str(analysed.run)] = origin.weights_sha256
+        trained_runs.append(make_trained_run(analysed, origin.protocol, args.results))
+    sources, source_digests = verify_downloads(job_spec.sources, args.downloads)
+    if job_spec.published is not None:
+        rows = ((f"published.csv of {entry.published}", row) for row in job_spec.published)
         analysis = analyse(parse_published(rows), options)
     elif entry.sources:
         analysis = analyse(trained_runs, options, sources)
@@ -96,7 +96,7 @@ def main(args: argparse.Namespace) -> None:
     protocol = None
     if trained_runs:
         protocol = find_worst_protocol(*(run.protocol for run in trained_runs))
-    fingerprint = fingerprint_analysis(entry, models, planned.published_numbers)
+    fingerprint = fingerprint_analysis(entry, models, job_spec.published_numbers)
     digests = source_digests | data_digests
     with write_atomically(args.out) as out:
         out.mkdir()
@@ -104,12 +104,12 @@ def main(args: argparse.Namespace) -> None:
         for name, table in analysis.files.items():
             table.to_csv(out / f"{name}.csv", index=False, float_format="%.6g")
         content = {
-            "paper": planned.paper,
-            "analysis": planned.analysis,
-            "scale": planned.scale,
+            "paper": job_spec.paper,
+            "analysis": job_spec.analysis,
+            "scale": job_spec.scale,
             "module": entry.module,
             "options": entry.options,
-            "runs": [run.name for run in planned.runs],
+            "runs": [str(analysed.run) for analysed in job_spec.runs],
             "protocol": protocol,
             "notes": analysis.notes,
             "files": hash_files(out),
@@ -131,29 +131,29 @@ class RunOrigin:
     weights_sha256: str
 
 
-def make_trained_run(run: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
+def make_trained_run(analysed: AnalysedRun, protocol: str, results: Path) -> "TrainedRun":
     """Return a run as an analysis reads it. `results`: folder of its scale."""
     from workflow_scripts.analyses.trained_runs import TrainedRun
 
     return TrainedRun(
-        task=run.task,
-        method=run.method,
-        variant=run.variant,
-        seed=run.seed,
+        task=analysed.task,
+        method=analysed.method,
+        variant=analysed.variant,
+        seed=analysed.seed,
         protocol=protocol,
-        folder=results / run_folder(run.name),
-        data=results / data_folder(run.task),
-        series=run.series,
-        readout=run.readout,
+        folder=results / run_folder(analysed.run),
+        data=results / data_folder(analysed.task),
+        series=analysed.series,
+        readout=analysed.readout,
     )
 
 
-def read_origin(run: AnalysedRun, folder: Path) -> RunOrigin:
+def read_origin(analysed: AnalysedRun, folder: Path) -> RunOrigin:
     """Read what made a run. Raises UserError if a file of a trained run was changed.
 
     Of given weights the models are not read, only their scores.
     """
-    if run.has_given_weights:
+    if analysed.run.weights:
         file = folder / "eval/evaluation.json"
         evaluation = read_mapping(file, "data_digest", "checkpoint_sha256", "spec")
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 from workflow_scripts.commands.table import add_unfinished_argument
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> None:
         runs += paper_runs
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
-    fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
+    fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(args.out.with_suffix(".json"), fingerprint, args.results, runs, displays)
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(args.out.with_name("overview.rst"), overview)

@@ -21,6 +21,7 @@ from workflow_scripts.common.files import (
     write_csv,
     write_json,
 )
+from workflow_scripts.common.run_names import Run, parse_seed
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import data_folder, run_folder
@@ -222,7 +223,7 @@ def collect_provenance(source: Path, runs: Iterable[dict[str, Any]]) -> list[dic
         parent = name_parent(waiting.pop())
         if not parent or parent in rows:
             continue
-        folder = source / run_folder(parent)
+        folder = source / run_folder(Run.parse(parent))
         if (folder / "run.json").exists():
             rows[parent] = select_provenance(read_run_files(folder))
             waiting.append(rows[parent])
@@ -242,19 +243,19 @@ def copy_checkpoints(catalogue: Catalogue, results: Path, out: Path) -> str:
     published = collect_published_cells(catalogue)
     for folder in folders:
         name = "/".join(folder.parts[-4:])
-        run = read_run(folder)
-        check_checkpoint(folder, run)
+        trained = read_run(folder)
+        check_checkpoint(folder, trained)
         manifests = [
             folder / "run.json",
             folder / "eval/evaluation.json",
-            results / data_folder(run.spec.task) / "dataset.json",
+            results / data_folder(trained.spec.task) / "dataset.json",
         ]
         check_replaceable(out / name, {"*.safetensors", "*.json", "README.md"}, "run.json")
         with write_atomically(out / name) as temporary:
             shutil.copytree(folder / "checkpoint", temporary)
             for file in manifests:
                 shutil.copyfile(file, temporary / file.name)
-            model_card = make_model_card(catalogue, published, results, name)
+            model_card = make_model_card(catalogue, published, results, Run.parse(name))
             (temporary / "README.md").write_text(model_card, encoding="utf-8")
     return f"{len(folders)} trained models written to {out}"
 
@@ -309,7 +310,7 @@ def copy_predictions(runs: Iterable[tuple[dict[str, Any], Path]], out: Path) -> 
             continue
         table = pq.read_table(folder / "eval/predictions.parquet")
         table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-        seeds = pa.repeat(int(folder.name.removeprefix("seed-")), len(table))
+        seeds = pa.repeat(parse_seed(folder.name), len(table))
         variant = "/".join(folder.parts[-4:-1])
         file = out / f"{variant}.parquet"
         tables.setdefault(file, []).append(table.add_column(0, "seed", seeds))
@@ -338,8 +339,8 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     interval = max(1, math.ceil(len(loss_steps) / MAX_LOSSES))
     loss_steps.reverse()
     kept_steps = set(loss_steps[::interval])
-    task, method, variant, seed = run["run"].replace("/seed-", "/").split("/")
-    names = {"task": task, "method": method, "variant": variant, "seed": seed}
+    parsed = Run.parse(run["run"])
+    names = {name: str(value) for name, value in parsed._asdict().items()}
     rows = []
     for row in curve:
         is_kept_loss = row["name"] == "loss" and row["step"] in kept_steps
@@ -395,5 +396,5 @@ def merge_draws(rows: list[dict[str, str]], earlier: Path, out: Path) -> None:
         pq.write_table(table, out / "draws.parquet", compression="brotli", compression_level=11)
 
 
-def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:
-    return row["task"], row["method"], row["variant"], int(row["seed"])
+def _run_of(row: dict[str, str]) -> Run:
+    return Run(row["task"], row["method"], row["variant"], int(row["seed"]))

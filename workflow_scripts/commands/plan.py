@@ -12,13 +12,14 @@ from rich.table import Table
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json, read_csv, read_mapping, write_csv
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.analysis_plan import (
     AnalysisPlan,
     LaterPlan,
     PlannedClaim,
     PrimaryClaim,
 )
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, parse_run
+from workflow_scripts.config.catalogue import Catalogue, Paper, parse_run
 from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.layers import Entries, drop_places, merge_settings
 from workflow_scripts.config.loading import load_catalogue
@@ -256,7 +257,7 @@ def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
     record = read_mapping(file.with_name("record.json"), *MEASURED)
     scale = run["scale"]
     spec = read_run_spec(run["spec"], file, "spec")
-    spec_now = resolve_training(catalogue, f"{spec.variant_name}/seed-0", scale)
+    spec_now = resolve_training(catalogue, spec.variant_key.make_run(seed=0), scale)
     if select_sizes(spec) != select_sizes(spec_now):
         raise UserError(
             f"{file}: its model or batches are not of the size of the scale {scale}; delete it"

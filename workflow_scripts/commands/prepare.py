@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises UserError when a source is missing, malformed or not the pinned file.
     """
-    spec = args.planned or read_data_spec(read_json(args.spec), args.spec)
+    spec = args.job_spec or read_data_spec(read_json(args.spec), args.spec)
     check_replaceable(args.out, ("*.parquet", "*.json", "*.mapped"), required="*.parquet")
     sources, digests = verify_downloads(spec.sources, args.downloads)
     data = prepare_data(importlib.import_module(spec.prepare), spec.options, sources)

@@ -9,13 +9,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import find_analysis, select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS
 from workflow_scripts.provenance.fingerprints import list_paper_runs
 from workflow_scripts.provenance.unfinished import UNFINISHED, Cause, Unfinished, write_unfinished
-from workflow_scripts.workflow.dry_run import list_planned_jobs
+from workflow_scripts.workflow.dry_run import list_jobs_to_run
 from workflow_scripts.workflow.failures import (
     FAILED_JOBS,
     FailedJob,
@@ -24,8 +24,8 @@ from workflow_scripts.workflow.failures import (
     find_failures,
     read_failed_jobs,
 )
+from workflow_scripts.workflow.job_specs import list_read_files
 from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
-from workflow_scripts.workflow.planning import list_read_files
 from workflow_scripts.workflow.snakemake_call import (
     SnakemakeCall,
     collect_stop_signals,
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
         return
     call = parse_call(words)
     arguments = [word for word in words if word != LOGGER]
-    open_jobs = read_jobs(list_planned_jobs(*arguments))
+    open_jobs = read_jobs(list_jobs_to_run(*arguments))
     with collect_stop_signals() as received:
         while True:
             waiting = find_failures(open_jobs, failures)

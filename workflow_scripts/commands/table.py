@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import write_text_file
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue

@@ -13,7 +13,7 @@ from workflow_scripts.commands.inputs import (
     add_spec_arguments,
     check_data,
     check_init,
-    get_planned_run,
+    get_run_job_spec,
     hash_weights,
 )
 from workflow_scripts.common.errors import UserError
@@ -27,11 +27,11 @@ from workflow_scripts.common.files import (
     write_json,
 )
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Training
+from workflow_scripts.training.settings import CHOSEN, Chosen, Precision, Training
 
 OUTPUTS = {"checkpoint", "training.csv", "run.json", "record.json", "eval", "interventions"}
 
@@ -97,13 +97,13 @@ def main(args: argparse.Namespace) -> None:
 
     After signal n it saves the state and exits with 128 + n.
     """
-    planned = get_planned_run(args)
-    spec = check_training_spec(planned, args)
+    job_spec = get_run_job_spec(args)
+    spec = check_training_spec(job_spec, args)
     search_result = read_search_result(spec, args.search)
     settings = spec.training
     if search_result:
         settings = settings.use_chosen(search_result)
-    check_folders(args, planned, OUTPUTS)
+    check_folders(args, job_spec, OUTPUTS)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
@@ -119,26 +119,27 @@ def main(args: argparse.Namespace) -> None:
     if search_result:
         input_digests["search_digest"] = digest(search_result.model_dump())
     folder = StateFolder(args.state, input_digests | {"code_digest": fingerprint.code})
-    with folder.lock(), Reporter(spec.run_name, settings.max_steps or 0, args.progress) as reporter:
+    steps = settings.max_steps or 0
+    with folder.lock(), Reporter(str(spec.run), steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
-            task, state = train_run(
+            setup, state = train_run(
                 trained, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)
         with write_atomically(args.out) as out:
             (out / "checkpoint").mkdir(parents=True)
-            write_checkpoint(out / "checkpoint", task, settings, state, folder)
+            write_checkpoint(out / "checkpoint", setup, settings, state, folder)
             write_history(out / "training.csv", state.history)
             content = {
-                "run": spec.run_name,
-                "scale": planned.scale,
+                "run": str(spec.run),
+                "scale": job_spec.scale,
                 "protocol": spec.protocol,
                 "spec": spec.to_json(),
                 **input_digests,
                 "chosen": search_result.model_dump() if search_result else None,
-                "parameters": sum(parameter.numel() for parameter in task.model.parameters()),
+                "parameters": sum(parameter.numel() for parameter in setup.model.parameters()),
                 "steps": state.step,
                 **describe_best_weights(state, settings),
                 "files": hash_files(out),
@@ -146,12 +147,12 @@ def main(args: argparse.Namespace) -> None:
             write_json(out / "run.json", content)
             record = make_training_record(fingerprint, spec, input_digests["data_digest"], device)
             record |= summarise_costs(state, device)
-            record["analysis_plans"] = planned.analysis_plans
+            record["analysis_plans"] = job_spec.analysis_plans
             write_json(out / "record.json", record)
         folder.remove()
 
 
-def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:
+def check_folders(args: argparse.Namespace, job_spec: RunJobSpec, outputs: set[str]) -> None:
     """Check the folders and the data of a training before it starts.
 
     Sets the default of `--state`.
@@ -160,7 +161,7 @@ def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[st
         args.state = args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    check_data(args.data, planned)
+    check_data(args.data, job_spec)
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -247,27 +248,27 @@ def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
     Raises UserError if the file is missing or of another spec.
     """
     if spec.search and file is None:
-        raise UserError(f"{spec.variant_name} needs the chosen.json of its search; pass --search")
+        raise UserError(f"{spec.variant_key} needs the chosen.json of its search; pass --search")
     if file is None:
         return None
     if not spec.search:
-        raise UserError(f"{spec.variant_name} has no hyperparameter search; remove --search")
+        raise UserError(f"{spec.variant_key} has no hyperparameter search; remove --search")
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
         raise UserError(
-            f"{file} is from another configuration of {spec.variant_name}; run the search again"
+            f"{file} is from another configuration of {spec.variant_key}; run the search again"
         )
     return parse_as(Chosen, content["chosen"], file, "chosen")
 
 
-def check_training_spec(planned: PlannedRun, args: argparse.Namespace) -> RunSpec:
+def check_training_spec(job_spec: RunJobSpec, args: argparse.Namespace) -> RunSpec:
     """Return the spec of a training.
 
     Raises UserError if nothing is trained, or if `--init` does not fit the spec.
     """
-    spec = planned.spec
-    place = str(args.spec or spec.run_name)
+    spec = job_spec.spec
+    place = str(args.spec or spec.run)
     if not isinstance(spec, RunSpec):
         raise UserError(f"{place} has given weights and no training; score them with evaluate")
     check_init(place, spec.origin, args.init, "--init")

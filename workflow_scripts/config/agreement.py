@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from workflow_scripts.common.run_names import START, split_weights
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.catalogue import START, Catalogue, Paper
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
     Claim,
@@ -281,7 +282,7 @@ class NameChecker:
         methods = self.catalogue.methods
         yield from self.check_name(method, methods, *keys, "method")
         for variant in variants:
-            name, _, own_weights = variant.partition("@")
+            name, own_weights = split_weights(variant)
             if method in methods:
                 yield from self.check_name(name, methods[method].variants, *keys, "variant")
             yield from self.check_weights(own_weights or weights, *keys)

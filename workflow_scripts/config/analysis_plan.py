@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
 from workflow_scripts.config.display_schema import Measure, list_cells
-from workflow_scripts.tasks.settings import Precision
+from workflow_scripts.training.settings import Precision
 
 FIRST_PLAN = "analysis_plan.yaml"  # in the folder of a paper
 LATER_PLANS = "plans"  # a folder in the folder of a paper

@@ -5,10 +5,8 @@ The rules write these paths out; all other code uses this module.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from workflow_scripts.config.catalogue import Run, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
 
 RESULTS = Path("results")
 DOWNLOADS = RESULTS / "downloads"  # shared by all scales
@@ -30,13 +28,13 @@ RECORDS = {
 }
 
 
-def run_spec_file(run: "Run | str") -> str:
+def run_spec_file(run: Run) -> str:
     """Return the file with what the jobs of a run are given."""
     return f"specs/{run}.json"
 
 
-def search_spec_file(variant: str) -> str:
-    """Return the file with what the search before `<task>/<method>/<variant>` is given."""
+def search_spec_file(variant: VariantKey) -> str:
+    """Return the file with what the search before the trainings of a variant is given."""
     return f"specs/{variant}/search.json"
 
 
@@ -60,25 +58,24 @@ def data_folder(task: str) -> str:
     return f"data/{task}"
 
 
-def run_folder(run: "Run | str") -> str:
+def run_folder(run: Run) -> str:
     """Return the folder of a run."""
     return f"runs/{run}"
 
 
-def manifest_file(run: "Run | str") -> str:
+def manifest_file(run: Run) -> str:
     """Return the manifest of a training, or of an evaluation of given weights."""
-    has_given_weights = "@" in str(run)
-    if has_given_weights:
+    if run.weights:
         return f"{evaluation_folder(run)}/evaluation.json"
     return f"{run_folder(run)}/run.json"
 
 
-def evaluation_folder(run: "Run | str") -> str:
+def evaluation_folder(run: Run) -> str:
     """Return the folder of the evaluation of a run."""
     return f"runs/{run}/eval"
 
 
-def intervention_folder(run: "Run | str") -> str:
+def intervention_folder(run: Run) -> str:
     """Return the folder of the interventions on a run."""
     return f"runs/{run}/interventions"
 
@@ -88,9 +85,9 @@ def candidate_folder(task: str) -> str:
     return f"candidates/{task}"
 
 
-def search_folder(variant: "VariantKey") -> str:
+def search_folder(variant: VariantKey) -> str:
     """Return the folder of the hyperparameter search of a variant."""
-    return f"search/{'/'.join(variant)}"
+    return f"search/{variant}"
 
 
 def analysis_folder(paper: str, analysis: str) -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from workflow_scripts.common.run_names import VariantKey, name_weights
 from workflow_scripts.common.validation import (
     Pattern,
     Seed,
@@ -283,15 +284,14 @@ class Experiment(StrictModel):
         False, description="A sweep or further ablation, run on demand at the small scale."
     )
 
-    def list_variants(self) -> list[tuple[str, str, str]]:
-        """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
-        suffix = ""
-        if self.weights:
-            suffix = f"@{self.weights}"
+    def list_variants(self) -> list[VariantKey]:
+        """List the variants whose runs are needed."""
         variants = []
         for task in list_names(self.task):
             for method, names in self.methods.items():
-                variants += [(task, method, name + suffix) for name in names]
+                for name in names:
+                    variant = name_weights(name, self.weights)
+                    variants.append(VariantKey(task, method, variant))
         return variants
 
 

@@ -4,14 +4,14 @@ Other jobs are fingerprinted in `spec_fingerprints`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -55,7 +55,7 @@ def read_caption(catalogue: Catalogue, paper: str, display: str) -> str:
 
 
 def fingerprint_claims(
-    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]
+    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[Run]
 ) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     spec: dict[str, Any] = {
@@ -63,7 +63,7 @@ def fingerprint_claims(
         "displays": {},
         "published": {},
         "plans": {},
-        "runs": sorted(set(runs)),
+        "runs": sorted({str(run) for run in runs}),
         "scale": catalogue.scales[scale].model_dump(),
         "titles": {},
     }
@@ -92,9 +92,9 @@ def fingerprint_report_job(
     """Fingerprint the job of a table, a figure or the claims; None for other rules."""
     if rule == "claims":
         scale = wildcards["scale"]
-        runs: list[str] = []
+        runs: list[Run] = []
         for paper in config.papers:
-            runs += map(str, list_paper_runs(config, paper, scale))
+            runs += list_paper_runs(config, paper, scale)
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])
@@ -137,4 +137,4 @@ def list_paper_runs(config: Config, paper: str, scale: str) -> dict[Run, list[st
 @lru_cache
 def _list_sorted_runs(config_json: str) -> dict[Run, list[str]]:
     runs = list_requested_runs(load_catalogue(), Config.model_validate_json(config_json))
-    return {run: runs[run] for run in sorted(runs, key=astuple)}
+    return {run: runs[run] for run in sorted(runs)}

@@ -16,7 +16,7 @@ from workflow_scripts.common.files import digest, read_json, write_json
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
-from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
+from workflow_scripts.provenance.code import PACKAGE, digest_code, find_closure
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -38,7 +38,7 @@ class Fingerprint:
     @property
     def code(self) -> str:
         """Digest of the code that the modules import."""
-        return code_digest(self.modules)
+        return digest_code(self.modules)
 
     def __str__(self) -> str:
         return f"spec {digest(self.spec)}, code {self.code}"
@@ -63,7 +63,7 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     """Return the entry points of the code that trains a run."""
     modules = [
         f"{PACKAGE}.training.run",
-        f"{PACKAGE}.tasks.{spec.kind}.problem",
+        f"{PACKAGE}.tasks.{spec.kind}.training_setup",
         name_model_module(spec),
     ]
     if spec.objective:

@@ -13,8 +13,8 @@ from pathlib import Path
 from pydantic import RootModel
 
 from workflow_scripts.common.files import read_json, write_json
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.common.validation import StrictModel, parse_as
-from workflow_scripts.config.display_schema import VariantKey
 from workflow_scripts.config.paths import RESULTS
 from workflow_scripts.config.schema import Config
 
@@ -64,7 +64,7 @@ class Unfinished:
             match = SCORES_OF_RUN.fullmatch(file)
             if match is None or match[5] != folder:
                 continue
-            variant = (match[1], match[2], match[3])
+            variant = VariantKey(match[1], match[2], match[3])
             causes.setdefault(variant, {})[int(match[4])] = cause
         return causes
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_files, read_json
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
 
 
@@ -17,12 +18,16 @@ class FinishedRun:
     its name there.
     """
 
-    name: str
     scale: str | None
     spec: RunSpec
     spec_digest: str
     data_digest: str
     files: dict[str, str]
+
+    @property
+    def run(self) -> Run:
+        """The name of the run."""
+        return self.spec.run
 
     @property
     def weights_sha256(self) -> str:
@@ -44,7 +49,6 @@ def read_run(run_dir: Path) -> FinishedRun:
             f"{file} was changed after training: its spec has another digest; train the run again"
         )
     return FinishedRun(
-        name=content["run"],
         scale=content["scale"],
         spec=read_run_spec(content["spec"], file, "spec"),
         spec_digest=content["spec_digest"],

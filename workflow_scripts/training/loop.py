@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.common.system import measure_cpu_seconds
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import LazySequence, ShuffledBatches
-from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.graphs import GraphedUpdates
 from workflow_scripts.training.history import LoggedValue
 from workflow_scripts.training.machine import (
@@ -26,6 +25,7 @@ from workflow_scripts.training.machine import (
     describe_attempt,
     measure_usage,
 )
+from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 MAX_SAVE_SHARE = 1 / 20  # of the time: the state of a large model is saved less often
@@ -226,7 +226,7 @@ def compute_learning_rate(settings: Training, step: int) -> float:
 
 
 def train(
-    problem: Problem,
+    setup: TrainingSetup,
     settings: Training,
     seed: int,
     device: torch.device,
@@ -243,20 +243,20 @@ def train(
     or SIGINT, also in the last step, and UserError for a non-finite loss. Both leave a state to
     resume from.
     """
-    model = problem.model
-    graphed = device.type == "cuda" and problem.capturable
+    model = setup.model
+    graphed = device.type == "cuda" and setup.capturable
     optimiser = build_optimiser(model, settings, capturable=graphed)
     state = folder.load(model, optimiser)
     reporter.resume(state.step)
     attempt = describe_attempt(device, state.step)
     state.attempts.append(attempt)
-    update = make_update(problem, settings, optimiser, device, graphed, reporter.print_line)
+    update = make_update(setup, settings, optimiser, device, graphed, reporter.print_line)
     rows: list[dict[str, Tensor]] = []  # values of the steps since `collect_logged_values`
-    order = EpochOrder(problem.batches, seed)
+    order = EpochOrder(setup.batches, seed)
     model.train()
     stop: int | None = None
     with StopSignals() as signals:
-        timer = StepTimer(state, WARM_UP_EPOCHS * len(problem.batches))
+        timer = StepTimer(state, WARM_UP_EPOCHS * len(setup.batches))
         saver = Saver(folder, state, attempt, save_every_seconds)
         while state.step < settings.max_steps and not stop:
             state.step += 1
@@ -273,7 +273,7 @@ def train(
                 collect_logged_values(rows, state)
                 reporter.set_stage("validate")
                 with timer.pause():
-                    reporter.update_values(validate(problem, settings, folder, state))
+                    reporter.update_values(validate(setup, settings, folder, state))
                 reporter.set_stage("train")
             stop = signals.first
             if is_last or stop or saver.is_due():
@@ -301,7 +301,7 @@ def is_validation_due(settings: Training, step: int) -> bool:
 
 
 def make_update(
-    problem: Problem,
+    setup: TrainingSetup,
     settings: Training,
     optimiser: torch.optim.Optimizer,
     device: torch.device,
@@ -313,14 +313,14 @@ def make_update(
     With `graphed` the updates are CUDA graphs.
     """
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=settings.precision == "bf16")
-    update = partial(update_weights, problem, optimiser, settings.clip_norm, autocast)
+    update = partial(update_weights, setup, optimiser, settings.clip_norm, autocast)
     if not graphed:
         return update
     return GraphedUpdates(update, optimiser.zero_grad, warn, checked=not settings.is_compiled())
 
 
 def update_weights(
-    problem: Problem,
+    setup: TrainingSetup,
     optimiser: torch.optim.Optimizer,
     clip_norm: float,
     autocast: torch.autocast,
@@ -331,15 +331,15 @@ def update_weights(
     They are tensors, to not wait for a GPU.
     """
     with autocast:
-        loss, parts = problem.loss(problem.model, batch)
+        loss, parts = setup.loss(setup.model, batch)
     loss.backward()
     values = {"loss": loss, **parts}
     if clip_norm:
-        values["gradient_norm"] = nn.utils.clip_grad_norm_(problem.model.parameters(), clip_norm)
+        values["gradient_norm"] = nn.utils.clip_grad_norm_(setup.model.parameters(), clip_norm)
     optimiser.step()
     optimiser.zero_grad()
-    if hasattr(problem.model, "finish_step"):
-        problem.model.finish_step()
+    if hasattr(setup.model, "finish_step"):
+        setup.model.finish_step()
     return {name: torch.as_tensor(value).detach() for name, value in values.items()}
 
 
@@ -397,7 +397,7 @@ def stop_compiling(settings: Training) -> AbstractContextManager[Any]:
 
 
 def validate(
-    problem: Problem, settings: Training, folder: StateFolder, state: TrainingState
+    setup: TrainingSetup, settings: Training, folder: StateFolder, state: TrainingState
 ) -> dict[str, float]:
     """Validate, keep the weights that are the best on a split, and return the metric.
 
@@ -406,13 +406,13 @@ def validate(
     kept.
     """
     if not settings.selection:
-        folder.keep_best(state, problem.model, CHOSEN, None)
+        folder.keep_best(state, setup.model, CHOSEN, None)
         return {}
     metric = settings.selection.metric
-    problem.model.eval()
+    setup.model.eval()
     with torch.no_grad(), compute_in_fp32(), stop_compiling(settings):
-        values = problem.validate(problem.model)
-    problem.model.train()
+        values = setup.validate(setup.model)
+    setup.model.train()
     for name, value in values.items():
         state.history.append(LoggedValue(state.step, f"valid_{name}", value))
     prefixes = {CHOSEN: ""}  # of the values by which each of the kept weights is chosen
@@ -421,9 +421,9 @@ def validate(
     for name, prefix in prefixes.items():
         value = values[prefix + metric]
         tie = 0.0
-        if problem.tie_break_metric:
-            tie = values[prefix + problem.tie_break_metric]
+        if setup.tie_break_metric:
+            tie = values[prefix + setup.tie_break_metric]
         best = state.best.get(name)
         if best is None or (value, -tie) >= (best["value"], -best["tie"]):
-            folder.keep_best(state, problem.model, name, value, tie)
+            folder.keep_best(state, setup.model, name, value, tie)
     return {metric: values[metric]}

@@ -11,6 +11,7 @@ from shutil import which
 from typing import Any
 
 from workflow_scripts.common.files import digest
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.paths import (
     DOWNLOADS,
     data_folder,
@@ -23,8 +24,8 @@ from workflow_scripts.config.paths import (
 )
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.planned_analysis import PlannedAnalysis
-from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.analysis_job_spec import AnalysisJobSpec
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import (
     Fingerprint,
     fingerprint_data,
@@ -37,7 +38,7 @@ from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.resources import estimate_run_resources
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
-from workflow_scripts.workflow.wildcards import Wildcards
+from workflow_scripts.workflow.wildcards import Wildcards, read_run_name, read_variant_key
 
 Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 # Their fingerprint is the same for all seeds of a variant.
@@ -139,17 +140,16 @@ class JobInputs:
 
     # search, train
 
-    def _planned(self, wildcards: Wildcards) -> PlannedRun:
+    def _get_job_spec(self, wildcards: Wildcards) -> RunJobSpec:
         """Return what the job on a run, or the search of a variant, is given."""
         names = dict(wildcards.items())
-        variant = "{task}/{method}/{variant}".format(**names)
         if "seed" not in names:
-            return self.specs.get_search(variant, wildcards.scale)
-        return self.specs.get_run(f"{variant}/{names['seed']}", wildcards.scale)
+            return self.specs.get_search(read_variant_key(names), wildcards.scale)
+        return self.specs.get_run(read_run_name(names), wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the initial weights; none if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return [f"results/{wildcards.scale}/{run_folder(origin.run)}/run.json"]
         if isinstance(origin, HubModel):
@@ -158,7 +158,7 @@ class JobInputs:
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             folder = f"results/{wildcards.scale}/{run_folder(origin.run)}"
             return [f"{folder}/checkpoint/model.safetensors"]
@@ -166,7 +166,7 @@ class JobInputs:
 
     def _find_init_folder(self, wildcards: Wildcards) -> str | None:
         """Return the folder of the initial weights; None if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return f"results/{wildcards.scale}/{run_folder(origin.run)}/checkpoint"
         if isinstance(origin, HubModel):
@@ -182,10 +182,10 @@ class JobInputs:
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with a run's learning rate and batch size, if a search chooses them."""
-        spec = self._planned(wildcards).spec
+        spec = self._get_job_spec(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
-        folder = search_folder((spec.task, spec.method, spec.variant))
+        folder = search_folder(spec.variant_key)
         return [f"results/{wildcards.scale}/{folder}/chosen.json"]
 
     def format_search_option(self, wildcards: Wildcards) -> str:
@@ -198,16 +198,16 @@ class JobInputs:
         It depends on the spec, the data and their code, so that no run resumes from the state of
         another. It is no output, because Snakemake deletes the outputs of a failed job.
         """
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
         if spec.search:
-            searched = self.specs.get_search(spec.variant_name, wildcards.scale).training
+            searched = self.specs.get_search(spec.variant_key, wildcards.scale).training
             fingerprints.append(fingerprint_search(searched))
         return f"{_state_folder(wildcards)}/{wildcards.seed}/{_join_digests(fingerprints)}"
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
         return f"{_state_folder(wildcards)}/search/{_join_digests(fingerprints)}"
 
@@ -215,19 +215,19 @@ class JobInputs:
 
     def find_scored_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the weights that a job scores."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_manifest(wildcards)
         return [f"{_run_folder(wildcards)}/run.json"]
 
     def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the weights that a job scores, if a run of the workflow made them."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_checkpoint(wildcards)
         return [f"{_run_folder(wildcards)}/checkpoint/model.safetensors"]
 
     def list_scored_options(self, wildcards: Wildcards) -> list[str]:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
-        if "@" not in wildcards.variant:
+        if not _read_run(wildcards).weights:
             return ["--run-dir", _run_folder(wildcards)]
         folder = self._find_init_folder(wildcards)
         if folder is None:
@@ -236,37 +236,39 @@ class JobInputs:
 
     # analyse
 
-    def _analysis(self, wildcards: Wildcards) -> PlannedAnalysis:
+    def _get_analysis(self, wildcards: Wildcards) -> AnalysisJobSpec:
         """Return what the job of an analysis is given."""
         return self.specs.get_analysis(wildcards.paper, wildcards.analysis, wildcards.scale)
 
     def list_analysed_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs. They depend on --config of this invocation, too."""
-        return [run.name for run in self._analysis(wildcards).runs]
+        return [str(analysed.run) for analysed in self._get_analysis(wildcards).runs]
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
-        planned = self._analysis(wildcards)
+        job_spec = self._get_analysis(wildcards)
+        runs = [analysed.run for analysed in job_spec.runs]
         root = f"results/{wildcards.scale}"
-        inputs = [f"{root}/{manifest_file(run.name)}" for run in planned.runs]
-        if planned.entry.scored:
-            inputs += [f"{root}/{run_folder(run.name)}/eval/scores.csv" for run in planned.runs]
-        for run in planned.runs:
-            if run.unseeded in planned.entry.intervened_variants:
-                inputs.append(f"{root}/{intervention_folder(run.name)}/scores.csv")
-        tasks = {run.task for run in planned.runs}
+        inputs = [f"{root}/{manifest_file(run)}" for run in runs]
+        if job_spec.entry.scored:
+            inputs += [f"{root}/{run_folder(run)}/eval/scores.csv" for run in runs]
+        for run in runs:
+            if run.variant_key in job_spec.entry.intervened_variants:
+                inputs.append(f"{root}/{intervention_folder(run)}/scores.csv")
+        tasks = {run.task for run in runs}
         inputs += sorted(f"{root}/{data_folder(task)}/dataset.json" for task in tasks)
         return inputs + locate_manifests(self.list_analysis_sources(wildcards))
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
-        return locate_downloads(self._analysis(wildcards).sources)
+        return locate_downloads(self._get_analysis(wildcards).sources)
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         root = f"results/{wildcards.scale}"
-        trained = [run for run in self._analysis(wildcards).runs if not run.has_given_weights]
-        return [f"{root}/{run_folder(run.name)}/checkpoint/model.safetensors" for run in trained]
+        runs = [analysed.run for analysed in self._get_analysis(wildcards).runs]
+        trained = [run for run in runs if not run.weights]
+        return [f"{root}/{run_folder(run)}/checkpoint/model.safetensors" for run in trained]
 
     # Resources
 
@@ -285,36 +287,36 @@ class JobInputs:
         """Record that a job ran out of memory: its next attempt requests twice as much."""
         self.out_of_memory[rule, tuple(wildcards.items())] += 1
 
-    def request_memory(self, rule: str, megabytes: int | None = None) -> Callable[[Wildcards], int]:
+    def estimate_memory(self, rule: str, megabytes: int | None = None) -> Callable[[Wildcards], int]:
         """Return a function that gives the memory of a job of `rule` in MB.
 
         At first that is `megabytes`, or what the scale gives to the run; after each time that the
         job ran out of memory, twice as much. Snakemake calls the function again for each attempt.
         """
 
-        def request(wildcards: Wildcards) -> int:
+        def estimate(wildcards: Wildcards) -> int:
             memory = megabytes
             if memory is None:
-                resources = self._planned(wildcards).resources
-                assert resources, "planned from the catalogue"
+                resources = self._get_job_spec(wildcards).resources
+                assert resources, "resolved from the catalogue"
                 memory = resources.memory
             return memory * 2 ** self.out_of_memory[rule, tuple(wildcards.items())]
 
-        return store_signature(request)
+        return store_signature(estimate)
 
     def get_run_resource(self, name: str) -> Callable[[Wildcards], Any]:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
-        def resource(wildcards: Wildcards) -> Any:
-            planned = self._planned(wildcards)
-            return estimate_run_resources(planned, self._device(), self.config.gpu_option)[name]
+        def estimate_resource(wildcards: Wildcards) -> Any:
+            job_spec = self._get_job_spec(wildcards)
+            return estimate_run_resources(job_spec, self._device(), self.config.gpu_option)[name]
 
-        return store_signature(resource)
+        return store_signature(estimate_resource)
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:
     """Fingerprint the preparation of the data of a training."""
-    assert spec.data, "planned from the catalogue"
+    assert spec.data, "resolved from the catalogue"
     return fingerprint_data(spec.data)
 
 
@@ -326,9 +328,12 @@ def _hub_folder(model: HubModel) -> str:
     return f"{DOWNLOADS}/models/{model.hub}"
 
 
+def _read_run(wildcards: Wildcards) -> Run:
+    return read_run_name(dict(wildcards.items()))
+
+
 def _run_folder(wildcards: Wildcards) -> str:
-    run = "{task}/{method}/{variant}/{seed}".format(**dict(wildcards.items()))
-    return f"results/{wildcards.scale}/{run_folder(run)}"
+    return f"results/{wildcards.scale}/{run_folder(_read_run(wildcards))}"
 
 
 def _state_folder(wildcards: Wildcards) -> str:

@@ -7,7 +7,8 @@ to a cluster.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,
@@ -45,18 +46,18 @@ class ReportJobs:
 
         return self.jobs.record_fingerprints(rule, find_fingerprint)
 
-    def _display(self, wildcards: Wildcards) -> Display:
+    def _get_display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""
         return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
 
-    def _runs(self, wildcards: Wildcards) -> list[Run]:
+    def _select_runs(self, wildcards: Wildcards) -> list[Run]:
         """Return the requested runs that a table or a figure reads."""
         requested = self._list_requested(wildcards.paper, wildcards.scale)
-        return select_display_runs(self._display(wildcards), requested)
+        return select_display_runs(self._get_display(wildcards), requested)
 
     def list_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may change them."""
-        return [str(run) for run in self._runs(wildcards)]
+        return [str(run) for run in self._select_runs(wildcards)]
 
     def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
@@ -115,13 +116,15 @@ class ReportJobs:
         return files
 
     def _list_display_files(self, wildcards: Wildcards) -> list[str]:
-        return self._list_score_files(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+        return self._list_score_files(
+            wildcards.paper, [self._get_display(wildcards)], wildcards.scale
+        )
 
     def _list_figure_files(self, wildcards: Wildcards) -> list[str]:
         """Return the scores, and the learning curves if the figure draws them."""
         files = self._list_display_files(wildcards)
-        if self._display(wildcards).reads_curves:
-            files += [f"{run_folder(run)}/training.csv" for run in self._runs(wildcards)]
+        if self._get_display(wildcards).reads_curves:
+            files += [f"{run_folder(run)}/training.csv" for run in self._select_runs(wildcards)]
         return files
 
     def _list_table_files(self, wildcards: Wildcards) -> list[str]:
@@ -129,7 +132,7 @@ class ReportJobs:
 
         A note under the table compares the data with the paper's.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         analyses = self.catalogue.papers[wildcards.paper].analyses
         requested = self._list_requested(wildcards.paper, wildcards.scale)
         runs = list(select_display_runs(display, requested))
@@ -142,14 +145,14 @@ class ReportJobs:
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
-        return self._display(wildcards).group
+        return self._get_display(wildcards).group
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
         """Return a single label.
 
         With two, Snakemake's report loses the displays of a group that has two of them.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         return {"display": f"{display.source}: {display.title}"}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:

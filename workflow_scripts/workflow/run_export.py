@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.paths import RESULTS, evaluation_folder, manifest_file, run_folder
 from workflow_scripts.workflow.time_limit import Job, OpenRun
 

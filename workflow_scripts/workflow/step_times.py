@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.common.files import read_csv, read_json
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS, data_folder
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
-from workflow_scripts.tasks.settings import TextTraining, Training
+from workflow_scripts.training.settings import TextTraining, Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 

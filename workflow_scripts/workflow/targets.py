@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run, format_seed
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     list_analysis_sources,
@@ -148,7 +149,7 @@ def list_wildcards(run: Run) -> dict[str, str]:
         "task": run.task,
         "method": run.method,
         "variant": run.variant,
-        "seed": f"seed-{run.seed}",
+        "seed": format_seed(run.seed),
     }
 
 

@@ -186,7 +186,7 @@ class LogHandler(LogHandlerBase):
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         # of a dry run, printed as one text, because thousands of prints are slow
-        self.planned: list[str] = []
+        self.jobs_to_run: list[str] = []
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
@@ -250,7 +250,7 @@ class LogHandler(LogHandlerBase):
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:
             reason = record.reason.split(":")[0].strip()
-            self.planned.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
+            self.jobs_to_run.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def show_command(self, record: logging.LogRecord) -> None:
         """Show a command with --printshellcmds."""
@@ -369,7 +369,7 @@ class LogHandler(LogHandlerBase):
             self.closed.set()
             self.live.stop()
             if self.common_settings.dryrun:
-                self.show_planned_jobs()
+                self.show_jobs_to_run()
             else:
                 self.write_failed_jobs()
                 self.show_end()
@@ -391,10 +391,10 @@ class LogHandler(LogHandlerBase):
             failed_jobs.append(failed_job)
         FAILED_JOBS.write_text(json.dumps(failed_jobs, indent=1), encoding="utf-8")
 
-    def show_planned_jobs(self) -> None:
+    def show_jobs_to_run(self) -> None:
         """Show the jobs of a dry run, and their number by rule."""
-        if self.planned:
-            self.console.print("\n".join(self.planned))
+        if self.jobs_to_run:
+            self.console.print("\n".join(self.jobs_to_run))
         if self.counts:
             self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
 

@@ -1,12 +1,12 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import read_mapping, write_text_file
+from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
-from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.paths import run_folder
@@ -77,7 +77,7 @@ def _find_training(run: Run) -> Run:
     """Return the training whose weights a run scores: its own, or that of given weights."""
     if run.weights in (None, START):
         return run.training
-    return replace(run.training, task=run.weights)
+    return run.training._replace(task=run.weights)
 
 
 def _find_departure(plan: AnalysisPlan, folder: Path) -> str:

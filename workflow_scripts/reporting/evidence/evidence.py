@@ -7,8 +7,9 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import Display, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_intervened_variants, score_files
 from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
 from workflow_scripts.evaluation.published import Key, Published, read_published
@@ -48,7 +49,7 @@ class Evidence:
 
     def find_cause(self, run: Run) -> Cause | None:
         """Return why a run has no scores; None if it has them."""
-        return self.unfinished.evaluations.get(run.unseeded, {}).get(run.seed)
+        return self.unfinished.evaluations.get(run.variant_key, {}).get(run.seed)
 
     def get_analysis_cause(self, analysis: str | None) -> Cause | None:
         """Return why an analysis has no scores; None if it has some, or was not asked for."""
@@ -87,9 +88,9 @@ def read_evidence(
     for run in runs:
         files = unfinished.drop_files(score_files(run, intervened))
         if f"{evaluation_folder(run)}/scores.csv" in files:
-            absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, results))
+            absent.setdefault(run.variant_key, []).extend(read_absent_scores(run, results))
         for file in files:
-            scores.setdefault(run.unseeded, []).extend(read_run_scores(run, results, file))
+            scores.setdefault(run.variant_key, []).extend(read_run_scores(run, results, file))
     analyses: dict[str, list[Score]] = {}
     for display in displays:
         for name in display.list_analyses():
@@ -105,7 +106,7 @@ def read_evidence(
         variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
-    shown_seeds.update((run.unseeded, run.seed) for run in runs)
+    shown_seeds.update((run.variant_key, run.seed) for run in runs)
     withheld = find_withheld(catalogue, paper, scale, shown_seeds, results, unfinished)
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
     return Evidence(
@@ -120,10 +121,10 @@ def read_run_scores(run: Run, results: Path, file: str) -> list[Score]:
     """
     scores = load_scores(results / file)
     for score in scores:
-        if score.variant_key != run.unseeded or score.seed != run.seed:
-            other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
+        scored_run = Run(*score.variant_key, score.seed)  # type: ignore[arg-type]
+        if scored_run != run:
             advice = f"move {results / run_folder(run)} away, then call ./reproduce"
-            raise UserError(f"{results / file} holds scores of {other}; {advice}")
+            raise UserError(f"{results / file} holds scores of {scored_run}; {advice}")
     return scores
 
 

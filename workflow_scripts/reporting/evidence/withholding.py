@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.paths import evaluation_folder
 from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 
@@ -37,7 +37,7 @@ def find_withheld(
         planned = planned_seeds[variant]
         if not seeds_of_variant[variant] & set(planned):
             continue
-        files = [f"{evaluation_folder(Run(*variant, seed))}/scores.csv" for seed in planned]
+        files = [f"{evaluation_folder(variant.make_run(seed))}/scores.csv" for seed in planned]
         scored = sum((results / file).exists() for file in unfinished.drop_files(files))
         if scored < len(planned):
             withheld[variant] = f"{scored} of {len(planned)} planned seeds"

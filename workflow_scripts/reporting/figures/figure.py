@@ -10,8 +10,9 @@ import pandas
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, verify_checksum
 from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
@@ -106,7 +107,7 @@ class Inputs:
 
     def list_seeds(self, entry: Runs) -> list[int]:
         """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
-        return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
+        return sorted(run.seed for run in self.requested if run.variant_key == entry.variant_key)
 
     def find_median_seed(self, entry: Runs) -> int | None:
         """Find the (lowest) seed of an entry with the (lower) median test accuracy.
@@ -145,7 +146,7 @@ def make_score_table(scores: list[Score], columns: list[str]) -> pandas.DataFram
 
 def select_entry(table: pandas.DataFrame, entry: Runs, seed: int | None = None) -> pandas.DataFrame:
     """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
-    rows = select_variant_rows(table, entry.key)
+    rows = select_variant_rows(table, entry.variant_key)
     return rows if seed is None else rows[rows["seed"] == seed]
 
 
@@ -199,7 +200,7 @@ def draw_figure(
         cause = evidence.find_cause(run)
         if cause:
             causes.append(cause.sentence)
-        elif run.unseeded not in evidence.withheld:
+        elif run.variant_key not in evidence.withheld:
             shown_runs.append(run)
 
     # matplotlib takes a second to import, so errors in names are reported first.
@@ -215,7 +216,7 @@ def draw_figure(
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
     for variant, reason in sorted(evidence.withheld.items()):
-        notes.append(f"{'/'.join(variant)} not shown, {reason}")
+        notes.append(f"{variant} not shown, {reason}")
     for cause, count in Counter(causes).items():
         notes.append(f"{'1 run' if count == 1 else f'{count} runs'} left out: {cause}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))

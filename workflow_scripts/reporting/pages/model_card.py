@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue, check_run
+from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.paths import data_folder, evaluation_folder, run_folder
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
@@ -104,14 +105,14 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
 
 
 def make_model_card(
-    catalogue: Catalogue, published: PublishedCells, results: Path, name: str
+    catalogue: Catalogue, published: PublishedCells, results: Path, run: Run
 ) -> str:
     """Return the Markdown for a run of `results`, the folder of its scale.
 
     Raises UserError if a file is missing.
     """
-    run = parse_run(catalogue, name)
-    folder = results / run_folder(name)
+    check_run(catalogue, run)
+    folder = results / run_folder(run)
     manifest = read_run(folder)
     training = read_mapping(folder / "run.json", "parameters", "steps", "best_step")
     record = read_mapping(folder / "record.json", "commit", "dirty")
@@ -119,13 +120,13 @@ def make_model_card(
     scale = manifest.scale
     method = catalogue.methods[run.method]
     variant = method.variants[run.variant]
-    scores = load_scores(results / evaluation_folder(name) / "scores.csv")
+    scores = load_scores(results / evaluation_folder(run) / "scores.csv")
     origins = dict.fromkeys(list_origins(results, spec))
     return CARD.format(
         library="transformers" if spec.kind in CAUSAL else "recompose",
         method=run.method,
         title=f"{method.title}, {variant.title}: {catalogue.tasks[run.task].title}",
-        name=name,
+        name=run,
         scale=scale,
         scale_title=catalogue.scales[scale].title,
         papers="\n".join(list_papers(catalogue, run, scale)) or "- no paper any more",
@@ -133,7 +134,7 @@ def make_model_card(
         calls=format_calls(spec.kind),
         hints=format_hints(spec),
         protocol=spec.protocol,
-        scores=format_card_scores(scores, published.get(run.unseeded, [])),
+        scores=format_card_scores(scores, published.get(run.variant_key, [])),
         commit=format_commit(record),
         parameters=training["parameters"],
         steps=training["steps"],
@@ -149,7 +150,7 @@ def list_papers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
         variants: set[VariantKey] = set()
         for experiment in paper.experiments.list_at(scale):
             variants.update(experiment.list_variants())
-        if run.unseeded in variants:
+        if run.variant_key in variants:
             yield f"- {paper.experiments.title} ({paper.experiments.citation})"
 
 

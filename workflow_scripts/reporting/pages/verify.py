@@ -9,8 +9,9 @@ from urllib.parse import unquote
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, list_files, read_json
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config import paths
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display, FigureDisplay
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue, load_config

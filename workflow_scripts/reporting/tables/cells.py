@@ -6,12 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import (
-    SELECTORS,
-    TableCell,
-    TableDisplay,
-    VariantKey,
-)
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.published import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
@@ -164,9 +160,8 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     is undefined, and those that are not run although they were asked for. If variant or baseline is
     withheld, so is the cell, which keeps its seeds.
     """
-    variant = (entry.task, entry.method, entry.variant_name)
-    selection = dict(zip(("task", "method", "variant"), variant, strict=True))
-    selection |= {"metric": entry.metric} | entry.selectors
+    variant = VariantKey(entry.task, entry.method, entry.variant_name)
+    selection = variant._asdict() | {"metric": entry.metric} | entry.selectors
     causes = evidence.list_causes(variant, entry.intervention is not None)
     cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
     selected_cell = replace(cell, selection=selection, cause=cause)
@@ -184,7 +179,7 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     shown_variants = [variant]
     shown_selection = selection
     if entry.over is not None:
-        baseline = (entry.task, entry.method, entry.over)
+        baseline = variant._replace(variant=entry.over)
         require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
         scores_of_baseline = evidence.scores.get(baseline, [])
         causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)

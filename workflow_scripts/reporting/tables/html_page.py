@@ -74,8 +74,8 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 <td>{{ "{:,}".format(run.parameters) }}</td></tr>
 {% endfor %}</tbody></table></div>
 <p>All settings of a run:
-<code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].name }}/seed-{{ \
-trained[0].seeds[0] }}</code></p>
+<code>.venv/bin/python -m workflow_scripts plan --show {{ \
+trained[0].variant_key.make_run(trained[0].seeds[0]) }}</code></p>
 <p>This table again: <code>{{ command }}</code></p>
 </details>
 {% endif %}

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_json, verify_checksum
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.paths import data_folder, evaluation_folder
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import compute_difference
@@ -99,7 +100,7 @@ def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     task, method, variant, split, subset = (cell.selection[name] for name in names)
     rows = []
     for seed in cell.seeds:
-        folder = results / evaluation_folder(f"{task}/{method}/{variant}/seed-{seed}")
+        folder = results / evaluation_folder(Run(task, method, variant, seed))
         file = folder / "predictions.parquet"
         splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
         is_of_cell = splits == split

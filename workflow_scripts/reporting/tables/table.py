@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from workflow_scripts.common.files import format_csv
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import find_table
 from workflow_scripts.evaluation.protocol import PROTOCOLS
 from workflow_scripts.provenance.unfinished import NOTHING, Unfinished

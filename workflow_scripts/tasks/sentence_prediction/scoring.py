@@ -10,7 +10,7 @@ from torch import Tensor
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
-from workflow_scripts.tasks.sentence_prediction.problem import (
+from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceModel,
     Sentences,
     decide_classes,

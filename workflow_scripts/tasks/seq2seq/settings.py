@@ -5,13 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Pattern, SplitName, require_unique
-from workflow_scripts.tasks.settings import (
-    CHOSEN,
-    CrossEntropySettings,
-    Evaluation,
-    KindSettings,
-    Training,
-)
+from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings
+from workflow_scripts.training.settings import CHOSEN, Training
 
 
 class Settings(CrossEntropySettings):

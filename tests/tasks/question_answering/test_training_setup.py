@@ -24,7 +24,7 @@ from workflow_scripts.evaluation.span_metrics import (
     select_worst_variants,
 )
 from workflow_scripts.tasks.base import Checkpoint
-from workflow_scripts.tasks.question_answering.problem import (
+from workflow_scripts.tasks.question_answering.training_setup import (
     NOT_HERE,
     find_best_spans,
     read_windows,

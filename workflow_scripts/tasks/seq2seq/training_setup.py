@@ -16,7 +16,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
-from workflow_scripts.tasks.base import Problem, average_over
+from workflow_scripts.tasks.base import TrainingSetup, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
@@ -28,7 +28,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Training, Validation
+from workflow_scripts.training.settings import Training, Validation
 
 # validate(model in eval mode) -> scores by name
 Validate = Callable[[nn.Module], dict[str, float]]
@@ -66,7 +66,9 @@ def list_compilable(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, layers)]
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Make the model, batches on `device`, and the validation.
 
     The validation is teacher-forced, and decoded if the settings say so. With `phrases` in the
@@ -88,7 +90,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     model = model.to(device)
     batches = make_training_batches(spec, data, pieces, device)
     validations = make_validations(spec.training, data, pieces, device)
-    return Problem(
+    return TrainingSetup(
         model,
         WordLoss(spec.problem.label_smoothing),
         batches,

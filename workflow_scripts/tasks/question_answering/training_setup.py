@@ -21,7 +21,7 @@ from workflow_scripts.evaluation.span_metrics import compute_exact_match, comput
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
@@ -203,7 +203,9 @@ class SpanModel(EncoderWithHeads):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
     The batches are of shuffled windows. Validation: exact match and F1 (percent). Raises UserError
@@ -223,7 +225,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         valid = read_windows(spec, init, data, settings.selection.split)
         valid_batches = valid.make_batches(settings.batch_tokens, device)
         validate = partial(validate_spans, valid, valid_batches)
-    return Problem(
+    return TrainingSetup(
         model,
         compute_span_loss,
         batches,

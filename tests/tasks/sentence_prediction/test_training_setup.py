@@ -26,7 +26,7 @@ from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.run_spec import read_run_spec
-from workflow_scripts.tasks.sentence_prediction.problem import Sentences, read_sentences
+from workflow_scripts.tasks.sentence_prediction.training_setup import Sentences, read_sentences
 from workflow_scripts.training import loop
 
 
@@ -171,9 +171,9 @@ def test_items_are_shuffled_in_each_epoch_by_the_seed_of_the_run(tmp_path, monke
     data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
     update, seen = loop.update_weights, []
 
-    def record(problem, optimiser, clip_norm, autocast, batch):
+    def record(setup, optimiser, clip_norm, autocast, batch):
         seen.append(batch.states.sum((1, 2)).tolist() if frozen else batch.ids.sum((1, 2)).tolist())
-        return update(problem, optimiser, clip_norm, autocast, batch)
+        return update(setup, optimiser, clip_norm, autocast, batch)
 
     monkeypatch.setattr(loop, "update_weights", record)
     order = {}

@@ -27,7 +27,7 @@ from workflow_scripts.evaluation.sentence_metrics import (
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
     ShuffledBatches,
@@ -43,7 +43,7 @@ from workflow_scripts.tasks.encoders import (
 )
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training.settings import Training
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 
@@ -262,7 +262,9 @@ def make_head(settings: Settings, width: int, outputs: int, dropout: float) -> n
     return nn.Sequential(first, nn.Tanh(), nn.Dropout(dropout), last)
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
     The batches are of shuffled items. Validation: the metrics of `evaluation.sentence_metrics`; an
@@ -290,7 +292,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
             batch_tokens = max(settings.batch_tokens, STATES_TOKENS)
             _, valid_batches = valid.make_batches(batch_tokens, device)
         validate = partial(validate_sentences, valid_batches, settings.selection.metric)
-    return Problem(
+    return TrainingSetup(
         model,
         compute_sentence_loss,
         batches,
