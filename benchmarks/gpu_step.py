@@ -33,6 +33,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
 
 GPU = torch.device("cuda")
@@ -137,8 +138,8 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
     problem = add_objective(problem, spec.objective)
     if mode.compiled:
         compile_layers(problem, GPU)
-    optimiser = loop.build_optimiser(model, settings, capturable=mode.graphed)
-    loop.set_learning_rate(optimiser, 1e-5)
+    optimiser = build_optimiser(model, settings, capturable=mode.graphed)
+    set_learning_rate(optimiser, 1e-5)
     update = loop.make_update(problem, settings, optimiser, GPU, mode.graphed, print)
     eager = loop.make_update(problem, settings, optimiser, GPU, False, print)
     batches = make_batches(contender)
@@ -146,7 +147,7 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
 
     def next_update() -> None:
         nonlocal turn
-        loop.set_learning_rate(optimiser, 1e-5)
+        set_learning_rate(optimiser, 1e-5)
         update(batches[turn % len(batches)])
         turn += 1
 

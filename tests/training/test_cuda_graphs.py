@@ -16,6 +16,7 @@ from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
 from workflow_scripts.tasks.settings import Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import count_gpu_processes, set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
 from workflow_scripts.training.state import StateFolder, TrainingState
 
@@ -75,13 +76,13 @@ def train_updates(
     problem, settings = make_small_problem(run, dropout)
     settings = settings.model_copy(update={"precision": precision})
     set_precision(precision, GPU)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=graphed)
+    optimiser = build_optimiser(problem.model, settings, capturable=graphed)
     warnings: list[str] = []
     update = loop.make_update(problem, settings, optimiser, GPU, graphed, warnings.append)
     losses = []
     torch.manual_seed(2)
     for step in range(count):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
         losses.append(update(problem.batches[step % len(problem.batches)])["loss"])
     assert not warnings
     return torch.stack(losses).tolist()
@@ -164,12 +165,12 @@ def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
     for graphed in (True, False):
         problem, settings = make_small_problem(RUNS[0], 0.1)
         problem = waiting(problem)
-        optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+        optimiser = build_optimiser(problem.model, settings, capturable=True)
         warnings: list[str] = []
         update = loop.make_update(problem, settings, optimiser, GPU, graphed, warnings.append)
         if graphed:
             update.checked = checked
-        loop.set_learning_rate(optimiser, 1e-4)
+        set_learning_rate(optimiser, 1e-4)
         losses[graphed] = [
             float(update(problem.batches[number % 6])["loss"]) for number in range(12)
         ]
@@ -187,7 +188,7 @@ def test_other_shapes_are_still_captured_after_a_capture_that_failed():
         return (slow if batch.source.size(1) == longest else plain)(model, batch)
 
     problem = replace(problem, loss=loss)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+    optimiser = build_optimiser(problem.model, settings, capturable=True)
     warnings: list[str] = []
     update = loop.make_update(problem, settings, optimiser, GPU, True, warnings.append)
     update.checked = False
@@ -199,12 +200,12 @@ def test_other_shapes_are_still_captured_after_a_capture_that_failed():
 def test_compiled_layers_train_and_are_validated_as_written():
     problem, settings = make_small_problem(RUNS[0], 0.1)
     compile_layers(problem, GPU)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+    optimiser = build_optimiser(problem.model, settings, capturable=True)
     warnings: list[str] = []
     update = loop.make_update(problem, settings, optimiser, GPU, True, warnings.append)
     losses = []
     for step in range(300):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
         losses.append(float(update(problem.batches[step % 6])["loss"]))
     eager = train_updates(RUNS[0], 300, False, dropout=0.1)
     assert not warnings and len(update.captured) == 2

@@ -24,7 +24,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -45,6 +45,19 @@ HISTORY = "training.csv"
 SUMS = "sha256sums"  # of the others
 
 
+@dataclass(frozen=True)
+class BestWeights:
+    """The step of the best weights by a metric, its value there, and what decides between ties.
+
+    The value is None if nothing was validated. sha256: of their file, once it is written.
+    """
+
+    step: int
+    value: float | None
+    tie: float = 0.0
+    sha256: str = ""
+
+
 @dataclass
 class TrainingState:
     """All that a resumed run needs in addition to weights, optimiser and random generators."""
@@ -52,8 +65,7 @@ class TrainingState:
     step: int = 0
     history: list[LoggedValue] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
-    # name of weights -> step, value, tie, sha256
-    best: dict[str, dict[str, Any]] = field(default_factory=dict)
+    best: dict[str, BestWeights] = field(default_factory=dict)
     seconds: float = 0.0
     # per update, of each logging interval
     interval_seconds: list[float] = field(default_factory=list)
@@ -160,7 +172,7 @@ class StateFolder:
 
         `save` writes them.
         """
-        state.best[name] = {"step": state.step, "value": value, "tie": tie}
+        state.best[name] = BestWeights(state.step, value, tie)
         copies = {}
         for key, tensor in list_weights(model).items():
             copies[key] = tensor.to("cpu", copy=True)
@@ -169,11 +181,12 @@ class StateFolder:
     def _write_best(self, state: TrainingState) -> None:
         """Write the best weights that are in memory, each file atomically."""
         for name, weights in self.unsaved_best.items():
-            path = self.locate_best(name, state.best[name]["step"])
+            best = state.best[name]
+            path = self.locate_best(name, best.step)
             part = path.with_name(f".{path.name}.part")
             write_tensors(weights, part)
             _flush(part)
-            state.best[name]["sha256"] = hash_file(part)
+            state.best[name] = replace(best, sha256=hash_file(part))
             os.replace(part, path)
         self.unsaved_best = {}
 
@@ -192,6 +205,7 @@ class StateFolder:
         tensors = _name_tensors(model, optimiser, random_states.tensors)
         write_tensors(tensors, part / TENSORS)
         content = {**vars(state), **self.identity, "generators": random_states.values}
+        content["best"] = {name: asdict(best) for name, best in state.best.items()}
         del content["history"]
         (part / STATE).write_text(json.dumps(content), encoding="utf-8")
         write_history(part / HISTORY, state.history)
@@ -283,7 +297,9 @@ class StateFolder:
         groups_of_optimiser = optimiser.state_dict()["param_groups"]
         optimiser.load_state_dict({"state": per_parameter, "param_groups": groups_of_optimiser})
         set_random_states(RandomStates(groups["generator"], content.pop("generators")))
-        state = TrainingState(**content, history=read_history(saved / HISTORY))
+        best = {name: BestWeights(**fields) for name, fields in content.pop("best", {}).items()}
+        history = read_history(saved / HISTORY)
+        state = TrainingState(**content, best=best, history=history)
         state.resumed += 1
         return state
 
