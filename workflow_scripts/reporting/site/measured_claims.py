@@ -14,6 +14,7 @@ from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -95,10 +96,7 @@ class MeasuredClaim:
         """The seeds that all cells have; none of a primary claim, whose plan names them."""
         if self.row.is_primary:
             return []
-        seeds_of_cells = [cell.seeds for cell in self.cells if cell.seeds]
-        if not seeds_of_cells:
-            return []
-        return sorted(set.intersection(*seeds_of_cells))
+        return list_common_seeds(cell.seeds for cell in self.cells if cell.seeds)
 
     @property
     def table(self) -> str:
