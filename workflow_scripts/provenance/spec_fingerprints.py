@@ -69,9 +69,8 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     if spec.objective:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
     selection = spec.training.selection
-    if selection and selection.decoding:
-        for name in selection.decoding.get("measures", {}):
-            modules.append(f"{PACKAGE}.evaluation.{name}")
+    if selection:
+        modules += [f"{PACKAGE}.evaluation.{name}" for name in selection.get_measures()]
     return tuple(modules)
 
 

@@ -7,8 +7,6 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -54,19 +52,18 @@ class Validation(StrictModel):
 
     split: str = Field(description="Split of the data.")
     metric: str = Field(description="One that the validation of the kind of task computes.")
-    decoding: dict[str, Any] | None = Field(
-        None,
-        description="Keys of an evaluation: the metric is computed from decoded outputs, where a "
-        "teacher-forced pass does not give it.",
-    )
 
-    @model_serializer(mode="wrap")
-    def drop_absent_decoding(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the JSON form, without `decoding` where nothing is decoded."""
-        content = serialise(self)
-        if self.decoding is None:
-            content.pop("decoding", None)
-        return content
+    @property
+    def is_decoded(self) -> bool:
+        """Whether the metric is computed from decoded outputs."""
+        return False
+
+    def get_measures(self) -> dict[str, dict[str, Any]]:
+        """Return the modules that score decoded outputs, with the options of each.
+
+        They are in workflow_scripts/evaluation.
+        """
+        return {}
 
 
 class Training(StrictModel):
@@ -293,8 +290,7 @@ class KindSettings:
 
     problem, training, evaluation: classes of these sections of a run's settings, with the keys that
     the kind reads. validation_metrics: values that may choose the best weights; greater is better.
-    metrics: of its scores, in the order of their names. decoding: whether outputs are decoded, so
-    that validation may score them.
+    metrics: of its scores, in the order of their names.
     """
 
     problem: type[StrictModel]
@@ -302,4 +298,3 @@ class KindSettings:
     evaluation: type[Evaluation]
     validation_metrics: tuple[str, ...]
     metrics: tuple[str, ...]
-    decoding: bool = False

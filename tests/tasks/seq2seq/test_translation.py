@@ -42,8 +42,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
 from workflow_scripts.tasks.seq2seq.problem import make_validation
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation, Seq2SeqValidation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = parse_measure_options(
@@ -275,7 +274,7 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
 def test_bleu_chose_the_checkpoint(translated, data):
     run = json.loads((translated / "out/run.json").read_text())
     model, _, _ = load_run(translated / "out", data)
-    validation = Validation(**run["spec"]["training"]["validation"])
+    validation = Seq2SeqValidation(**run["spec"]["training"]["validation"])
     torch.set_num_threads(1)
     with torch.no_grad():
         found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)

@@ -18,7 +18,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.seq2seq.settings import Decoding
 
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
@@ -214,7 +214,7 @@ def decode(
     model: nn.Module,
     table: pa.Table,
     target_words: list[str],
-    settings: Seq2SeqEvaluation,
+    settings: Decoding,
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> list[str]:
@@ -252,7 +252,7 @@ def _spell_out(ids: list[int], target_words: list[str]) -> str:
 
 
 def join_tokens(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Seq2SeqEvaluation.joined` says.
+    """Join space-separated tokens as `Decoding.joined` says.
 
     `tokens` leaves them unchanged, `words` joins parts of words, and `text` makes one text.
     """
@@ -265,7 +265,7 @@ def join_tokens(texts: Sequence[str], into: str) -> list[str]:
 
 
 def score_with_modules(
-    outputs: list[str], references: list[str], data: Path, split: str, settings: Seq2SeqEvaluation
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Decoding
 ) -> list[dict[str, Any]]:
     """Return the score rows of the metric modules of the settings.
 
