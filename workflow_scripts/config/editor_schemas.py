@@ -63,7 +63,7 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
         definitions = schema.get("$defs", {})
         for title, definition in definitions.items():
             if file in LAYERS:
-                _refer_to_sections(definition, sections)
+                _replace_sections(definition, sections)
             if file == "displays.json" and title != "RunsEntry":
                 # Cells of analyses may have names that the catalogue does not have.
                 add_names(definition, {"metric": metrics})
@@ -101,7 +101,7 @@ def list_catalogue_names(catalogue: Catalogue) -> dict[str, list[str]]:
     }
 
 
-def _refer_to_sections(definition: Schema, sections: dict[str, Schema]) -> None:
+def _replace_sections(definition: Schema, sections: dict[str, Schema]) -> None:
     """Replace the sections of settings in an entry's schema by references to their schemas."""
     properties = definition.get("properties", {})
     for section in sections.keys() & properties.keys():

@@ -231,7 +231,7 @@ def _read_claims(
 ) -> tuple[list[Claim], list[str]]:
     """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
     file = folder / "claims.yaml"
-    primary_claims = _index_primary_claims(plans)
+    primary_claims = _map_primary_claims(plans)
     claims: list[Claim] = []
     lines: list[str] = []
     with problems.collect():
@@ -249,13 +249,13 @@ def _read_claims(
                 for claim in expand_claims(axes, quotes, entry, find_cell, place):
                     name = str(claim["claim"])
                     if name in primary_claims:
-                        claim |= _take_planned_fields(claim, primary_claims[name], folder, keys)
+                        claim |= _collect_planned_fields(claim, primary_claims[name], folder, keys)
                     claims.append(parse_as(Claim, claim, file, name, at=keys))
                     lines.append(line)
     return claims, lines
 
 
-def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
+def _map_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
     """Return the primary claims by name."""
     primary_claims: dict[str, PlannedClaim] = {}
     for file, plan in plans.items():
@@ -264,7 +264,7 @@ def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedCl
     return primary_claims
 
 
-def _take_planned_fields(
+def _collect_planned_fields(
     claim: Entry,
     planned: PlannedClaim,
     folder: Path,

@@ -162,14 +162,14 @@ class GraphedUpdates:
             return
         restore = keep_stream_and_generator()
         try:
-            self.captured[shapes] = self._capture(batch)
+            self.captured[shapes] = self._record_update(batch)
         except RuntimeError as error:  # of CUDA; torch.OutOfMemoryError is one, too
             restore()
             self.captured.clear()  # they draw from what was the generator's state
             self.discard()
             self._refuse(shapes, str(error).strip().split("\n")[0])
 
-    def _capture(self, batch: TensorBatch) -> CapturedUpdate:
+    def _record_update(self, batch: TensorBatch) -> CapturedUpdate:
         """Record an update. Recording does not run it."""
         copies = {name: tensor.clone() for name, tensor in list_tensors(batch).items()}
         own_batch = replace(batch, **copies)

@@ -76,7 +76,7 @@ class TrainingState:
     attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _flush(path: Path) -> None:
+def _store_on_disk(path: Path) -> None:
     """Wait until the file is on disk.
 
     After a power cut a rename may have survived, but not the content of the file.
@@ -185,7 +185,7 @@ class StateFolder:
             path = self.locate_best(name, best.step)
             part = path.with_name(f".{path.name}.part")
             write_tensors(weights, part)
-            _flush(part)
+            _store_on_disk(part)
             state.best[name] = replace(best, sha256=hash_file(part))
             os.replace(part, path)
         self.unsaved_best = {}
@@ -214,24 +214,24 @@ class StateFolder:
             "".join(f"{hash_file(part / name)}  {name}\n" for name in names), encoding="utf-8"
         )
         for name in (*names, SUMS):
-            _flush(part / name)
+            _store_on_disk(part / name)
         os.rename(part, saved)
         self.log(f"saved {saved.name}")
-        self._delete_old_states()
+        self._remove_old_states()
 
-    def _delete_old_states(self) -> None:
-        """Delete all states but the newest two, and the best weights that neither names."""
+    def _remove_old_states(self) -> None:
+        """Remove all states but the newest two, and the best weights that neither names."""
         newest_first = self.list_saved_states()
         for old in newest_first[2:]:
             shutil.rmtree(old, ignore_errors=True)
         wanted: set[Path] = set()
         for kept in newest_first[:2]:
-            wanted.update(self._named_weights(read_json(kept / STATE)))
+            wanted.update(self._list_named_weights(read_json(kept / STATE)))
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
 
-    def _named_weights(self, content: dict) -> dict[Path, str]:
+    def _list_named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
         # absent in states of earlier versions, which are refused by code
         named = content.get("best", {}).items()
@@ -275,7 +275,7 @@ class StateFolder:
             if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:
                 return None
             content = read_json(saved / STATE)
-            for path, digest in self._named_weights(content).items():
+            for path, digest in self._list_named_weights(content).items():
                 if hash_file(path) != digest:
                     return None
         except (OSError, ValueError):
