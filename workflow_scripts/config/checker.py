@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from workflow_scripts.common.errors import ErrorList, UserError
-from workflow_scripts.common.files import digest
+from workflow_scripts.common.files import digest, list_files
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, VariantKey
@@ -84,7 +84,9 @@ def _digest_files() -> str:
     """Return the digest of the sizes and times of all files that decide on problems."""
     files = [Path("config.yaml")]
     for folder in (Path("catalogue"), Path("papers"), PACKAGE):
-        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
+        for file in list_files(folder, "**/*"):
+            if file.suffix in (".yaml", ".csv", ".py"):
+                files.append(file)
     states = []
     for file in sorted(files):
         status = file.stat()

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from workflow_scripts.common.files import list_files
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
@@ -118,7 +119,8 @@ def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
 
 
 def _list_modules(folder: str) -> list[str]:
-    return sorted(file.stem for file in (PACKAGE / folder).glob("*.py") if file.stem != "__init__")
+    files = list_files(PACKAGE / folder, "*.py")
+    return [file.stem for file in files if file.stem != "__init__"]
 
 
 def make_sections() -> dict[str, Schema]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.files import list_files
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
@@ -76,7 +77,7 @@ def _check_scale(scale: Any, file: str | Path, root: Path, problems: ErrorList) 
 
 def _check_papers(names: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
     """Add each paper of a configuration that has no folder."""
-    papers = [path.parent.name for path in root.glob("papers/*/experiments.yaml")]
+    papers = [path.parent.name for path in list_files(root, "papers/*/experiments.yaml")]
     if not isinstance(names, list):
         return
     for name in names:
@@ -107,7 +108,7 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
         units = _read_units(root / "catalogue/metrics.yaml")
     catalogue_is_right = not problems.lines
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
-    for file in sorted(root.glob("papers/*/experiments.yaml")):
+    for file in list_files(root, "papers/*/experiments.yaml"):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
     problems.add(*agreement.check_characters(catalogue))
     if catalogue_is_right:  # names of a broken entry are not reported wherever they are used
@@ -169,7 +170,7 @@ def _read_plans(folder: Path, problems: ErrorList) -> dict[str, AnalysisPlan]:
     if first.exists():
         with problems.collect():
             plans[FIRST_PLAN] = parse_as(FirstPlan, read_yaml_mapping(first), first)
-    for file in sorted(folder.glob(f"{LATER_PLANS}/*.yaml")):
+    for file in list_files(folder, f"{LATER_PLANS}/*.yaml"):
         with problems.collect():
             name = file.relative_to(folder).as_posix()
             plans[name] = parse_as(LaterPlan, read_yaml_mapping(file), file)
