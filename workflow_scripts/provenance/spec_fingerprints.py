@@ -141,7 +141,7 @@ def fingerprint_analysis(
     entry = analysis.make_json()
     if numbers is None:
         return Fingerprint(entry, tuple(modules))
-    modules.append(f"{PACKAGE}.evaluation.published")
+    modules.append(f"{PACKAGE}.evaluation.published_numbers")
     return Fingerprint({"entry": entry, "published": numbers}, tuple(modules))
 
 

@@ -11,7 +11,7 @@ from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.display_schema import Display, VariantKey
 from workflow_scripts.config.displays import find_intervened_variants, score_files
 from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
-from workflow_scripts.evaluation.published import Key, Published, read_published
+from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights

@@ -13,7 +13,7 @@ from workflow_scripts.config.display_schema import (
     VariantKey,
 )
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
