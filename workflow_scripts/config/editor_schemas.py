@@ -12,6 +12,12 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from workflow_scripts.common.files import list_files
+from workflow_scripts.common.plug_ins import (
+    ANALYSES,
+    FIGURES,
+    list_modules,
+    load_options_class,
+)
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
@@ -78,6 +84,8 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     entries = schemas["displays.json"]["$defs"]
     add_names(entries["FigureEntry"], {"module": _list_modules("reporting/figures")})
     add_names(entries["AnalysisEntry"], {"module": _list_modules("analyses")})
+    _add_options(entries["FigureEntry"], FIGURES)
+    _add_options(entries["AnalysisEntry"], ANALYSES)
     _add_experiment_names(schemas["experiments.json"], names)
     memory_of_methods = schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]
     memory_of_methods["propertyNames"] = {"enum": names["method"]}
@@ -107,6 +115,18 @@ def _replace_sections(definition: Schema, sections: dict[str, Schema]) -> None:
     properties = definition.get("properties", {})
     for section in sections.keys() & properties.keys():
         properties[section] = {"$ref": f"#/$defs/{section}"}
+
+
+def _add_options(definition: Schema, package: str) -> None:
+    """Add the keys of the options of each module of a package that has some.
+
+    No key is required, since an entry may have it from the one that it extends.
+    """
+    definition["allOf"] = []
+    for module in list_modules(f"{package}.options"):
+        options = merge_properties([load_options_class(module, package)])
+        is_module = {"properties": {"module": {"const": module}}, "required": ["module"]}
+        definition["allOf"].append({"if": is_module, "then": {"properties": {"options": options}}})
 
 
 def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
@@ -170,13 +190,25 @@ def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
 
 
 def _list_properties(model: type[BaseModel]) -> dict[str, Schema]:
-    """Return the JSON schemas of the keys of a model, with the definitions that they refer to."""
+    """Return the JSON schemas of the keys of a model, without references to definitions."""
     schema = model.model_json_schema()
-    text = json.dumps(schema["properties"])
-    for name, definition in schema.get("$defs", {}).items():
-        reference = json.dumps({"$ref": f"#/$defs/{name}"})
-        text = text.replace(reference, json.dumps(definition))
-    return json.loads(text)
+    return _replace_references(schema["properties"], schema.get("$defs", {}))
+
+
+def _replace_references(content: Any, definitions: dict[str, Schema]) -> Any:
+    """Replace references by what they refer to, which may have references of its own."""
+    if isinstance(content, list):
+        return [_replace_references(item, definitions) for item in content]
+    if not isinstance(content, dict):
+        return content
+    replaced = {}
+    for key, value in content.items():
+        if key == "$ref":
+            definition = definitions[value.removeprefix("#/$defs/")]
+            replaced |= _replace_references(definition, definitions)
+        else:
+            replaced[key] = _replace_references(value, definitions)
+    return replaced
 
 
 def add_names(schema: Any, names: dict[str, list[str]]) -> None:

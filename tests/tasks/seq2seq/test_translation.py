@@ -299,7 +299,11 @@ def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, dat
     assert (
         run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
     )
-    assert_one_error(capsys.readouterr().err, "unknown key 'training.validation.decoding.beems'", "did you mean 'beam'")
+    assert_one_error(
+        capsys.readouterr().err,
+        "unknown key 'training.validation.decoding.beems'",
+        "did you mean 'beam'",
+    )
 
 
 def test_the_modules_that_score_are_part_of_the_facts():
