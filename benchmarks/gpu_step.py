@@ -34,6 +34,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
 
 GPU = torch.device("cuda")
@@ -133,13 +134,13 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
     }
     model = build_model(spec.model, vocabulary).to(GPU).train()
     setup = TrainingSetup(
-        model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model)
+        model, WordLoss(spec.setup.label_smoothing), [], dict, compilable=list_compilable(model)
     )
     setup = add_objective(setup, spec.objective)
     if mode.compiled:
         compile_layers(setup, GPU)
-    optimiser = loop.build_optimiser(model, settings, capturable=mode.graphed)
-    loop.set_learning_rate(optimiser, 1e-5)
+    optimiser = build_optimiser(model, settings, capturable=mode.graphed)
+    set_learning_rate(optimiser, 1e-5)
     update = loop.make_update(setup, settings, optimiser, GPU, mode.graphed, print)
     eager = loop.make_update(setup, settings, optimiser, GPU, False, print)
     batches = make_batches(contender)
@@ -147,7 +148,7 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
 
     def next_update() -> None:
         nonlocal turn
-        loop.set_learning_rate(optimiser, 1e-5)
+        set_learning_rate(optimiser, 1e-5)
         update(batches[turn % len(batches)])
         turn += 1
 

@@ -9,7 +9,6 @@ import pytest
 
 from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
@@ -18,6 +17,7 @@ from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.resources import estimate_run_resources
+from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
     StepTime,
     estimate_checkpoint_bytes,

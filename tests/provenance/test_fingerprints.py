@@ -12,7 +12,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
+from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
 from workflow_scripts.interventions.settings import CandidateSpec, Options
 from workflow_scripts.provenance.fingerprints import select_published_rows
 from workflow_scripts.provenance.spec_fingerprints import (

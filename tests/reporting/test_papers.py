@@ -10,7 +10,7 @@ import pytest
 
 from workflow_scripts.config.display_schema import FigureDisplay, TableDisplay
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells

@@ -21,7 +21,7 @@ from workflow_scripts.tasks.run_spec import (
     read_given_weights_spec,
     read_run_spec,
 )
-from workflow_scripts.training.settings import Validation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqValidation
 
 RUNS = (
     ("scan-jump-x2/transformer-carma/carma/seed-1", "demo"),
@@ -71,7 +71,7 @@ def test_a_validation_has_one_form_in_json(content):
     assert spec.to_json()["training"]["validation"] == content
     assert spec.training.model_dump(mode="json")["validation"] == content
     selection = spec.training.selection
-    assert selection is None if content == "none" else selection == Validation(**content)
+    assert selection is None if content == "none" else selection == Seq2SeqValidation(**content)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import count_gpu_processes, set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.state import StateFolder, TrainingState
@@ -76,13 +77,13 @@ def train_updates(
     setup, settings = make_small_setup(run, dropout)
     settings = settings.model_copy(update={"precision": precision})
     set_precision(precision, GPU)
-    optimiser = loop.build_optimiser(setup.model, settings, capturable=graphed)
+    optimiser = build_optimiser(setup.model, settings, capturable=graphed)
     warnings: list[str] = []
     update = loop.make_update(setup, settings, optimiser, GPU, graphed, warnings.append)
     losses = []
     torch.manual_seed(2)
     for step in range(count):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
         losses.append(update(setup.batches[step % len(setup.batches)])["loss"])
     assert not warnings
     return torch.stack(losses).tolist()
@@ -165,12 +166,12 @@ def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
     for graphed in (True, False):
         setup, settings = make_small_setup(RUNS[0], 0.1)
         setup = waiting(setup)
-        optimiser = loop.build_optimiser(setup.model, settings, capturable=True)
+        optimiser = build_optimiser(setup.model, settings, capturable=True)
         warnings: list[str] = []
         update = loop.make_update(setup, settings, optimiser, GPU, graphed, warnings.append)
         if graphed:
             update.checked = checked
-        loop.set_learning_rate(optimiser, 1e-4)
+        set_learning_rate(optimiser, 1e-4)
         losses[graphed] = [float(update(setup.batches[number % 6])["loss"]) for number in range(12)]
         assert len(warnings) == (2 if graphed else 0)
         assert torch.cuda.current_stream() == torch.cuda.default_stream()
@@ -186,7 +187,7 @@ def test_other_shapes_are_still_captured_after_a_capture_that_failed():
         return (slow if batch.source.size(1) == longest else plain)(model, batch)
 
     setup = replace(setup, loss=loss)
-    optimiser = loop.build_optimiser(setup.model, settings, capturable=True)
+    optimiser = build_optimiser(setup.model, settings, capturable=True)
     warnings: list[str] = []
     update = loop.make_update(setup, settings, optimiser, GPU, True, warnings.append)
     update.checked = False
@@ -198,12 +199,12 @@ def test_other_shapes_are_still_captured_after_a_capture_that_failed():
 def test_compiled_layers_train_and_are_validated_as_written():
     setup, settings = make_small_setup(RUNS[0], 0.1)
     compile_layers(setup, GPU)
-    optimiser = loop.build_optimiser(setup.model, settings, capturable=True)
+    optimiser = build_optimiser(setup.model, settings, capturable=True)
     warnings: list[str] = []
     update = loop.make_update(setup, settings, optimiser, GPU, True, warnings.append)
     losses = []
     for step in range(300):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
         losses.append(float(update(setup.batches[step % 6])["loss"]))
     eager = train_updates(RUNS[0], 300, False, dropout=0.1)
     assert not warnings and len(update.captured) == 2

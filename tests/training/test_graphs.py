@@ -17,6 +17,7 @@ from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
 from workflow_scripts.training import graphs, loop
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
 from workflow_scripts.training.settings import Training
 
@@ -55,7 +56,7 @@ class Trainer:
 
     def __init__(self, run: str, graphed: bool):
         self.setup, settings = make_toy_setup(run)
-        self.optimiser = loop.build_optimiser(self.setup.model, settings, capturable=True)
+        self.optimiser = build_optimiser(self.setup.model, settings, capturable=True)
         self.warnings: list[str] = []
         self.update = loop.make_update(
             self.setup, settings, self.optimiser, CPU, graphed, self.warnings.append
@@ -64,7 +65,7 @@ class Trainer:
     def train(self) -> list[dict[str, float]]:
         rows = []
         for number, batch in enumerate(make_batches()):
-            loop.set_learning_rate(self.optimiser, 1e-3 * number)
+            set_learning_rate(self.optimiser, 1e-3 * number)
             values = self.update(batch)
             rows.append({name: float(value) for name, value in values.items()})
         return rows

@@ -20,15 +20,12 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqTraining
-from workflow_scripts.training.loop import (
-    MAX_SAVE_SHARE,
-    StopRequested,
-    build_optimiser,
-    compute_learning_rate,
-    train,
-)
-from workflow_scripts.training.settings import CHOSEN, Training
+from workflow_scripts.tasks.settings import CHOSEN, Training
+from workflow_scripts.training.loop import train
+from workflow_scripts.training.optimiser import build_optimiser, compute_learning_rate
+from workflow_scripts.training.saver import MAX_SAVE_SHARE
 from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.stopping import StopRequested
 
 CPU = torch.device("cpu")
 SEED = 11
@@ -115,7 +112,7 @@ def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
 
 def chosen(state: TrainingState, name: str = CHOSEN) -> tuple[int, float | None]:
     """(step, value) of the best weights."""
-    return state.best[name]["step"], state.best[name]["value"]
+    return state.best[name].step, state.best[name].value
 
 
 def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:

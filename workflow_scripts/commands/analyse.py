@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> None:
     # torch takes more than a second to import, so wrong names are reported first.
     import torch
 
-    from workflow_scripts.evaluation.published import parse_published
+    from workflow_scripts.evaluation.published_numbers import parse_published
     from workflow_scripts.evaluation.scores import write_scores
     from workflow_scripts.training.machine import describe_device
 

@@ -117,9 +117,9 @@ def resume_candidate(
 ) -> dict[str, Any]:
     """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.stopping import StopRequested
 
     settings = spec.training.use_chosen(candidate)
     name = f"{candidate.learning_rate:g}-{candidate.batch_sentences}"
@@ -141,8 +141,8 @@ def resume_candidate(
         "learning_rate": candidate.learning_rate,
         "batch_sentences": candidate.batch_sentences,
         "max_steps": candidate.max_steps,
-        "best_step": best["step"],
-        "value": best["value"],
+        "best_step": best.step,
+        "value": best.value,
         "metric": settings.selection.metric,
         "seconds": round(state.seconds, 1),
     }

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import torch
 
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.state import TrainingState
+    from workflow_scripts.training.stopping import StopRequested
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,9 +109,9 @@ def main(args: argparse.Namespace) -> None:
     from workflow_scripts.common.progress import Reporter
     from workflow_scripts.training import machine
     from workflow_scripts.training.history import write_history
-    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run, write_checkpoint
     from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.stopping import StopRequested
 
     device = machine.choose_device(args.device)
     fingerprint = fingerprint_training(spec)
@@ -180,12 +180,12 @@ def describe_best_weights(state: "TrainingState", settings: Training) -> dict[st
     best = state.best[CHOSEN]
     best_validation = {}
     if settings.selection:
-        best_validation[settings.selection.metric] = best["value"]
+        best_validation[settings.selection.metric] = best.value
     kept = {}
     for split, weights in state.best.items():
         if split != CHOSEN:
-            kept[split] = {"step": weights["step"], "value": weights["value"]}
-    return {"best_step": best["step"], "best_validation": best_validation, "kept": kept}
+            kept[split] = {"step": weights.step, "value": weights.value}
+    return {"best_step": best.step, "best_validation": best_validation, "kept": kept}
 
 
 def make_training_record(

@@ -22,7 +22,7 @@ from workflow_scripts.config.display_schema import (
     TableDisplay,
 )
 from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.tasks.packages import list_packages
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -31,13 +31,13 @@ UPPER_LIMIT = 0.8
 LAST_DAY_OF_WRITTEN_QUANTILES = datetime.date(2026, 11, 23)
 
 
-def _enough(seeds: list[int]) -> list[int]:
+def _require_enough_seeds(seeds: list[int]) -> list[int]:
     if len(seeds) < FEWEST_SEEDS:
         raise ValueError(f"{len(seeds)} seeds; a primary claim needs at least {FEWEST_SEEDS}")
     return seeds
 
 
-PlannedSeeds = Annotated[Seeds, AfterValidator(_enough)]
+PlannedSeeds = Annotated[Seeds, AfterValidator(_require_enough_seeds)]
 
 
 class Requirement(StrictModel):

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from workflow_scripts.common.errors import ErrorList, UserError
-from workflow_scripts.common.files import digest
+from workflow_scripts.common.files import digest, list_files
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
 from workflow_scripts.common.run_names import START, Run, VariantKey, split_weights
-from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
+from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
@@ -86,7 +86,9 @@ def _digest_files() -> str:
     """Return the digest of the sizes and times of all files that decide on problems."""
     files = [Path("config.yaml")]
     for folder in (Path("catalogue"), Path("papers"), PACKAGE):
-        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
+        for file in list_files(folder, "**/*"):
+            if file.suffix in (".yaml", ".csv", ".py"):
+                files.append(file)
     states = []
     for file in sorted(files):
         status = file.stat()
@@ -207,12 +209,9 @@ def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is of the validation."""
     kind = load_kind_settings(kind_name)
     metrics = list(kind.validation_metrics)
-    if kind.decoding and selection.decoding is not None:
-        key = "training.validation.decoding"
-        content = {"splits": [selection.split], **selection.decoding}
-        evaluation = parse_as(kind.evaluation, content, settings, tuple(key.split(".")))
-        measures = evaluation.get_measures()
-        _check_measures(f"{key}.measures", measures, settings)
+    if selection.is_decoded:
+        measures = selection.get_measures()
+        _check_measures("training.validation.decoding.measures", measures, settings)
         metrics += [*kind.metrics, *_list_metrics(measures)]
     if selection.metric not in metrics:
         problem = f"key 'training.validation' has the metric '{selection.metric}'"

@@ -30,6 +30,7 @@ from workflow_scripts.tasks.packages import (
     list_packages,
     load_kind_settings,
 )
+from workflow_scripts.tasks.seq2seq import settings as seq2seq
 from workflow_scripts.training import settings as training
 
 PAGE = Path("docs/configuration.md")
@@ -50,6 +51,7 @@ GROUPS = {  # heading -> classes, each after those that it extends
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
     ),
     "Sections validation, search": (training, "Validation Search"),
+    "Section validation of sequence-to-sequence tasks": (seq2seq, "Seq2SeqValidation Decoding"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),
 }

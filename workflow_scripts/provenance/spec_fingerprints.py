@@ -69,9 +69,8 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     if spec.objective:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
     selection = spec.training.selection
-    if selection and selection.decoding:
-        for name in selection.decoding.get("measures", {}):
-            modules.append(f"{PACKAGE}.evaluation.{name}")
+    if selection:
+        modules += [f"{PACKAGE}.evaluation.{name}" for name in selection.get_measures()]
     return tuple(modules)
 
 
@@ -142,7 +141,7 @@ def fingerprint_analysis(
     entry = analysis.make_json()
     if numbers is None:
         return Fingerprint(entry, tuple(modules))
-    modules.append(f"{PACKAGE}.evaluation.published")
+    modules.append(f"{PACKAGE}.evaluation.published_numbers")
     return Fingerprint({"entry": entry, "published": numbers}, tuple(modules))
 
 

@@ -319,10 +319,8 @@ def check_validation(spec: RunSpec, source: str | Path) -> None:
     selection = spec.training.selection
     if selection is None:
         return
-    kind = load_kind_settings(spec.kind)
-    metrics = kind.validation_metrics
-    is_decoded = kind.decoding and selection.decoding is not None
-    if selection.metric not in metrics and not is_decoded:
+    metrics = load_kind_settings(spec.kind).validation_metrics
+    if selection.metric not in metrics and not selection.is_decoded:
         raise UserError(
             f"{source}: key 'training.validation' needs {' or '.join(metrics)} as its metric"
         )

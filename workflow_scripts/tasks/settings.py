@@ -50,8 +50,7 @@ class KindSettings:
 
     problem, training, evaluation: classes of these sections of a run's settings, with the keys that
     the kind reads. validation_metrics: values that may choose the best weights; greater is better.
-    metrics: of its scores, in the order of their names. decoding: whether outputs are decoded, so
-    that validation may score them.
+    metrics: of its scores, in the order of their names.
     """
 
     problem: type[StrictModel]
@@ -59,4 +58,3 @@ class KindSettings:
     evaluation: type[Evaluation]
     validation_metrics: tuple[str, ...]
     metrics: tuple[str, ...]
-    decoding: bool = False

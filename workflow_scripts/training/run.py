@@ -29,7 +29,7 @@ def train_run(
     """Train from the state in the locked `folder`, or from the start.
 
     The setup's model then has the last weights. Epochs are those of the batches that are made of
-    the data. Raises loop.StopRequested after a signal, and UserError if files are broken or the
+    the data. Raises stopping.StopRequested after a signal, and UserError if files are broken or the
     GPU's memory is full.
     """
     setup = set_up_training(spec, data, init, device)
@@ -101,7 +101,7 @@ def write_checkpoint(
     These are the best weights, those that are kept besides, and extra files.
     """
     for name, best in state.best.items():
-        weights = read_weights(folder.locate_best(name, best["step"]))
+        weights = read_weights(folder.locate_best(name, best.step))
         write_tensors(weights, out / f"{name}.safetensors")
     if LAST in settings.list_kept_checkpoints():
         write_tensors(list_weights(setup.model), out / f"{LAST}.safetensors")

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     BeforeValidator,
     Field,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -34,19 +32,18 @@ class Validation(StrictModel):
 
     split: str = Field(description="Split of the data.")
     metric: str = Field(description="One that the validation of the kind of task computes.")
-    decoding: dict[str, Any] | None = Field(
-        None,
-        description="Keys of an evaluation: the metric is computed from decoded outputs, where a "
-        "teacher-forced pass does not give it.",
-    )
 
-    @model_serializer(mode="wrap")
-    def drop_absent_decoding(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the JSON form, without `decoding` where nothing is decoded."""
-        content = serialise(self)
-        if self.decoding is None:
-            content.pop("decoding", None)
-        return content
+    @property
+    def is_decoded(self) -> bool:
+        """Whether the metric is computed from decoded outputs."""
+        return False
+
+    def get_measures(self) -> dict[str, dict[str, Any]]:
+        """Return the modules that score decoded outputs, with the options of each.
+
+        They are in workflow_scripts/evaluation.
+        """
+        return {}
 
 
 class Training(StrictModel):

@@ -287,7 +287,9 @@ class JobInputs:
         """Record that a job ran out of memory: its next attempt requests twice as much."""
         self.out_of_memory[rule, tuple(wildcards.items())] += 1
 
-    def estimate_memory(self, rule: str, megabytes: int | None = None) -> Callable[[Wildcards], int]:
+    def estimate_memory(
+        self, rule: str, megabytes: int | None = None
+    ) -> Callable[[Wildcards], int]:
         """Return a function that gives the memory of a job of `rule` in MB.
 
         At first that is `megabytes`, or what the scale gives to the run; after each time that the

@@ -14,6 +14,7 @@ from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.paths import RESULTS, data_folder
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
@@ -91,12 +92,15 @@ def estimate_steps(
     return training.epochs * math.ceil(examples / training.batch_sentences)
 
 
-def format_hours(total: float, unknown: int) -> str:
+def format_training_hours(
+    catalogue: Catalogue, config: Config, runs: list[Run], device: str
+) -> str:
     """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
+    total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
     if not unknown:
         return _format_rounded(total)
-    runs = "run" if unknown == 1 else "runs"
-    text = f"{unknown} {runs} without a recorded step time"
+    plural = "run" if unknown == 1 else "runs"
+    text = f"{unknown} {plural} without a recorded step time"
     if total:
         return f"{_format_rounded(total)} + {text}"
     return text

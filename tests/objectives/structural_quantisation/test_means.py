@@ -18,6 +18,7 @@ from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
 from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
 from workflow_scripts.training import loop
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
 
 RUNS = (
@@ -127,12 +128,12 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
         spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0})
     )
     model = build_model(without_dropout, TABLE_SIZES).train()
-    label_smoothing = spec.problem.label_smoothing
+    label_smoothing = spec.setup.label_smoothing
     setup = add_objective(TrainingSetup(model, WordLoss(label_smoothing), [], dict), spec.objective)
     weights = spec.objective.settings if spec.objective else Settings()
     selecting = TrainingSetup(model, make_selecting_loss(weights, label_smoothing), [], dict)
-    optimiser = loop.build_optimiser(model, spec.training)
-    loop.set_learning_rate(optimiser, 1e-3)
+    optimiser = build_optimiser(model, spec.training)
+    set_learning_rate(optimiser, 1e-3)
     no_autocast = torch.autocast("cpu", enabled=False)
     for number in range(UPDATES):
         batch = make_padded_batch(number)

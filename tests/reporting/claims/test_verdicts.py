@@ -10,7 +10,7 @@ from scipy import stats
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import FirstPlan, PlannedClaim
 from workflow_scripts.config.display_schema import Claim
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import measure_superiority
 from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.claims.verdicts import judge_claims

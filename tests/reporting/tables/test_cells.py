@@ -6,7 +6,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Column, Row, TableDisplay
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.provenance.unfinished import Cause, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score

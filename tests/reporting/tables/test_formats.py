@@ -5,7 +5,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 from workflow_scripts.config.display_schema import TableDisplay
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.tables import formats, layout
 from workflow_scripts.reporting.tables.cells import Cell

@@ -42,9 +42,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation, Seq2SeqValidation
 from workflow_scripts.tasks.seq2seq.training_setup import make_validation
-from workflow_scripts.training.settings import Validation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = parse_measure_options(
@@ -276,7 +275,7 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
 def test_bleu_chose_the_checkpoint(translated, data):
     run = json.loads((translated / "out/run.json").read_text())
     model, _, _ = load_run(translated / "out", data)
-    validation = Validation(**run["spec"]["training"]["validation"])
+    validation = Seq2SeqValidation(**run["spec"]["training"]["validation"])
     torch.set_num_threads(1)
     with torch.no_grad():
         found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)
@@ -301,7 +300,11 @@ def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, dat
     assert (
         run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
     )
-    assert_one_error(capsys.readouterr().err, "unknown key 'beems'", "beam")
+    assert_one_error(
+        capsys.readouterr().err,
+        "unknown key 'training.validation.decoding.beems'",
+        "did you mean 'beam'",
+    )
 
 
 def test_the_modules_that_score_are_part_of_the_facts():

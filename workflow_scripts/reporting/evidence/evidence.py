@@ -12,7 +12,7 @@ from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_intervened_variants, score_files
 from workflow_scripts.config.paths import analysis_folder, evaluation_folder, run_folder
-from workflow_scripts.evaluation.published import Key, Published, read_published
+from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
 from workflow_scripts.provenance.unfinished import NOTHING, Cause, Unfinished

@@ -16,7 +16,7 @@ from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.paths import run_folder
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores

@@ -15,6 +15,7 @@ from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -96,10 +97,7 @@ class MeasuredClaim:
         """The seeds that all cells have; none of a primary claim, whose plan names them."""
         if self.row.is_primary:
             return []
-        seeds_of_cells = [cell.seeds for cell in self.cells if cell.seeds]
-        if not seeds_of_cells:
-            return []
-        return sorted(set.intersection(*seeds_of_cells))
+        return list_common_seeds(cell.seeds for cell in self.cells if cell.seeds)
 
     @property
     def table(self) -> str:

@@ -9,7 +9,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
 from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.evidence.evidence import Evidence

@@ -30,9 +30,11 @@ from workflow_scripts.models.hugging_face import load_tokenizer, write_companion
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
+    RowsBatch,
     ShuffledBatches,
     TensorBatch,
     bucket_texts,
+    find_file_order,
     shuffle_examples,
 )
 from workflow_scripts.tasks.encoders import (
@@ -139,11 +141,12 @@ class Sentences:
 
     def make_batches(
         self, batch_tokens: int, device: torch.device
-    ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-        """Return (rows of each batch, batches on `device`) of similar length."""
-        rows_of_batches = bucket_texts(self.length, batch_tokens)
-        batches = [self.make_batch(rows).to(device) for rows in rows_of_batches]
-        return rows_of_batches, batches
+    ) -> list[RowsBatch[SentenceBatch]]:
+        """Make batches of items of similar length, on `device`."""
+        batches = []
+        for rows in bucket_texts(self.length, batch_tokens):
+            batches.append(RowsBatch(rows, self.make_batch(rows).to(device)))
+        return batches
 
 
 def read_sentences(
@@ -290,7 +293,7 @@ def set_up_training(
             valid_batches = [compute_states(model, valid, device)]
         else:
             batch_tokens = max(settings.batch_tokens, STATES_TOKENS)
-            _, valid_batches = valid.make_batches(batch_tokens, device)
+            valid_batches = [batch for _, batch in valid.make_batches(batch_tokens, device)]
         validate = partial(validate_sentences, valid_batches, settings.selection.metric)
     return TrainingSetup(
         model,
@@ -353,15 +356,15 @@ def shuffle_items(
 
 def compute_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> StateBatch:
     """Compute the states of all items by a frozen encoder, in the order of the file."""
-    rows_of_batches, batches = sentences.make_batches(STATES_TOKENS, device)
+    batches = sentences.make_batches(STATES_TOKENS, device)
     model.eval()
     states_of_batches = []
     with torch.no_grad():
-        for batch in batches:
+        for _, batch in batches:
             states = model.compute_cls_states(batch)[model.readout]
             states_of_batches.append(states.float())
     model.train()
-    order = torch.from_numpy(np.argsort(np.concatenate(rows_of_batches))).to(device)
+    order = torch.from_numpy(find_file_order(batches)).to(device)
     states = torch.cat(states_of_batches)[order]  # [N, T, d]
     return StateBatch(states, torch.from_numpy(sentences.label.astype(np.float32)).to(device))
 

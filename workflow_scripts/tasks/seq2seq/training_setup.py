@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
 from workflow_scripts.tasks.base import TrainingSetup, average_over
@@ -27,8 +26,11 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
     write_config,
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.training.settings import Training, Validation
+from workflow_scripts.tasks.seq2seq.settings import (
+    Decoding,
+    Seq2SeqTraining,
+    Seq2SeqValidation,
+)
 
 # validate(model in eval mode) -> scores by name
 Validate = Callable[[nn.Module], dict[str, float]]
@@ -128,7 +130,7 @@ def save_companions(
 
 
 def make_validations(
-    settings: Training, data: Path, pieces: Any, device: torch.device
+    settings: Seq2SeqTraining, data: Path, pieces: Any, device: torch.device
 ) -> dict[str, Validate]:
     """Make the validation of the split that chooses the best weights, and of each further split.
 
@@ -170,7 +172,7 @@ class DecodedValidation:
     target_words: list[str]
     data: Path
     split: str
-    settings: Seq2SeqEvaluation
+    settings: Decoding
     device: torch.device
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
@@ -186,7 +188,11 @@ class DecodedValidation:
 
 
 def make_validation(
-    data: Path, validation: Validation, batch_tokens: int, pieces: Any, device: torch.device
+    data: Path,
+    validation: Seq2SeqValidation,
+    batch_tokens: int,
+    pieces: Any,
+    device: torch.device,
 ) -> Validate:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 
@@ -199,17 +205,15 @@ def make_validation(
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if validation.decoding is None:
         return partial(score_teacher_forced, batches=batches)
-    decoding = {"splits": [split], **validation.decoding}
-    settings = parse_as(Seq2SeqEvaluation, decoding, "settings: training.validation.decoding")
     table = read_table(data, split, COLUMNS)
     return DecodedValidation(
         batches=batches,
         table=table,
-        references=join_tokens(table["target"].to_pylist(), settings.joined),
+        references=join_tokens(table["target"].to_pylist(), validation.decoding.joined),
         target_words=read_vocabularies(data)["target"],
         data=data,
         split=split,
-        settings=settings,
+        settings=validation.decoding,
         device=device,
     )
 
