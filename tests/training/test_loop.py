@@ -20,10 +20,10 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqTraining
-from workflow_scripts.tasks.settings import CHOSEN, Training
 from workflow_scripts.training.loop import train
 from workflow_scripts.training.optimiser import build_optimiser, compute_learning_rate
 from workflow_scripts.training.saver import MAX_SAVE_SHARE
+from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 from workflow_scripts.training.stopping import StopRequested
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training.settings import Training
 
 
 def build_optimiser(

@@ -11,14 +11,8 @@ from pydantic import (
 )
 
 from workflow_scripts.common.validation import Pattern, SplitName, StrictModel, require_unique
-from workflow_scripts.tasks.settings import (
-    CHOSEN,
-    CrossEntropySettings,
-    Evaluation,
-    KindSettings,
-    Training,
-    Validation,
-)
+from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings
+from workflow_scripts.training.settings import CHOSEN, Training, Validation
 
 
 class Settings(CrossEntropySettings):
