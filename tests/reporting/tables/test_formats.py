@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import compare_independent
@@ -11,6 +12,7 @@ from workflow_scripts.reporting.tables import formats, layout
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
+from workflow_scripts.reporting.tables.trainings import TrainedVariant
 
 ROWS = [{"row": "Old_1", "group": "Previous"}]
 ROWS += [{"row": row, "group": "Ours", "method": "m", "variant": "v"} for row in ("Plain", "New")]
@@ -136,13 +138,14 @@ class Cells(HTMLParser):
 
 
 def html(cells=CELLS):
-    run = {
-        "name": "jump/new/a",
-        "seeds": [1, 2],
-        "protocol": "paper",
-        "steps": 4000,
-        "parameters": 1_210_000,
-    }
+    run = TrainedVariant(
+        variant_key=VariantKey("jump", "new", "a"),
+        seeds=[1, 2],
+        steps=4000,
+        parameters=1_210_000,
+        protocol="paper",
+        precisions=frozenset({"fp32"}),
+    )
     grid = layout.build_grid(DISPLAY, cells, TESTS)
     return format_html_page("A & B_c <b>", "above", grid, NOTES, [run], "./reproduce x.html")
 
