@@ -68,8 +68,8 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 </th></tr></thead>
 <tbody>
 {% for run in trained %}
-<tr><td class="label"><code>{{ run.variant_key | string | breakable }}</code></td><td>{{ run.seeds | join(", ") }}\
-</td>
+<tr><td class="label"><code>{{ run.variant_key | string | breakable }}</code></td>
+<td>{{ run.seeds | join(", ") }}</td>
 <td>{{ run.protocol }}</td><td>{{ "{:,}".format(run.steps) }}</td>\
 <td>{{ "{:,}".format(run.parameters) }}</td></tr>
 {% endfor %}</tbody></table></div>
