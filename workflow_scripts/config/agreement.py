@@ -21,6 +21,7 @@ from workflow_scripts.config.display_schema import (
     TableCell,
     TableDisplay,
 )
+from workflow_scripts.config.entries import Block
 from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
 from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.tasks.packages import list_packages
@@ -233,15 +234,20 @@ def check_conditions(catalogue: Catalogue) -> Iterator[str]:
         "kind": list_packages("tasks"),
         "scale": catalogue.scales,
     }
+    for block, condition in _iterate_conditions(catalogue):
+        for key, names in names_by_key.items():
+            for pattern in list_names(getattr(condition, key) or []):
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    suggestion = suggest_name(pattern, names)
+                    yield f"{block.place / key}: no {key} '{pattern}'; {suggestion}"
+
+
+def _iterate_conditions(catalogue: Catalogue) -> Iterator[tuple[Block, Condition]]:
+    """Yield the blocks of all tasks and methods that have a condition, each with it."""
     for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
         for block in entry.blocks:
-            if not isinstance(block.content, Condition):
-                continue
-            for key, names in names_by_key.items():
-                for pattern in list_names(getattr(block.content, key) or []):
-                    if not any(fnmatchcase(name, pattern) for name in names):
-                        suggestion = suggest_name(pattern, names)
-                        yield f"{block.place / key}: no {key} '{pattern}'; {suggestion}"
+            if isinstance(block.content, Condition):
+                yield block, block.content
 
 
 @dataclass(frozen=True)

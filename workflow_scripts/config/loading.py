@@ -247,13 +247,20 @@ def _read_claims(
             with problems.collect():
                 parse_as(ClaimEntry, entry, file, keys)
                 place = f"{line}: claim '{entry['claim']}'"
-                for claim in expand_claims(axes, quotes, entry, find_cell, place):
-                    name = str(claim["claim"])
-                    if name in primary_claims:
-                        claim |= _collect_planned_fields(claim, primary_claims[name], folder, keys)
-                    claims.append(parse_as(Claim, claim, file, name, at=keys))
+                for fields in expand_claims(axes, quotes, entry, find_cell, place):
+                    planned = primary_claims.get(str(fields["claim"]))
+                    claims.append(_make_claim(fields, planned, folder, keys))
                     lines.append(line)
     return claims, lines
+
+
+def _make_claim(
+    fields: Entry, planned: PlannedClaim | None, folder: Path, keys: tuple[str, int]
+) -> Claim:
+    """Make a claim of its fields in claims.yaml at `keys`, and of those that its plan has."""
+    if planned is not None:
+        fields |= _collect_planned_fields(fields, planned, folder, keys)
+    return parse_as(Claim, fields, folder / "claims.yaml", str(fields["claim"]), at=keys)
 
 
 def _map_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:

@@ -63,29 +63,37 @@ def judge_claims(
         outcomes.append(outcome)
     if not verdicts:
         return [_drop_verdict(outcome, scale) for outcome in outcomes]
-    outcomes = _add_q_values(outcomes)
-    by_name = {claim.claim: claim for claim in claims}
-    for i, outcome in enumerate(outcomes):
-        if not _is_undecided(outcome):
-            continue
-        planned_claim = primary.get(outcome.claim.claim)
-        if planned_claim is None:
-            floor = outcome.claim.floor
-            failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
-        else:
-            other_claim = by_name.get(planned_claim.entry.control.same_sign)
-            other_effect = None
-            if other_claim is not None:
-                other_effect = effects.compute_planned_effect(
-                    other_claim, cells, planned_claim.seeds, file
-                )
-            failure = effects.find_failed_control(outcome, planned_claim, cells, other_effect)
-        if failure:
-            outcomes[i] = replace(outcome, reason=failure)
-        else:
-            outcomes[i] = _decide(outcome, planned_claim)
-    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
-    return [_apply_condition(outcome, verdict_of, file) for outcome in outcomes]
+    claims_by_name = {claim.claim: claim for claim in claims}
+    judged = []
+    for outcome in _add_q_values(outcomes):
+        if _is_undecided(outcome):
+            planned_claim = primary.get(outcome.claim.claim)
+            outcome = _judge(outcome, planned_claim, claims_by_name, cells, file)
+        judged.append(outcome)
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in judged}
+    return [_apply_condition(outcome, verdict_of, file) for outcome in judged]
+
+
+def _judge(
+    outcome: Outcome,
+    planned: PlannedClaim | None,
+    claims_by_name: Mapping[str, Claim],
+    cells: dict[str, Cell],
+    file: str,
+) -> Outcome:
+    """Decide an outcome by its limits, unless a control fails."""
+    if planned is None:
+        floor = outcome.claim.floor
+        failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
+    else:
+        other_effect = None
+        other_claim = claims_by_name.get(planned.entry.control.same_sign)
+        if other_claim is not None:
+            other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
+        failure = effects.find_failed_control(outcome, planned, cells, other_effect)
+    if failure:
+        return replace(outcome, reason=failure)
+    return _decide(outcome, planned)
 
 
 def _is_undecided(outcome: Outcome) -> bool:

@@ -175,47 +175,59 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
     values_by_seed = average_repetitions(selected_cell, scores)
     notes = [describe_undefined_seeds(absent, values_by_seed), describe_unfinished_seeds(causes)]
-    protocols = [score.protocol for score in scores]
-    shown_variants = [variant]
-    shown_selection = selection
-    if entry.over is not None:
-        baseline = variant._replace(variant=entry.over)
-        require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
-        scores_of_baseline = evidence.scores.get(baseline, [])
-        causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)
-        gain = Gain(
-            selected_cell,
-            entry,
-            values_by_seed,
-            scores_of_baseline,
-            next(iter(causes_of_baseline), None),
-            evidence.scale,
-        )
-        if not gain.by_seed:
-            return gain.explain_absence()
-        values_by_seed = gain.by_seed
-        protocols += [score.protocol for score in gain.scores]
-        shown_variants.append(baseline)
-        shown_selection = selection | {"over": entry.over}
-
-    block = None
-    if entry.intervention is not None and entry.layer is not None:
-        block = scores[0].layer
     measured_cell = replace(
         selected_cell,
-        selection=shown_selection,
         status=MEASURED,
         note="; ".join(filter(None, notes)),
         seeds=dict(sorted(values_by_seed.items())),
-        protocol=find_worst_protocol(*protocols),
+        protocol=find_worst_protocol(*(score.protocol for score in scores)),
         weights=evidence.weights.get(variant, ""),
-        block=block,
     )
-    for shown_variant in shown_variants:
-        if shown_variant in evidence.withheld:
-            reason = evidence.withheld[shown_variant]
-            return replace(measured_cell, status=WITHHELD, note=reason)
-    return measured_cell
+    if entry.intervention is not None and entry.layer is not None:
+        measured_cell = replace(measured_cell, block=scores[0].layer)
+    if entry.over is not None:
+        return compare_with_baseline(measured_cell, selected_cell, entry, evidence)
+    return hide_withheld_cell(measured_cell, [variant], evidence)
+
+
+def compare_with_baseline(
+    measured_cell: Cell, selected_cell: Cell, entry: TableCell, evidence: Evidence
+) -> Cell:
+    """Make the cell of gains over the variant `over` of a measured cell.
+
+    selected_cell: without scores, which says why there is no gain.
+    """
+    variant = VariantKey(entry.task, entry.method, entry.variant_name)
+    baseline = variant._replace(variant=entry.over)
+    require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
+    scores_of_baseline = evidence.scores.get(baseline, [])
+    causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)
+    gain = Gain(
+        selected_cell,
+        entry,
+        measured_cell.seeds,
+        scores_of_baseline,
+        next(iter(causes_of_baseline), None),
+        evidence.scale,
+    )
+    if not gain.by_seed:
+        return gain.explain_absence()
+    protocols = [measured_cell.protocol, *(score.protocol for score in gain.scores)]
+    gain_cell = replace(
+        measured_cell,
+        selection=measured_cell.selection | {"over": entry.over},
+        seeds=dict(sorted(gain.by_seed.items())),
+        protocol=find_worst_protocol(*protocols),
+    )
+    return hide_withheld_cell(gain_cell, [variant, baseline], evidence)
+
+
+def hide_withheld_cell(cell: Cell, variants: list[VariantKey], evidence: Evidence) -> Cell:
+    """Return a cell of these variants; withheld, with the reason, if one of them is."""
+    for variant in variants:
+        if variant in evidence.withheld:
+            return replace(cell, status=WITHHELD, note=evidence.withheld[variant])
+    return cell
 
 
 def list_variant_scores(entry: TableCell, variant: VariantKey, evidence: Evidence) -> list[Score]:
