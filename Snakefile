@@ -27,8 +27,8 @@ if not IN_JOB:
 rule all:
     default_target: True
     input:
-        RESULTS.config,
-        lambda _: expand(map(str, rules.claims.output), scale=CONFIG.scale),
+        lambda _: TARGETS.list_once(rules.record_config.output),
+        lambda _: TARGETS.list_once(rules.claims.output),
         lambda _: TARGETS.list_displays("table", rules.table.output),
         lambda _: TARGETS.list_displays("figure", rules.figure.output),
         lambda _: TARGETS.list_analyses(rules.analyse.output),

@@ -59,9 +59,9 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
     AdamW.
     """
     with package_of(checkout):
-        spec = import_module("config.specs").resolve_run(
-            import_module("config.loading").load_catalogue(), run, "small"
-        )
+        catalogue = import_module("config.loading").load_catalogue()
+        name = import_module("common.run_names").Run.parse(run)
+        spec = import_module("config.specs").resolve_run(catalogue, name, "small")
         torch.manual_seed(0)
         vocabulary = {"source": ["w"] * 30, "target": ["w"] * 30}
         model = (
@@ -69,7 +69,7 @@ def make_step(checkout: Path, run: str, tables: tuple[torch.Tensor, ...]) -> Cal
         )
         folder = Path(sys.modules[type(model).__module__].__file__ or "")
         assert folder.is_relative_to(checkout.resolve()), f"{folder} is not of {checkout}"
-        loss = import_module("tasks.seq2seq.problem").WordLoss(0.0)
+        loss = import_module("tasks.seq2seq.training_setup").WordLoss(0.0)
         if spec.objective:
             loss = import_module(f"objectives.{spec.objective.name}.objective").build(
                 spec.objective.settings, loss

@@ -10,6 +10,7 @@ import torch
 
 from benchmarks.training_step import objective_of, step
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.prepared import read_vocabularies
@@ -29,7 +30,9 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    spec = resolve_training(load_catalogue(), "scan-jump-x2/transformer/default/seed-1", "full")
+    spec = resolve_training(
+        load_catalogue(), Run.parse("scan-jump-x2/transformer/default/seed-1"), "full"
+    )
     model = build_model(spec.model, read_vocabularies(args.data)).train()
     objective = objective_of(spec, model)
     pairs = read_pairs(args.data, "train")

@@ -15,6 +15,7 @@ from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_table, read_vocabularies
@@ -71,7 +72,9 @@ def main() -> None:
     vocabulary = read_vocabularies(args.data)
     models = {}
     for variant in ("sinusoidal", "default"):
-        spec = resolve_run(load_catalogue(), f"cognition/transformer/{variant}/seed-1", args.scale)
+        spec = resolve_run(
+            load_catalogue(), Run.parse(f"cognition/transformer/{variant}/seed-1"), args.scale
+        )
         models[variant] = build_model(spec.model, vocabulary).eval()
         if variant == "sinusoidal":
             marian = marian_like(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.prepared import read_vocabularies
@@ -33,7 +34,7 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    spec = resolve_run(load_catalogue(), "cogs/transformer/default/seed-1", "full")
+    spec = resolve_run(load_catalogue(), Run.parse("cogs/transformer/default/seed-1"), "full")
     model = build_model(spec.model, read_vocabularies(args.data)).eval()
     # An untrained model does not end its sentences: every output has the length of the longest
     # reference of the batch.

@@ -20,15 +20,15 @@ from benchmarks.turns import ratio, show, take_turns
 from workflow_scripts.models.encoder import model as encoder
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.importing import import_model
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences
-from workflow_scripts.tasks.sentence_prediction.problem import (
+from workflow_scripts.tasks.sentence_prediction.settings import Settings
+from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceBatch,
     SentenceModel,
     Sentences,
     compute_sentence_loss,
 )
-from workflow_scripts.tasks.sentence_prediction.settings import Settings
 from workflow_scripts.training.loop import update_weights
 
 CLASSES = 2
@@ -59,11 +59,11 @@ def theirs(
     return loss, {"sentence": loss.detach()}
 
 
-def stepping(problem: Problem, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
+def stepping(setup: TrainingSetup, batches: Iterator[SentenceBatch]) -> Callable[[], None]:
     """One step of the training loop on the next batch."""
-    optimiser = torch.optim.AdamW(problem.model.parameters(), lr=1e-5, fused=True)
+    optimiser = torch.optim.AdamW(setup.model.parameters(), lr=1e-5, fused=True)
     fp32 = torch.autocast("cpu", enabled=False)
-    return lambda: update_weights(problem, optimiser, 1.0, fp32, next(batches)) and None
+    return lambda: update_weights(setup, optimiser, 1.0, fp32, next(batches)) and None
 
 
 def main() -> None:
@@ -84,20 +84,22 @@ def main() -> None:
         ]
         made = (time.perf_counter() - began) / len(batches)
         # Two layers with tanh between them, as theirs have.
-        head, problems = {"head_layers": 2, "head_width": width}, {}
+        head, setups = {"head_layers": 2, "head_width": width}, {}
         for title, kind in (("BERT, ours", "encoder"), ("CAT", "cat")):
             module = import_model(kind)
             encoder_settings = module.Settings(**settings(name, kind))
             inner = module.build(encoder_settings, vocabulary)
             model = SentenceModel(inner, encoder_settings, Settings(**head), CLASSES)
-            problems[title] = Problem(model, compute_sentence_loss, batches, lambda _: {})
+            setups[title] = TrainingSetup(model, compute_sentence_loss, batches, lambda _: {})
         config = encoder.build_encoder_config(
             EncoderSettings(**settings(name, "encoder")), vocabulary
         )
         config.num_labels, config.classifier_dropout = CLASSES, DROPOUT
         hugging = BertForSequenceClassification._from_config(config).train()
-        problems["BertForSequenceClassification"] = Problem(hugging, theirs, batches, lambda _: {})
-        calls = {title: stepping(problem, cycle(batches)) for title, problem in problems.items()}
+        setups["BertForSequenceClassification"] = TrainingSetup(
+            hugging, theirs, batches, lambda _: {}
+        )
+        calls = {title: stepping(setup, cycle(batches)) for title, setup in setups.items()}
         seconds = take_turns(calls, args.rounds)
         show(f"{name}: a step of fine-tuning, 32 pairs", seconds, "BERT, ours")
         faster = ratio(seconds, "BertForSequenceClassification", "BERT, ours")

@@ -25,14 +25,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
 
 GPU = torch.device("cuda")
@@ -120,7 +122,7 @@ def make_batches(contender: Contender, shapes: int = 3) -> list[Batch]:
 
 def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return a function that makes the next update, and one that makes it without graphs."""
-    spec = resolve_training(load_catalogue(), f"{contender.run}/seed-1", "full")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{contender.run}/seed-1"), "full")
     settings = spec.training.model_copy(
         update={"precision": mode.precision, "compiled": mode.compiled}
     )
@@ -131,22 +133,22 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
         "target": ["w"] * contender.target_words,
     }
     model = build_model(spec.model, vocabulary).to(GPU).train()
-    problem = Problem(
-        model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model)
+    setup = TrainingSetup(
+        model, WordLoss(spec.setup.label_smoothing), [], dict, compilable=list_compilable(model)
     )
-    problem = add_objective(problem, spec.objective)
+    setup = add_objective(setup, spec.objective)
     if mode.compiled:
-        compile_layers(problem, GPU)
-    optimiser = loop.build_optimiser(model, settings, capturable=mode.graphed)
-    loop.set_learning_rate(optimiser, 1e-5)
-    update = loop.make_update(problem, settings, optimiser, GPU, mode.graphed, print)
-    eager = loop.make_update(problem, settings, optimiser, GPU, False, print)
+        compile_layers(setup, GPU)
+    optimiser = build_optimiser(model, settings, capturable=mode.graphed)
+    set_learning_rate(optimiser, 1e-5)
+    update = loop.make_update(setup, settings, optimiser, GPU, mode.graphed, print)
+    eager = loop.make_update(setup, settings, optimiser, GPU, False, print)
     batches = make_batches(contender)
     turn = 0
 
     def next_update() -> None:
         nonlocal turn
-        loop.set_learning_rate(optimiser, 1e-5)
+        set_learning_rate(optimiser, 1e-5)
         update(batches[turn % len(batches)])
         turn += 1
 

@@ -14,14 +14,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import MarianConfig, MarianMTModel
 
 from benchmarks.turns import show, take_turns
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.transformer import model as seq2seq
-from workflow_scripts.tasks.base import Loss, Problem
+from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.run_spec import RunSpec
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
 from workflow_scripts.training.run import add_objective
 
 WIDTH, HEADS, LAYERS, FEED_FORWARD, DROPOUT = 256, 4, 3, 512, 0.3
@@ -99,7 +100,7 @@ def objective_of(spec: RunSpec, model: nn.Module) -> Loss:
     next word.
     """
     word_loss = WordLoss(spec.problem.label_smoothing)
-    return add_objective(Problem(model, word_loss, [], dict), spec.objective).loss
+    return add_objective(TrainingSetup(model, word_loss, [], dict), spec.objective).loss
 
 
 def step(model: nn.Module, loss_of: Callable[[], Tensor]) -> Callable[[], None]:
@@ -200,7 +201,9 @@ def main() -> None:
         ("sq-transformer", "sal"),
         ("sq-transformer", "srl"),
     ):
-        spec = resolve_training(catalogue, f"scan-jump-x2/{method}/{variant}/seed-1", "full")
+        spec = resolve_training(
+            catalogue, Run.parse(f"scan-jump-x2/{method}/{variant}/seed-1"), "full"
+        )
         model = build_model(spec.model, vocabulary).train()
         objective = objective_of(spec, model)
         ours[f"{method} {variant}"] = step(model, lambda m=model, o=objective: o(m, batch)[0])

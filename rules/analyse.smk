@@ -16,7 +16,7 @@ rule analyse:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
+        mem_mb=JOBS.estimate_memory("analyse", 4000),
         runtime=60,
     params:
         fingerprint=JOBS.fingerprint("analyse"),

@@ -50,7 +50,7 @@ else:
     from workflow_scripts.config.checker import check_files
     from workflow_scripts.config.loading import load_catalogue, load_config
     from workflow_scripts.workflow.patterns import match_catalogue
-    from workflow_scripts.workflow.planning import CatalogueSpecs, write_spec_files
+    from workflow_scripts.workflow.job_specs import CatalogueSpecs, write_spec_files
     from workflow_scripts.workflow.targets import Targets
 
     CONFIG = load_config(SETTINGS)

@@ -76,7 +76,7 @@ use rule prepare as prepare_large with:
     threads: 8  # processes of about a GB each, in addition to the data
     resources:
         nodes=1,
-        mem_mb=lambda _, attempt: 32_000 * 2 ** (attempt - 1),
+        mem_mb=JOBS.estimate_memory("prepare_large", 32_000),
         runtime=24 * 60,
 
 

@@ -17,7 +17,7 @@ rule evaluate:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=JOBS.get_run_resource("mem_mb"),
+        mem_mb=JOBS.estimate_memory("evaluate"),
         runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.

@@ -15,7 +15,7 @@ rule candidates:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=lambda _, attempt: 4000 * 2 ** (attempt - 1),
+        mem_mb=JOBS.estimate_memory("candidates", 4000),
         runtime=60,
     params:
         fingerprint=JOBS.fingerprint("candidates"),
@@ -47,7 +47,7 @@ rule intervene:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=JOBS.get_run_resource("mem_mb"),
+        mem_mb=JOBS.estimate_memory("intervene"),
         runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.

@@ -21,7 +21,8 @@ localrules:
 
 rule table:
     input:
-        REPORT.list_table_inputs,
+        REPORT.list_inputs("table"),
+        unfinished=REPORT.find_unfinished("table"),
     output:
         csv=TABLE.csv,
         markdown=TABLE.markdown,
@@ -45,12 +46,14 @@ rule table:
     shell:
         "python -m workflow_scripts table --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        ' --out "$(dirname {output.record:q})" --runs {params.runs:q} > {log:q} 2>&1'
+        ' --out "$(dirname {output.record:q})" --runs {params.runs:q}'
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 rule figure:
     input:
-        REPORT.list_figure_inputs,
+        REPORT.list_inputs("figure"),
+        unfinished=REPORT.find_unfinished("figure"),
     output:
         csv=FIGURE.csv,
         png=FIGURE.png,
@@ -73,12 +76,14 @@ rule figure:
     shell:
         "python -m workflow_scripts figure --paper {wildcards.paper:q} --display {wildcards.display:q}"
         " --scale {wildcards.scale:q} --results results/{wildcards.scale:q}"
-        ' --out "$(dirname {output.record:q})" --runs {params.runs:q} > {log:q} 2>&1'
+        ' --out "$(dirname {output.record:q})" --runs {params.runs:q}'
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 rule claims:
     input:
-        REPORT.list_claims_inputs,
+        REPORT.list_inputs("claims"),
+        unfinished=REPORT.find_unfinished("claims"),
     output:
         ledger=SCALE.claims.table,
         sides=SCALE.claims.sides,
@@ -95,7 +100,7 @@ rule claims:
     shell:
         "python -m workflow_scripts claims --papers {params.papers:q} --scale {wildcards.scale:q}"
         " --config {params.config:q} --results results/{wildcards.scale:q} --out {output.ledger:q}"
-        " > {log:q} 2>&1"
+        " --unfinished {input.unfinished:q} > {log:q} 2>&1"
 
 
 # The configuration of results/<scale>/ with --config, without paths and devices, which change no
@@ -113,8 +118,10 @@ rule record_config:
         ENVIRONMENT
     params:
         config=format_canonical_json(CONFIG.model_dump(exclude={"data", "models", "device"})),
+        # When everything is finished, nothing says any more what was not.
+        outdated=[] if CONFIG.finished_only else str(RESULTS.unfinished),
     shell:
-        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}"
+        "printf '%s\\n' {params.config:q} > {output:q} 2> {log:q}; rm -f {params.outdated:q}"
 
 
 # The pages of the results: ./reproduce site. Sphinx is not in .venv until envs/docs.lock is

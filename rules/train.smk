@@ -20,7 +20,7 @@ rule search:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=JOBS.get_run_resource("mem_mb"),
+        mem_mb=JOBS.estimate_memory("search"),
         runtime=JOBS.get_run_resource("runtime"),
         gpu=JOBS.get_run_resource("gpu"),
         gres=JOBS.get_run_resource("gres"),
@@ -61,7 +61,7 @@ rule train:
     resources:
         # One process: SLURM must not spread its cores over several nodes.
         nodes=1,
-        mem_mb=JOBS.get_run_resource("mem_mb"),
+        mem_mb=JOBS.estimate_memory("train"),
         runtime=JOBS.get_run_resource("runtime"),
         # 1 if the job uses a GPU: `--resources gpu=N` limits how many of them run at once on this
         # machine.

@@ -24,7 +24,7 @@ download draw drop embed encode enter escape estimate evaluate expand explain ex
 fingerprint finish format forward generate get group has hash hide import infer intervene is iterate join judge keep
 learn limit list load locate lock log look make map mark mask match matches measure merge name normalise observe open
 pad pair parse pause perturb place plan pool predict prepare print project rank read rebuild receive record reduce
-refuse remap remove render repeat replace report require resolve resume run sample save scale scatter score search
+refuse remap remove render repeat replace report require resolve restore resume run sample save scale scatter score search
 select send set share shorten shuffle split spread stack start stop store suggest sum summarise tag to tokenise train
 try unpack update use validate verify weigh write
 """
@@ -47,7 +47,21 @@ NOUN_METHODS = {
 # Methods that a library calls by these names.
 LIBRARY_METHODS = {"_init_weights"}
 # Folders in which private and inner functions are named by verbs, too.
-ALL_FUNCTIONS = ("common", "data", "evaluation", "interventions", "models", "reporting")
+ALL_FUNCTIONS = (
+    "commands",
+    "common",
+    "config",
+    "data",
+    "evaluation",
+    "interventions",
+    "models",
+    "objectives",
+    "provenance",
+    "reporting",
+    "tasks",
+    "training",
+    "workflow",
+)
 # Names that several modules have, each in its role.
 ENTRY_POINTS = {
     "add_arguments",
@@ -56,7 +70,7 @@ ENTRY_POINTS = {
     "draw",
     "load_model",
     "main",
-    "make_problem",
+    "set_up_training",
     "predict",
     "prepare",
 }
@@ -67,7 +81,7 @@ ROLES = {
     "__main__",
     "settings",
     "model",
-    "problem",
+    "training_setup",
     "scoring",
     "batches",
     "loss",

@@ -31,10 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
     module, options = build_parser(command)
     args = options.parse_args(arguments[1:])
     try:
-        if "planned" in args:
-            from workflow_scripts.commands.named_specs import set_planned
+        if "job_spec" in args:
+            from workflow_scripts.commands.named_specs import set_job_spec
 
-            set_planned(command, args)
+            set_job_spec(command, args)
         module.main(args)
     except UserError as error:
         for line in str(error).splitlines():

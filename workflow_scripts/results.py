@@ -35,6 +35,7 @@ from workflow_scripts.common.result_folders import (
     ScaleFolder,
     verify_checksum,
 )
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.evaluation.scores import NUMBERS, read_scores
 from workflow_scripts.provenance.exported import select_provenance
@@ -206,16 +207,16 @@ class Results:
         The columns depend on the kind of task. Committed results have those of primary claims only,
         and crates have none. Raises UserError for other runs.
         """
-        own_file = self._files.run(run).evaluation.predictions
-        variant, _, seed = run.rpartition("/seed-")
-        exported = self._exported.predictions_of(variant)
+        parsed = self._parse_run(run)
+        own_file = self._files.run(parsed).evaluation.predictions
+        exported = self._exported.predictions_of(parsed.variant_key)
         if exported.exists() and run in self._runs.index:
             # It has the predictions of several seeds.
-            predictions = _read_parquet(exported, filters=[("seed", "==", int(seed))])
+            predictions = _read_parquet(exported, filters=[("seed", "==", parsed.seed)])
         else:
-            predictions = _read_parquet(self._require_file(run, own_file))
+            predictions = _read_parquet(self._require_file(parsed, own_file))
         if predictions.empty:  # a pilot: its variant has predictions of other seeds
-            self._require_file(run, own_file)
+            self._require_file(parsed, own_file)
         return predictions.drop(columns="seed", errors="ignore")
 
     def curves(self, run: str) -> pd.DataFrame:
@@ -224,13 +225,13 @@ class Results:
         The frame has a row per step and a column per value, such as `loss`. Columns that begin with
         `valid_` are validation scores. Committed results have a part of the steps.
         """
+        parsed = self._parse_run(run)
         if run in self._runs.index and self._exported.curves.exists():
-            task, method, variant, seed = run.replace("/seed-", "/").split("/")
-            names = {"task": task, "method": method, "variant": variant, "seed": int(seed)}
+            names = parsed._asdict()
             frame = self._read_table(self._exported.curves, *names, "step", "name", "value")
             frame = _select(frame, names)
         else:
-            history = read_history(self._require_file(run, self._files.run(run).curve))
+            history = read_history(self._require_file(parsed, self._files.run(parsed).curve))
             frame = pd.DataFrame(history, columns=["step", "name", "value"])
         return frame.pivot(index="step", columns="name", values="value").rename_axis(columns=None)
 
@@ -240,8 +241,9 @@ class Results:
         See `Checkpoint` for predictions. Raises UserError for other runs, and for files that were
         changed.
         """
-        folder = self._files.run(run)
-        self._require_file(run, folder.weights)
+        parsed = self._parse_run(run)
+        folder = self._files.run(parsed)
+        self._require_file(parsed, folder.weights)
         return read_checkpoint(folder.path)
 
     def load_model(self, run: str, device: str = "cpu") -> "torch.nn.Module":
@@ -267,7 +269,18 @@ class Results:
         except (TypeError, ValueError) as error:
             raise UserError(f"{file}: {error}; restore it, or run ./reproduce again") from error
 
-    def _require_file(self, run: str, file: Path) -> Path:
+    def _parse_run(self, name: str) -> Run:
+        """Parse the name of a run. Raises UserError with the nearest name for another form."""
+        try:
+            return Run.parse(name)
+        except UserError:
+            raise self._refuse_run(name) from None
+
+    def _refuse_run(self, name: str) -> UserError:
+        """Return the error for a name of no run, with the nearest name."""
+        return UserError(f"{self.folder} has no run {name}; {self._suggest_run(name)}")
+
+    def _require_file(self, run: Run, file: Path) -> Path:
         """Return a file of a run.
 
         Raises UserError if it does not exist, or if there is no such run.
@@ -276,9 +289,9 @@ class Results:
             return file
         name = file.relative_to(self.folder).as_posix()
         folder = self._files.run(run)
-        if run not in self._runs.index:
-            raise UserError(f"{self.folder} has no run {run}; {self._suggest_run(run)}")
-        if folder.has_given_weights and not file.is_relative_to(folder.evaluation.path):
+        if str(run) not in self._runs.index:
+            raise self._refuse_run(str(run))
+        if run.weights and not file.is_relative_to(folder.evaluation.path):
             raise UserError(
                 f"{self.folder} has no {name}: this run scores given weights and trains nothing"
             )
@@ -322,7 +335,7 @@ def read_checkpoint(folder: str | Path) -> "Checkpoint":
     content = read_mapping(file, "spec")["spec"]
     settings = parse_as(load_kind_settings(run.spec.kind).evaluation, content, file, "spec")
     labels = read_mapping(dataset).get("labels")
-    return Checkpoint(run.name, weights, run.spec, settings, labels)
+    return Checkpoint(str(run.run), weights, run.spec, settings, labels)
 
 
 def _check_weights(weights: Path, run: FinishedRun, manifest: Path) -> None:

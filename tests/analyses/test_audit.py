@@ -11,7 +11,7 @@ from workflow_scripts.__main__ import main
 from workflow_scripts.analyses import audit
 from workflow_scripts.analyses.options.audit import Options
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.evaluation.published import Published, read_published
+from workflow_scripts.evaluation.published_numbers import Published, read_published
 from workflow_scripts.evaluation.scores import read_scores
 
 

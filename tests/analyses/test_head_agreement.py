@@ -11,7 +11,7 @@ from workflow_scripts.analyses.options.head_agreement import CodeRun, Options
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.data.sources.archives import read_text_lines
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 
 
 def test_agreement_worked_by_hand() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.reporting.made_up import write_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 

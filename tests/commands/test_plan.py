@@ -9,15 +9,15 @@ import pytest
 
 from tests.config.as_json import resolve_run
 from workflow_scripts.__main__ import main
-from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.workflow.planning import plan_run
+from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.resources import estimate_run_resources
+from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 from workflow_scripts.workflow.step_times import (
     StepTime,
     estimate_checkpoint_bytes,
@@ -344,15 +344,15 @@ def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_tw
         Run("idm", "llama-large", "carma", seed=0),
         Run("idm", "gpt2-small", "carma", seed=0),
     )
-    planned, planned_small = (plan_run(catalogue, run, "full") for run in (large, small))
-    first, third = (estimate_run_resources(planned, "cuda", attempt) for attempt in (1, 3))
+    of_large, of_small = (resolve_run_job_spec(catalogue, run, "full") for run in (large, small))
+    first, third = (estimate_run_resources(of_large, "cuda", attempt) for attempt in (1, 3))
     assert first["mem_mb"] == asked.memory_of["llama-large"] == third["mem_mb"] / 4
     assert first["runtime"] == third["runtime"] == 24 * 60
-    assert estimate_run_resources(planned_small, "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
-    assert (first["gpu"], estimate_run_resources(planned, "cpu")["gpu"], first["threads"]) == (
+    assert estimate_run_resources(of_small, "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
+    assert (first["gpu"], estimate_run_resources(of_large, "cpu")["gpu"], first["threads"]) == (
         1,
         0,
         2,
     )
-    at_demo = plan_run(catalogue, large, "demo")
+    at_demo = resolve_run_job_spec(catalogue, large, "demo")
     assert estimate_run_resources(at_demo, "cpu")["mem_mb"] == catalogue.scales["demo"].jobs.memory

@@ -1,11 +1,12 @@
 """Settings as `config.specs` resolves them, with the defaults that a spec in JSON leaves out."""
 
-from workflow_scripts.commands.plan import list_all_settings
+from tests.config.as_json import parse
 from workflow_scripts.config import specs
+from workflow_scripts.config.setting_places import list_all_settings
 
 
 def resolve_run(catalogue, run, scale, precision="auto"):
-    spec = specs.resolve_run(catalogue, run, scale, precision)
+    spec = specs.resolve_run(catalogue, parse(run), scale, precision)
     return spec.to_json() | list_all_settings(spec)
 
 

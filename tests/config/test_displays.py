@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.axes import merge_extended
-from workflow_scripts.config.catalogue import Paper, Run
+from workflow_scripts.config.catalogue import Paper
 from workflow_scripts.config.display_schema import Analysis, Claim, FigureDisplay, TableDisplay
 from workflow_scripts.config.displays import (
     find_analysis,

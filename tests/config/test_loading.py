@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.copies import ROOT, SEQ2SEQ, edit, name_planned_seeds
+from tests.config.copies import ROOT, SEQ2SEQ, copy_project, edit, name_planned_seeds
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.loading import load_catalogue, load_config
+from workflow_scripts.config.checker import find_problems
+from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 
 
@@ -51,6 +52,32 @@ def test_the_shipped_files_are_valid_and_agree():
         ):
             assert resolve_run(catalogue, run, scale)["seed"] == run.seed
             assert resolve_evaluation(catalogue, run, scale)["splits"]
+
+
+def test_files_of_an_operating_system_are_no_files_of_the_project(tmp_path, monkeypatch):
+    copy = copy_project(tmp_path)
+    expected = load_catalogue(copy)
+    (copy / "papers/._lrf").mkdir()
+    for name in (
+        "catalogue/tasks/._scan.yaml",
+        "catalogue/methods/._x.yaml",
+        "papers/._lrf/experiments.yaml",
+        "papers/lrf/plans/._x.yaml",
+        "papers/lrf/plans/.#x.yaml",
+    ):
+        (copy / name).parent.mkdir(exist_ok=True)
+        (copy / name).write_bytes(b"\x00\x05\x16\x07\xff")
+    read_catalogue.cache_clear()
+    monkeypatch.chdir(copy)
+    catalogue = load_catalogue(copy)
+    assert catalogue.tasks == expected.tasks and catalogue.methods == expected.methods
+    assert list(catalogue.papers) == list(expected.papers)
+    assert list(catalogue.papers["lrf"].plans) == list(expected.papers["lrf"].plans)
+    assert load_config({"papers": ["lrf"]}, copy).papers == ["lrf"]
+    with pytest.raises(UserError) as error:
+        load_config({"papers": ["._lrf"]}, copy)
+    assert "._lrf" in str(error.value)
+    assert find_problems(copy) == []
 
 
 HOSTILE_NAMES = [

@@ -6,6 +6,7 @@ from tests.config.as_json import resolve_run
 from tests.config.copies import CAUSAL, add_rule
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
@@ -108,7 +109,8 @@ def test_what_decides_the_scores_of_given_weights_is_in_their_fingerprint(copy, 
     before, now = (
         str(
             fingerprint_evaluation(
-                settings, specs.resolve_run(found, "sst/gpt2-small/ft@start/seed-0", "demo")
+                settings,
+                specs.resolve_run(found, Run.parse("sst/gpt2-small/ft@start/seed-0"), "demo"),
             )
         )
         for found in (load_catalogue(), catalogue(copy, **changes))

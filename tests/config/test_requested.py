@@ -13,8 +13,8 @@ from tests.training.toy import command, environment
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_file
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.analysis_plan import PrimaryClaim
-from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.display_schema import Claim
 from workflow_scripts.config.loading import load_catalogue, load_config, read_catalogue
 from workflow_scripts.config.requested import (
@@ -241,7 +241,7 @@ def seeds_by_variant(paper: str) -> dict[tuple[str, str, str], list[int]]:
     )
     seeds: dict[tuple[str, str, str], list[int]] = {}
     for run in runs:
-        seeds.setdefault(run.unseeded, []).append(run.seed)
+        seeds.setdefault(run.variant_key, []).append(run.seed)
     return {variant: sorted(of_variant) for variant, of_variant in seeds.items()}
 
 
@@ -439,7 +439,7 @@ def test_seeds_planned_by_another_paper_are_those_of_its_plans():
     config = Config.model_validate({"scale": "small", "papers": ["lrf", "recompose"]})
     seeds: dict[tuple[str, str, str], list[int]] = {}
     for run in list_requested_runs(catalogue, config):
-        seeds.setdefault(run.unseeded, []).append(run.seed)
+        seeds.setdefault(run.variant_key, []).append(run.seed)
     assert sorted(seeds["cognition", "sq-transformer", "srl"]) == [*range(101, 109)]
     assert sorted(seeds["cognition-compounds", "sq-transformer", "srl"]) == [*range(201, 207)]
     assert sorted(seeds["idm", "gemma", "carma"]) == [*range(101, 107)]

@@ -6,8 +6,8 @@ from tests.config.as_json import resolve_data
 from tests.config.copies import CAUSAL, ROOT, edit
 from tests.config.filled import resolve_evaluation, resolve_run
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config import specs
-from workflow_scripts.config.catalogue import Run
 from workflow_scripts.config.layers import drop_places
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -158,7 +158,7 @@ def test_what_is_not_of_the_hub_stays_fp32_at_paper_scale():
 def test_a_spec_leaves_out_what_has_its_default_so_that_a_new_setting_changes_no_digest(scale):
     catalogue = load_catalogue(ROOT)
     runs = {
-        run.unseeded: run
+        run.variant_key: run
         for run in list_requested_runs(catalogue, load_config({"scale": scale, "extra": True}))
     }
     for run in runs.values():

@@ -10,7 +10,7 @@ import pytest
 
 from tests.config.as_json import resolve_data
 from workflow_scripts.commands import prepare
-from workflow_scripts.commands.named_specs import set_planned
+from workflow_scripts.commands.named_specs import set_job_spec
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_files
 from workflow_scripts.common.validation import parse_as
@@ -33,7 +33,7 @@ def run(*words: object) -> None:
     parser = argparse.ArgumentParser()
     prepare.add_arguments(parser)
     args = parser.parse_args([str(word) for word in words])
-    set_planned("prepare", args)
+    set_job_spec("prepare", args)
     prepare.main(args)
 
 

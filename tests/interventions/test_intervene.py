@@ -30,7 +30,7 @@ from workflow_scripts.interventions.synonym_resources import make_stand_in_resou
 from workflow_scripts.interventions.synonyms import perturb
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
-from workflow_scripts.tasks.prompt.problem import encode_prompts, read_prompts
+from workflow_scripts.tasks.prompt.training_setup import encode_prompts, read_prompts
 from workflow_scripts.tasks.run_spec import read_run_spec
 
 SETTINGS = {"split": "test", "rates": [0.25, 0.5], "seeds": [1, 2, 3]}

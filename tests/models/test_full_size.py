@@ -3,21 +3,20 @@ for its weights, and its jobs ask for resources.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.models.small_models import count_parameters
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.run_spec import HubModel
-from workflow_scripts.workflow.planning import plan_run
+from workflow_scripts.workflow.job_specs import resolve_run_job_spec
 from workflow_scripts.workflow.resources import estimate_run_resources
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +34,7 @@ def distinct_models() -> list[Run]:
     for run in list_requested_runs(CATALOGUE, config):
         spec = resolve_run(CATALOGUE, run, "full")
         found.setdefault(
-            json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), replace(run, seed=0)
+            json.dumps([spec.kind, spec.model.to_json()], sort_keys=True), run._replace(seed=0)
         )
     return list(found.values())
 
@@ -66,9 +65,9 @@ def test_each_model_can_be_built_and_its_jobs_ask_for_memory(
     # Weights, gradients and Adam's two moments, in float32, pass through the host's memory when a
     # state is saved.
     needed = 4 * 4 * count_parameters(model) / 1e6
-    planned = plan_run(CATALOGUE, run, "full")
+    job_spec = resolve_run_job_spec(CATALOGUE, run, "full")
     for attempt in (1, 2):
-        asked = estimate_run_resources(planned, "cuda", attempt)
+        asked = estimate_run_resources(job_spec, "cuda", attempt)
         assert (
             asked["mem_mb"] > attempt * needed
             and asked["gpu"] == 1

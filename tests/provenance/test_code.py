@@ -4,7 +4,7 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, MEASURES, list_modules
-from workflow_scripts.provenance.code import code_digest, find_closure
+from workflow_scripts.provenance.code import digest_code, find_closure
 
 FILES = {
     "a.py": "from workflow_scripts.b import g\n\n\ndef f(x):\n    return g(x) + 1\n",
@@ -25,7 +25,7 @@ def package(folder: Path, **changes: str) -> Path:
 
 
 def of_a(root: Path) -> str:
-    return code_digest(("workflow_scripts.a",), root)
+    return digest_code(("workflow_scripts.a",), root)
 
 
 def test_the_closure_follows_imports_inside_the_package(tmp_path: Path):
@@ -94,7 +94,7 @@ def test_a_module_that_is_not_there_is_named():
     with pytest.raises(
         UserError, match=r"there is no module workflow_scripts\.analyses\.nothing; write it"
     ):
-        code_digest(("workflow_scripts.analyses.nothing",))
+        digest_code(("workflow_scripts.analyses.nothing",))
 
 
 @pytest.mark.parametrize("package", [ANALYSES, FIGURES, MEASURES])

@@ -13,7 +13,7 @@ from workflow_scripts.config.displays import select_published_rows
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.config.specs import resolve_candidates
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
-from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
+from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
 from workflow_scripts.interventions.settings import CandidateSpec, Options
 from workflow_scripts.provenance.spec_fingerprints import (
     FINGERPRINT_PATTERN,
@@ -25,7 +25,7 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.workflow.changes import compare_fingerprints
-from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 
 ROOT = Path(__file__).parents[2]
 RUN = {
@@ -38,7 +38,7 @@ RUN = {
 
 
 def of(rule: str, **wildcards: str) -> Fingerprint | None:
-    return fingerprint_planned_job(
+    return fingerprint_workflow_job(
         load_catalogue(ROOT), load_config(root=ROOT), rule, {"scale": "demo", **wildcards}
     )
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workflow_scripts.common.files import write_json
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.scores import write_scores
 
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from tests.analyses.small_runs import ROOT
 from tests.config.as_json import resolve_run
 from workflow_scripts.common.files import write_json
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.displays import select_display_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
@@ -43,7 +44,7 @@ def write_committed_results(folder: Path, catalogue: Catalogue) -> dict[VariantK
     for row in rows_of("scores.csv"):
         run = Run(row["task"], row["method"], row["variant"], int(row["seed"]))
         by_file[run, "interventions" if row["intervention"] else "eval"].append(row)
-        seeds[run.unseeded].add(run.seed)
+        seeds[run.variant_key].add(run.seed)
     for (run, part), rows in by_file.items():
         write_scores(folder / f"runs/{run}/{part}/scores.csv", rows)
     analysed = defaultdict(list)
@@ -90,7 +91,7 @@ def list_counted_runs(
     config = Config(scale="small", papers=[paper], extra=True)
     requested = defaultdict(set)
     for run in list_requested_runs(catalogue, config):
-        requested[run.unseeded].add(run.seed)
+        requested[run.variant_key].add(run.seed)
     fresh = {
         seed
         for planned in catalogue.papers[paper].list_primary_claims("small")

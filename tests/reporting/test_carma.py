@@ -11,9 +11,9 @@ import pytest
 
 from tests.config.copies import ROOT
 from tests.config.filled import resolve_run
-from workflow_scripts.config.display_schema import name_weights
+from workflow_scripts.common.run_names import name_weights
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 
 FOLDER = ROOT / "papers/carma"
 MODELS = {

@@ -12,7 +12,7 @@ import pytest
 from tests.config.copies import ROOT
 from tests.reporting.test_sq_transformer import borne_out, claims
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 
 FOLDER = ROOT / "papers/lrf"
 VARIANTS = {

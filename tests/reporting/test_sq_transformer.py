@@ -10,7 +10,7 @@ import pytest
 from tests.config.copies import ROOT
 from tests.reporting.test_papers import printed_table
 from workflow_scripts.config.loading import load_catalogue
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 
 FOLDER = ROOT / "papers/sq_transformer"
 JUMP, AROUND = "scan-jump-x2", "scan-around-right"

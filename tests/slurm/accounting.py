@@ -34,7 +34,7 @@ AccountingStoragePass={folder}/run/munge.sock
 AccountingStorageTRES=gres/gpu
 AccountingStoreFlags=job_comment
 # Else an unknown account or QOS is taken without a word.
-AccountingStorageEnforce=associations,qos
+AccountingStorageEnforce=associations,qos,limits
 """
 DAEMON = """\
 DbdHost={host}

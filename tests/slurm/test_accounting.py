@@ -2,14 +2,22 @@
 
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.slurm import accounting
-from tests.slurm.cluster import Cluster, missing, up
+from tests.slurm.cluster import Cluster, missing, up, wait
 from tests.slurm.conftest import RUNS, scores
-from tests.slurm.submitting import begin, end, reproduce, running, wait_for_state
+from tests.slurm.submitting import (
+    begin,
+    end,
+    jobs_of,
+    reproduce,
+    running,
+    wait_for_state,
+)
 from tests.slurm.test_faults import check, resumed
 from tests.workflow.projects import Project
 
@@ -65,3 +73,35 @@ def test_an_account_that_is_not_known_is_an_error_and_nothing_is_submitted(
         and accounting.ACCOUNT in line
     )
     assert not accounting.ended(counting, project.root)
+
+
+def set_qos(cluster: Cluster, *limits: str) -> None:
+    cluster.run("sacctmgr", "--immediate", "modify", "qos", accounting.QOS, "set", *limits)
+
+
+def test_a_budget_that_is_used_up_is_named_and_jobs_start_when_there_is_more(
+    project: Project, counting: Cluster
+):
+    set_qos(counting, "GrpTRESMins=cpu=0")
+    process = begin(project, counting, *given(accounting.ACCOUNT), "--", *scores(RUN))
+    wait(
+        lambda: any(job["Reason"] == "QOSGrpCPUMinutesLimit" for job in jobs_of(counting, project)),
+        "no job waits for the budget",
+    )
+    time.sleep(5)  # until the executor has looked
+    assert process.poll() is None
+    set_qos(counting, "GrpTRESMins=cpu=-1")
+    said = end(process)
+    assert said.count("the budget of your QOS is used up (QOSGrpCPUMinutesLimit)") == 1
+
+
+def test_more_than_a_qos_allows_one_job_is_an_error(project: Project, counting: Cluster):
+    set_qos(counting, "MaxTRESPerJob=mem=100")
+    try:
+        done = reproduce(
+            project, counting, "--retries=0", *given(accounting.ACCOUNT), "--", *scores(RUN)
+        )
+    finally:
+        set_qos(counting, "MaxTRESPerJob=mem=-1")
+    assert done.returncode == 1
+    assert "SLURM would never start it (QOSMaxMemoryPerJob)" in done.stderr

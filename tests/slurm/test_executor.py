@@ -2,10 +2,12 @@
 
 import asyncio
 import importlib.util
+import logging
 import signal
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +35,8 @@ def executor(plugin, cluster: Cluster, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv(name, value)
     made = object.__new__(plugin.Executor)
     made.missed, made.silent_since = Counter(), None
+    made.saved_states, made.warned_reasons = {}, set()
+    made.logger = logging.getLogger("executor")
     return made
 
 
@@ -82,6 +86,77 @@ def test_a_job_that_can_never_start_is_cancelled(executor, plugin, cluster: Clus
     (said,) = ends(executor, plugin, number)
     assert said.startswith("CANCELLED: SLURM would never start it (PartitionTimeLimit)")
     wait(lambda: cluster.shown(number)["JobState"] == "CANCELLED", "it is not cancelled")
+
+
+@pytest.mark.parametrize(
+    ("reason", "never", "budget"),
+    [
+        ("PartitionTimeLimit", True, False),
+        ("QOSMaxMemoryPerJob", True, False),
+        ("QOSMaxWallDurationPerJobLimit", True, False),
+        ("QOSMaxGRESPerJob", True, False),
+        ("AssocMaxCpuMinutesPerJobLimit", True, False),
+        ("QOSMinGRES", True, False),
+        ("AssocGrpCPUMinutesLimit", False, True),
+        ("QOSGrpGRESMinutes", False, True),
+        ("AssocGrpBillingMinutes", False, True),
+        # Others' jobs or one's own are in the way.
+        ("AssocGrpCPURunMinutesLimit", False, False),
+        ("QOSGrpGRESRunMinutes", False, False),
+        ("QOSMaxGRESPerUser", False, False),
+        ("QOSMaxJobsPerUserLimit", False, False),
+        ("AssocMaxJobsLimit", False, False),
+        ("AssocGrpCpuLimit", False, False),
+        ("Priority", False, False),
+        ("Resources", False, False),
+        ("Dependency", False, False),
+    ],
+)
+def test_reasons_for_which_a_job_waits(plugin, reason: str, never: bool, budget: bool):
+    assert plugin.never_starts(reason) == never
+    assert (plugin.BUDGET_IS_USED.fullmatch(reason) is not None) == budget
+
+
+@pytest.mark.parametrize(
+    ("end", "log", "expected"),
+    [
+        ("OUT_OF_MEMORY", "", True),
+        ("FAILED", "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0", True),
+        ("FAILED", "slurmstepd: error: Step 5.0 exceeded memory limit (9 > 8), being killed", True),
+        ("FAILED", "/usr/bin/bash: line 1:  4711 Killed    python -m workflow_scripts", True),
+        ("FAILED", "error: out of memory; give the process more, or lower batch_tokens", True),
+        ("FAILED", "error: run: the GPU's memory is full; lower training.batch_tokens", False),
+        ("FAILED", "RuntimeError: boom", False),
+        ("NODE_FAIL", "", False),
+        ("TIMEOUT", "stopped at step 7, state saved", False),
+    ],
+)
+def test_a_job_that_needed_more_memory(plugin, tmp_path, end: str, log: str, expected: bool):
+    file = tmp_path / "job.log"
+    file.write_text(f"step 1/10\n{log}\n")
+    missing = tmp_path / "missing.log"
+    assert plugin.ran_out_of_memory(end, [str(missing), str(file)]) == expected
+
+
+def test_a_training_continues_only_if_each_job_gets_further(executor, plugin, tmp_path):
+    log, state = tmp_path / "train.log", tmp_path / "state"
+    training = SimpleNamespace(jobid=1, params={"state": str(state)}, log=[str(log)])
+    evaluation = SimpleNamespace(jobid=2, params={}, log=[str(log)])
+    log.write_text("a/b/c/seed-1: step 7/10 loss 1.0\n")
+
+    def can_continue(end: str, job=training) -> bool:
+        return executor.can_continue(plugin.SubmittedJobInfo(job), end)
+
+    assert not can_continue("TIMEOUT"), "no state"
+    (state / "step-7").mkdir(parents=True)
+    assert can_continue("TIMEOUT")
+    assert not can_continue("TIMEOUT"), "the same state"
+    (state / "step-7").rename(state / "step-9")
+    assert not can_continue("FAILED"), "not by its time limit"
+    assert not can_continue("TIMEOUT", evaluation)
+    log.write_text("a/b/c/seed-1: stopped at step 9, state saved; run it again\n")
+    assert not can_continue("CANCELLED")
+    assert can_continue("FAILED"), "SLURM's signal came before the limit"
 
 
 @pytest.mark.faults

@@ -75,9 +75,10 @@ def test_a_killed_training_and_a_cancelled_job_are_retried(
         "COMPLETED",
         "FAILED",
     ]
+    # Only the killed one is given more memory.
     assert sorted(job["MinMemoryNode"] for job in trainings) == [
         "10000M",
-        "10000M",
+        "5000M",
         "5000M",
         "5000M",
     ]
@@ -167,10 +168,32 @@ def test_a_training_that_reaches_its_time_limit_goes_on_in_the_next_job(
     with suppress(ProcessLookupError):
         os.kill(stopped, signal.SIGCONT)
     said = end(process)
-    assert said.count("✗ train") == 1 and ("ended as TIMEOUT" in said) == (early == 0)
-    assert "stopped at step" in said, "the state is to be saved at the signal"
+    assert "✗" not in said, "a time limit is no failure"
+    assert said.count(f"train {RUNS[0]} continues in another job after its time limit") == 1
     check(long_project, undisturbed, RUNS[:1])
     assert resumed(long_project, RUNS[0]) == 1
+    trainings = jobs_of(cluster, long_project, "train")
+    state = "TIMEOUT" if early == 0 else "FAILED"
+    assert sorted(job["JobState"] for job in trainings) == sorted([state, "COMPLETED"])
+    assert len({job["MinMemoryNode"] for job in trainings}) == 1
+
+
+def test_a_training_that_gets_no_further_by_its_time_limit_fails(
+    long_project: Project, cluster: Cluster
+):
+    """It is held up before its first update, and SIGKILL follows SIGTERM."""
+    command = '"python -m workflow_scripts train'
+    long_project.edit("rules/train.smk", command, f'"sleep 600; "\n        {command}')
+    limit = ("--set-resources", "train:runtime=1", "--retries=0", "--")
+    process = begin(long_project, cluster, *limit, *scores(RUNS[0]))
+    said = process.communicate(timeout=HANGS)[1]
+    assert process.returncode == 1
+    assert said.count("✗ train") == 1 and "ended as TIMEOUT" in said
+    last_lines = said.splitlines()[-2:]
+    assert last_lines[0].startswith(
+        f"error: train {RUNS[0]} reached its time limit, 1 run not finished: "
+    )
+    assert len(jobs_of(cluster, long_project, "train")) == 1
 
 
 def is_told_to_end(process: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from tests.training.causal_toy import causal_spec
 from tests.training.toy import toy_spec
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.provenance.planned_run import read_planned_run
+from workflow_scripts.provenance.run_job_spec import read_run_job_spec
 from workflow_scripts.tasks.base import TaskKind, check_inputs, load_kind
 from workflow_scripts.tasks.packages import list_packages, load_kind_settings
 from workflow_scripts.tasks.run_spec import read_run_spec
@@ -54,15 +54,15 @@ def test_a_spec_file_with_an_evaluation_key_of_another_kind_is_refused(
     }
     file = tmp_path / "spec.json"
     file.write_text(json.dumps(content))
-    planned = read_planned_run(file)
+    job_spec = read_run_job_spec(file)
     assert (
-        planned.evaluation
-        and planned.evaluation.model_dump(exclude_defaults=True) == content["evaluation"]
+        job_spec.evaluation
+        and job_spec.evaluation.model_dump(exclude_defaults=True) == content["evaluation"]
     )
     content["evaluation"][key] = value
     file.write_text(json.dumps(content))
     with pytest.raises(UserError, match=rf"^{file}: unknown key 'evaluation\.{key}'; "):
-        read_planned_run(file)
+        read_run_job_spec(file)
 
 
 def test_the_settings_that_all_trainings_have_say_that_nothing_more_is_kept_or_compiled():

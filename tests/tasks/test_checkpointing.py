@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.config.as_json import resolve_run
-from tests.tasks.prompt.test_problem import FAMILIES, train
+from tests.tasks.prompt.test_training_setup import FAMILIES, train
 from tests.training.causal_toy import causal_spec, write_prompts, write_text
 from tests.training.sentence_toy import (
     model_name,
@@ -26,7 +26,7 @@ from workflow_scripts.models.hugging_face import use_gradient_checkpointing
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.objectives.carma import objective as carma
 from workflow_scripts.tasks.encoders import EncoderWithHeads
-from workflow_scripts.tasks.prompt.problem import PromptBatch, compute_answer_loss
+from workflow_scripts.tasks.prompt.training_setup import PromptBatch, compute_answer_loss
 from workflow_scripts.training import loop
 
 SIZES = {"layers": 4, "heads": 2, "width": 32, "feed_forward": 96, "dropout": 0.1, "positions": 64}

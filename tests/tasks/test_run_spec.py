@@ -9,6 +9,7 @@ from tests.training.causal_toy import causal_spec
 from tests.training.toy import toy_spec
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run, resolve_training
@@ -20,7 +21,7 @@ from workflow_scripts.tasks.run_spec import (
     read_given_weights_spec,
     read_run_spec,
 )
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqValidation
 
 RUNS = (
     ("scan-jump-x2/transformer-carma/carma/seed-1", "demo"),
@@ -33,9 +34,9 @@ RUNS = (
 
 @pytest.mark.parametrize(("run", "scale"), RUNS)
 def test_a_spec_is_read_from_its_json_form(run: str, scale: str):
-    spec = resolve_training(load_catalogue(ROOT), run, scale)
+    spec = resolve_training(load_catalogue(ROOT), Run.parse(run), scale)
     assert read_run_spec(spec.to_json(), "spec") == spec
-    assert spec.digest == digest(spec.to_json()) and spec.run_name == run
+    assert spec.digest == digest(spec.to_json()) and str(spec.run) == run
 
 
 def test_sections_are_objects_of_their_own_classes():
@@ -45,7 +46,7 @@ def test_sections_are_objects_of_their_own_classes():
     assert spec.model.settings.max_relative_position == 20
     assert spec.training.betas == (0.9, 0.98) and spec.origin is None and spec.objective is None
     fine_tuned = read_run_spec(causal_spec("prompt"), "spec")
-    assert fine_tuned.origin == ParentRun(run="toy-text/x/pretrain/seed-3", spec="0")
+    assert fine_tuned.origin == ParentRun(run=Run("toy-text", "x", "pretrain", 3), spec="0")
     assert fine_tuned.objective and fine_tuned.objective.name == "carma"
 
 
@@ -70,7 +71,7 @@ def test_a_validation_has_one_form_in_json(content):
     assert spec.to_json()["training"]["validation"] == content
     assert spec.training.model_dump(mode="json")["validation"] == content
     selection = spec.training.selection
-    assert selection is None if content == "none" else selection == Validation(**content)
+    assert selection is None if content == "none" else selection == Seq2SeqValidation(**content)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +104,11 @@ def test_given_weights_have_what_scoring_reads():
     }
     assert content["init"]["run"] == "paws/bert/ft/seed-1" and content["weights"] == "paws"
     assert read_given_weights_spec(content, "spec") == spec
-    start = resolve_run(catalogue, "text-bpe-4k/gpt2-small/pretrain@start/seed-2", "demo")
+    start = resolve_run(
+        catalogue, Run.parse("text-bpe-4k/gpt2-small/pretrain@start/seed-2"), "demo"
+    )
     assert isinstance(start, GivenWeightsSpec) and start.start and start.start.seed == 2
-    hub = resolve_run(catalogue, "idm/gpt2-small/ft@start/seed-1", "full")
+    hub = resolve_run(catalogue, Run.parse("idm/gpt2-small/ft@start/seed-1"), "full")
     assert isinstance(hub.origin, HubModel) and hub.start is None
 
 

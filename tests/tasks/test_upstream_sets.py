@@ -13,7 +13,7 @@ from tests.data import upstream_files
 from tests.data.preparing import prepare_data, write_data
 from tests.training.sentence_toy import SIZES, write_encoder
 from tests.training.toy import run_main
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.tables.cells import make_cells

@@ -7,16 +7,18 @@ import pytest
 import torch
 
 from workflow_scripts.common.progress import Reporter
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss, list_compilable
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, list_compilable
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import count_gpu_processes, set_precision
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective, compile_layers
+from workflow_scripts.training.settings import Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU here")
@@ -52,12 +54,12 @@ def make_batches(shapes: int = 2, seed: int = 0) -> list[Batch]:
     return batches
 
 
-def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+def make_small_setup(run: str, dropout: float) -> tuple[TrainingSetup, Training]:
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     settings = spec.model.settings.model_copy(update={"dropout": dropout})
     model = build_model(replace(spec.model, settings=settings), VOCABULARY).to(GPU).train()
-    problem = Problem(
+    setup = TrainingSetup(
         model,
         WordLoss(),
         make_batches(),
@@ -65,24 +67,24 @@ def make_small_problem(run: str, dropout: float) -> tuple[Problem, Training]:
         capturable=model.capturable,
         compilable=list_compilable(model),
     )
-    return add_objective(problem, spec.objective), spec.training
+    return add_objective(setup, spec.objective), spec.training
 
 
 def train_updates(
     run: str, count: int, graphed: bool, dropout: float = 0.0, precision: str = "fp32"
 ) -> list[float]:
     """Return the losses of updates in which batches of two shapes take turns."""
-    problem, settings = make_small_problem(run, dropout)
+    setup, settings = make_small_setup(run, dropout)
     settings = settings.model_copy(update={"precision": precision})
     set_precision(precision, GPU)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=graphed)
+    optimiser = build_optimiser(setup.model, settings, capturable=graphed)
     warnings: list[str] = []
-    update = loop.make_update(problem, settings, optimiser, GPU, graphed, warnings.append)
+    update = loop.make_update(setup, settings, optimiser, GPU, graphed, warnings.append)
     losses = []
     torch.manual_seed(2)
     for step in range(count):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
-        losses.append(update(problem.batches[step % len(problem.batches)])["loss"])
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        losses.append(update(setup.batches[step % len(setup.batches)])["loss"])
     assert not warnings
     return torch.stack(losses).tolist()
 
@@ -115,31 +117,31 @@ def test_graphs_in_other_precisions(run, precision):
     assert graphed == pytest.approx(eager, rel=0.1, abs=0.1)
 
 
-def train_run(folder: Path, problem: Problem, settings: Training) -> TrainingState:
+def train_run(folder: Path, setup: TrainingSetup, settings: Training) -> TrainingState:
     folder.mkdir(exist_ok=True)
     with Reporter("run", settings.max_steps, "none") as reporter:
-        return loop.train(problem, settings, 7, GPU, StateFolder(folder, {}), reporter, 60)
+        return loop.train(setup, settings, 7, GPU, StateFolder(folder, {}), reporter, 60)
 
 
 def test_a_run_that_resumes_in_the_middle_of_its_graphs_ends_with_the_same_losses(tmp_path):
-    problem, settings = make_small_problem(RUNS[0], 0.0)
+    setup, settings = make_small_setup(RUNS[0], 0.0)
     settings = settings.model_copy(update={"max_steps": 60, "log_every": 20, "validation": "none"})
-    whole = train_run(tmp_path / "whole", problem, settings)
+    whole = train_run(tmp_path / "whole", setup, settings)
 
-    problem, _ = make_small_problem(RUNS[0], 0.0)
+    setup, _ = make_small_setup(RUNS[0], 0.0)
     calls = 0
 
-    def stop_in_the_middle(model, batch, loss=problem.loss):
+    def stop_in_the_middle(model, batch, loss=setup.loss):
         nonlocal calls
         calls += 1
         return loss(model, batch)
 
-    problem = replace(problem, loss=stop_in_the_middle)
+    setup = replace(setup, loss=stop_in_the_middle)
     half = settings.model_copy(update={"max_steps": 30})
-    train_run(tmp_path / "half", problem, half)
+    train_run(tmp_path / "half", setup, half)
     assert calls == 4, "two shapes: one update each without a graph, one that is captured"
-    problem, _ = make_small_problem(RUNS[0], 0.0)
-    resumed = train_run(tmp_path / "half", problem, settings)
+    setup, _ = make_small_setup(RUNS[0], 0.0)
+    resumed = train_run(tmp_path / "half", setup, settings)
     losses = {step: value for step, name, value in whole.history if name == "loss"}
     found = {step: value for step, name, value in resumed.history if name == "loss"}
     assert resumed.resumed == 1
@@ -147,14 +149,14 @@ def test_a_run_that_resumes_in_the_middle_of_its_graphs_ends_with_the_same_losse
     assert resumed.attempts[-1]["gpu_processes"] == count_gpu_processes()
 
 
-def waiting(problem: Problem) -> Problem:
-    """The problem with a loss that waits for the GPU."""
+def waiting(setup: TrainingSetup) -> TrainingSetup:
+    """The setup with a loss that waits for the GPU."""
 
-    def waiting_loss(model, batch, loss=problem.loss):
+    def waiting_loss(model, batch, loss=setup.loss):
         value, parts = loss(model, batch)
         return value * float(value.detach().gt(-1e9)), parts
 
-    return replace(problem, loss=waiting_loss)
+    return replace(setup, loss=waiting_loss)
 
 
 @pytest.mark.parametrize("checked", [True, False])
@@ -162,58 +164,56 @@ def test_a_loss_that_waits_for_the_data_is_trained_without_graphs(checked):
     """Also where only the capture shows it."""
     losses = {}
     for graphed in (True, False):
-        problem, settings = make_small_problem(RUNS[0], 0.1)
-        problem = waiting(problem)
-        optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+        setup, settings = make_small_setup(RUNS[0], 0.1)
+        setup = waiting(setup)
+        optimiser = build_optimiser(setup.model, settings, capturable=True)
         warnings: list[str] = []
-        update = loop.make_update(problem, settings, optimiser, GPU, graphed, warnings.append)
+        update = loop.make_update(setup, settings, optimiser, GPU, graphed, warnings.append)
         if graphed:
             update.checked = checked
-        loop.set_learning_rate(optimiser, 1e-4)
-        losses[graphed] = [
-            float(update(problem.batches[number % 6])["loss"]) for number in range(12)
-        ]
+        set_learning_rate(optimiser, 1e-4)
+        losses[graphed] = [float(update(setup.batches[number % 6])["loss"]) for number in range(12)]
         assert len(warnings) == (2 if graphed else 0)
         assert torch.cuda.current_stream() == torch.cuda.default_stream()
     assert losses[True] == pytest.approx(losses[False], rel=0.05)
 
 
 def test_other_shapes_are_still_captured_after_a_capture_that_failed():
-    problem, settings = make_small_problem(RUNS[0], 0.1)
-    plain, slow = problem.loss, waiting(problem).loss
-    longest = max(batch.source.size(1) for batch in problem.batches)
+    setup, settings = make_small_setup(RUNS[0], 0.1)
+    plain, slow = setup.loss, waiting(setup).loss
+    longest = max(batch.source.size(1) for batch in setup.batches)
 
     def loss(model, batch):
         return (slow if batch.source.size(1) == longest else plain)(model, batch)
 
-    problem = replace(problem, loss=loss)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+    setup = replace(setup, loss=loss)
+    optimiser = build_optimiser(setup.model, settings, capturable=True)
     warnings: list[str] = []
-    update = loop.make_update(problem, settings, optimiser, GPU, True, warnings.append)
+    update = loop.make_update(setup, settings, optimiser, GPU, True, warnings.append)
     update.checked = False
     for number in range(12):
-        assert torch.isfinite(update(problem.batches[number % 6])["loss"])
+        assert torch.isfinite(update(setup.batches[number % 6])["loss"])
     assert len(warnings) == 1 and len(update.captured) == 1
 
 
 def test_compiled_layers_train_and_are_validated_as_written():
-    problem, settings = make_small_problem(RUNS[0], 0.1)
-    compile_layers(problem, GPU)
-    optimiser = loop.build_optimiser(problem.model, settings, capturable=True)
+    setup, settings = make_small_setup(RUNS[0], 0.1)
+    compile_layers(setup, GPU)
+    optimiser = build_optimiser(setup.model, settings, capturable=True)
     warnings: list[str] = []
-    update = loop.make_update(problem, settings, optimiser, GPU, True, warnings.append)
+    update = loop.make_update(setup, settings, optimiser, GPU, True, warnings.append)
     losses = []
     for step in range(300):
-        loop.set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
-        losses.append(float(update(problem.batches[step % 6])["loss"]))
+        set_learning_rate(optimiser, 5e-4 * min(1, (step + 1) / 50))
+        losses.append(float(update(setup.batches[step % 6])["loss"]))
     eager = train_updates(RUNS[0], 300, False, dropout=0.1)
     assert not warnings and len(update.captured) == 2
     assert sum(losses[-50:]) == pytest.approx(sum(eager[-50:]), rel=0.1, abs=0.1 * 50)
 
 
 def test_tf32_is_used_and_codes_are_still_scored_exactly():
-    problem, _ = make_small_problem(RUNS[0], 0.0)
-    quantiser = problem.model.source_quantiser
+    setup, _ = make_small_setup(RUNS[0], 0.0)
+    quantiser = setup.model.source_quantiser
     torch.manual_seed(0)
     words = torch.randn(4, 512, quantiser.codebook.size(1), device=GPU)
     matrix = torch.randn(512, 512, device=GPU)

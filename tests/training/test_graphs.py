@@ -8,16 +8,18 @@ import torch
 from torch import Tensor
 
 from tests.training.graph_stand_in import graphs_on_cpu  # noqa: F401
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.models.roberta_decoder.model import RobertaTransformer
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
 from workflow_scripts.training import graphs, loop
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
+from workflow_scripts.training.settings import Training
 
 RUNS = (
     "scan-jump-x2/sq-transformer/sal",
@@ -41,44 +43,42 @@ def make_batches() -> Iterator[Batch]:
         yield Batch(*tables)
 
 
-def make_toy_problem(run: str) -> tuple[Problem, Training]:
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+def make_toy_setup(run: str) -> tuple[TrainingSetup, Training]:
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     model = build_model(spec.model, VOCABULARY).train()
-    problem = Problem(model, WordLoss(0.1), [], dict, capturable=model.capturable)
-    return add_objective(problem, spec.objective), spec.training.model_copy(
-        update={"clip_norm": 1.0}
-    )
+    setup = TrainingSetup(model, WordLoss(0.1), [], dict, capturable=model.capturable)
+    return add_objective(setup, spec.objective), spec.training.model_copy(update={"clip_norm": 1.0})
 
 
 class Trainer:
     """Some updates of a run at `small`, with dropout, clipping and a learning rate that changes."""
 
     def __init__(self, run: str, graphed: bool):
-        self.problem, settings = make_toy_problem(run)
-        self.optimiser = loop.build_optimiser(self.problem.model, settings, capturable=True)
+        self.setup, settings = make_toy_setup(run)
+        self.optimiser = build_optimiser(self.setup.model, settings, capturable=True)
         self.warnings: list[str] = []
         self.update = loop.make_update(
-            self.problem, settings, self.optimiser, CPU, graphed, self.warnings.append
+            self.setup, settings, self.optimiser, CPU, graphed, self.warnings.append
         )
 
     def train(self) -> list[dict[str, float]]:
         rows = []
         for number, batch in enumerate(make_batches()):
-            loop.set_learning_rate(self.optimiser, 1e-3 * number)
+            set_learning_rate(self.optimiser, 1e-3 * number)
             values = self.update(batch)
             rows.append({name: float(value) for name, value in values.items()})
         return rows
 
     def list_weights(self) -> list[torch.Tensor]:
-        return [parameter.detach() for parameter in self.problem.model.parameters()]
+        return [parameter.detach() for parameter in self.setup.model.parameters()]
 
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.usefixtures("graphs_on_cpu")
 def test_a_repeated_update_is_the_update_itself(run):
     graphed, eager = Trainer(run, True), Trainer(run, False)
-    assert graphed.problem.capturable
+    assert graphed.setup.capturable
     assert graphed.train() == eager.train()
     assert all(map(torch.equal, graphed.list_weights(), eager.list_weights()))
     assert not graphed.warnings
@@ -102,13 +102,13 @@ def train_waiting(
 ) -> tuple[Trainer, list]:
     """Train with a loss that waits for the data, and does not change by it."""
     trainer = Trainer("scan-jump-x2/transformer/default", graphed)
-    loss = trainer.problem.loss
+    loss = trainer.setup.loss
 
     def waiting_loss(model: torch.nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         value, parts = loss(model, batch)
         return value + 0 * wait(torch.ones(4), batch).sum(), parts
 
-    object.__setattr__(trainer.problem, "loss", waiting_loss)
+    object.__setattr__(trainer.setup, "loss", waiting_loss)
     if graphed:
         trainer.update.checked = checked
     return trainer, trainer.train()
@@ -152,6 +152,6 @@ def test_the_number_of_graphs_and_their_memory_are_limited(monkeypatch):
 
 
 def test_a_loss_that_selects_words_and_a_model_of_another_library_are_not_captured():
-    problem, _ = make_toy_problem("scan-jump/transformer-carma/carma")
-    assert problem.model.capturable and not problem.capturable
+    setup, _ = make_toy_setup("scan-jump/transformer-carma/carma")
+    assert setup.model.capturable and not setup.capturable
     assert not RobertaTransformer.capturable

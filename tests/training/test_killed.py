@@ -30,7 +30,7 @@ STEPS = 120
 # Imports everything, then allows hardly more memory than the process has.
 LIMITED = """
 import resource, sys
-import workflow_scripts.training.run, workflow_scripts.tasks.seq2seq.problem
+import workflow_scripts.training.run, workflow_scripts.tasks.seq2seq.training_setup
 import workflow_scripts.models.sq_transformer.model
 from workflow_scripts.__main__ import main
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

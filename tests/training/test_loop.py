@@ -17,18 +17,15 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import ShuffledBatches
 from workflow_scripts.tasks.seq2seq.settings import Seq2SeqTraining
-from workflow_scripts.tasks.settings import CHOSEN, Training
-from workflow_scripts.training.loop import (
-    MAX_SAVE_SHARE,
-    StopRequested,
-    build_optimiser,
-    compute_learning_rate,
-    train,
-)
+from workflow_scripts.training.loop import train
+from workflow_scripts.training.optimiser import build_optimiser, compute_learning_rate
+from workflow_scripts.training.saver import MAX_SAVE_SHARE
+from workflow_scripts.training.settings import CHOSEN, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
+from workflow_scripts.training.stopping import StopRequested
 
 CPU = torch.device("cpu")
 SEED = 11
@@ -92,14 +89,14 @@ def stopped_at(step: int) -> Callable:
 
 
 def run(
-    problem: Problem, folder: Path, save_every: float = 60, settings: Training = SETTINGS
+    setup: TrainingSetup, folder: Path, save_every: float = 60, settings: Training = SETTINGS
 ) -> tuple[TrainingState, StateFolder]:
     """Train in `folder`; returns the final state and where it is kept."""
     torch.set_num_threads(1)
     folder.mkdir(exist_ok=True)
     store = StateFolder(folder, {})
     with Reporter("run", settings.max_steps, "none") as reporter:
-        return train(problem, settings, SEED, CPU, store, reporter, save_every), store
+        return train(setup, settings, SEED, CPU, store, reporter, save_every), store
 
 
 @pytest.mark.parametrize(("fraction", "steps"), [(0.0, 0), (0.1, 1), (0.25, 3), (0.5, 6)])
@@ -115,7 +112,7 @@ def test_a_warm_up_may_be_a_part_of_the_run(fraction, steps):
 
 def chosen(state: TrainingState, name: str = CHOSEN) -> tuple[int, float | None]:
     """(step, value) of the best weights."""
-    return state.best[name]["step"], state.best[name]["value"]
+    return state.best[name].step, state.best[name].value
 
 
 def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
@@ -127,7 +124,7 @@ def by_name(state: TrainingState) -> dict[str, list[tuple[int, float]]]:
 
 def test_it_makes_the_updates_of_a_loop_written_by_hand(tmp_path):
     model = Line()
-    state, _ = run(Problem(model, squared_error, BATCHES, score_nothing), tmp_path)
+    state, _ = run(TrainingSetup(model, squared_error, BATCHES, score_nothing), tmp_path)
 
     weight = Line().weight.detach().clone()
     first, second, losses, norms = torch.zeros(3), torch.zeros(3), [], []
@@ -174,7 +171,7 @@ def test_a_part_that_only_some_steps_have_is_averaged_over_those(tmp_path):
             "odd": torch.tensor(float(number))
         } if number % 2 else {}
 
-    state, _ = run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path)
+    state, _ = run(TrainingSetup(Line(), objective, BATCHES, score_nothing), tmp_path)
     assert by_name(state)["odd"] == [(4, 2.0), (8, 6.0), (12, 10.0)]
 
 
@@ -191,7 +188,7 @@ def test_the_best_weights_are_those_of_the_latest_highest_validation(tmp_path, v
         seen[(5, 10, 12)[len(seen)]] = validated.weight.detach().clone()
         return {"score": float(next(scores)), "other": 7.0}
 
-    state, store = run(Problem(model, squared_error, BATCHES, validate), tmp_path)
+    state, store = run(TrainingSetup(model, squared_error, BATCHES, validate), tmp_path)
     assert chosen(state) == (best, max(values))
     assert torch.equal(load_file(store.locate_best(CHOSEN, best))["weight"], seen[best])
     assert model.training
@@ -213,7 +210,7 @@ def test_of_equal_validations_the_lowest_loss_is_the_best(tmp_path, values, loss
         return dict(zip(("score", "loss"), map(float, next(found)), strict=True))
 
     state, store = run(
-        Problem(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path
+        TrainingSetup(Line(), squared_error, BATCHES, validate, tie_break_metric="loss"), tmp_path
     )
     assert chosen(state) == (best, max(values))
     assert store.locate_best(CHOSEN, best).exists()
@@ -237,10 +234,10 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(
         return dict(zip(("score", "held_out_score"), map(float, next(found)), strict=True))
 
     with pytest.raises(StopRequested):
-        run(Problem(Line(), stopped_at(8), BATCHES, validate), tmp_path, settings=settings)
+        run(TrainingSetup(Line(), stopped_at(8), BATCHES, validate), tmp_path, settings=settings)
     model = Line()
     state, store = run(
-        Problem(model, squared_error, BATCHES, validate), tmp_path, settings=settings
+        TrainingSetup(model, squared_error, BATCHES, validate), tmp_path, settings=settings
     )
     assert state.best.keys() == {CHOSEN, "held_out"} and chosen(state) == (best, max(values))
     assert chosen(state, "held_out") == (other_best, max(others))
@@ -256,17 +253,21 @@ def test_the_best_weights_on_a_further_split_are_kept_as_those_of_the_first(
 
 def test_neither_saving_often_nor_stopping_within_an_interval_changes_anything(tmp_path):
     whole = Line()
-    expected, _ = run(Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole")
+    expected, _ = run(
+        TrainingSetup(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole"
+    )
     with pytest.raises(StopRequested) as stop:
         run(
-            Problem(Line(), stopped_at(6), BATCHES, score_nothing),
+            TrainingSetup(Line(), stopped_at(6), BATCHES, score_nothing),
             tmp_path / "stopped",
             save_every=0,
         )
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 6)
     resumed = Line()
     found, _ = run(
-        Problem(resumed, squared_error, BATCHES, score_nothing), tmp_path / "stopped", save_every=0
+        TrainingSetup(resumed, squared_error, BATCHES, score_nothing),
+        tmp_path / "stopped",
+        save_every=0,
     )
     assert resumed.weight.equal(whole.weight)
     assert found.history == expected.history and found.resumed == 1
@@ -282,20 +283,22 @@ def test_examples_are_shuffled_in_each_epoch_by_seed_and_epoch_alone(tmp_path):
         made.append(rows.tolist())
         return examples[torch.from_numpy(rows)]
 
-    def problem(objective: Callable = squared_error, model: Line | None = None) -> Problem:
-        return Problem(model or Line(), objective, ShuffledBatches(10, 4, make), score_nothing)
+    def make_setup(objective: Callable = squared_error, model: Line | None = None) -> TrainingSetup:
+        return TrainingSetup(
+            model or Line(), objective, ShuffledBatches(10, 4, make), score_nothing
+        )
 
     whole = Line()
-    expected, _ = run(problem(model=whole), tmp_path / "whole")
+    expected, _ = run(make_setup(model=whole), tmp_path / "whole")
     orders = [np.random.default_rng([SEED, epoch]).permutation(10) for epoch in range(4)]
     assert made == [order[first : first + 4].tolist() for order in orders for first in (0, 4, 8)]
 
     # A run that is stopped within an epoch continues in its middle.
     made.clear()
     with pytest.raises(StopRequested):
-        run(problem(stopped_at(8)), tmp_path / "stopped", save_every=0)
+        run(make_setup(stopped_at(8)), tmp_path / "stopped", save_every=0)
     resumed = Line()
-    found, _ = run(problem(model=resumed), tmp_path / "stopped", save_every=0)
+    found, _ = run(make_setup(model=resumed), tmp_path / "stopped", save_every=0)
     assert made == [order[first : first + 4].tolist() for order in orders for first in (0, 4, 8)]
     assert found.history == expected.history and resumed.weight.equal(whole.weight)
 
@@ -304,16 +307,18 @@ def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_sto
     settings = SETTINGS.model_copy(update={"validation": "none"})
     whole = Line()
     expected, store = run(
-        Problem(whole, squared_error, BATCHES, score_nothing), tmp_path / "whole", settings=settings
+        TrainingSetup(whole, squared_error, BATCHES, score_nothing),
+        tmp_path / "whole",
+        settings=settings,
     )
     with pytest.raises(StopRequested):
         run(
-            Problem(Line(), stopped_at(6), BATCHES, score_nothing),
+            TrainingSetup(Line(), stopped_at(6), BATCHES, score_nothing),
             tmp_path / "stopped",
             settings=settings,
         )
     found, other = run(
-        Problem(Line(), squared_error, BATCHES, score_nothing),
+        TrainingSetup(Line(), squared_error, BATCHES, score_nothing),
         tmp_path / "stopped",
         settings=settings,
     )
@@ -323,10 +328,10 @@ def test_without_validation_the_last_weights_are_kept_also_by_a_run_that_was_sto
 
 
 def test_a_run_killed_between_its_last_step_and_its_results_has_nothing_left_to_do(tmp_path):
-    expected, store = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
+    expected, store = run(TrainingSetup(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     best = store.locate_best(CHOSEN, 12).read_bytes()
     model = Line()
-    found, store = run(Problem(model, squared_error, BATCHES, score_nothing), tmp_path)
+    found, store = run(TrainingSetup(model, squared_error, BATCHES, score_nothing), tmp_path)
     assert (found.step, found.history, found.best) == (12, expected.history, expected.best)
     assert model.calls == 0 and store.locate_best(CHOSEN, 12).read_bytes() == best
 
@@ -351,9 +356,9 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
         return {"score": 0.0}
 
     store.during = lambda: ask("save")
-    problem = Problem(model, objective, BATCHES, validate)
+    setup = TrainingSetup(model, objective, BATCHES, validate)
     with Reporter("run", 12, "none") as reporter, pytest.raises(StopRequested) as stop:
-        train(problem, SETTINGS, SEED, CPU, store, reporter, 60)
+        train(setup, SETTINGS, SEED, CPU, store, reporter, 60)
     assert (stop.value.number, stop.value.step) == (signal.SIGTERM, 12)
     assert (
         (tmp_path / "log.txt")
@@ -361,7 +366,7 @@ def test_a_signal_in_the_last_step_stops_after_it_with_nothing_left_to_train(tmp
         .splitlines()[-1]
         .endswith("stopped by signal 15 at step 12")
     )
-    state, _ = run(Problem(Line(), squared_error, BATCHES, score_nothing), tmp_path)
+    state, _ = run(TrainingSetup(Line(), squared_error, BATCHES, score_nothing), tmp_path)
     assert (state.step, state.resumed, chosen(state)[0]) == (12, 1, 12)
     assert [(call["first_step"], call["last_step"]) for call in state.attempts] == [
         (1, 12),
@@ -378,7 +383,7 @@ def test_a_loss_that_is_not_finite_names_its_step_and_saves_nothing_after_it(tmp
         return loss * (bad if next(calls) == 7 else 1), parts
 
     with pytest.raises(UserError, match=rf"loss is {bad} at step 7 \(losses before it: [\d., ]+\)"):
-        run(Problem(Line(), objective, BATCHES, score_nothing), tmp_path, save_every=0)
+        run(TrainingSetup(Line(), objective, BATCHES, score_nothing), tmp_path, save_every=0)
     saved_steps = [
         int(path.name.removeprefix("step-"))
         for path in StateFolder(tmp_path, {}).list_saved_states()
@@ -402,9 +407,9 @@ class Saves(StateFolder):
 
 def save_in(store: Saves, save_every: float, steps: int) -> None:
     settings = SETTINGS.model_copy(update={"max_steps": steps, "validate_every": 1000})
-    problem = Problem(Line(), squared_error, BATCHES, score_nothing)
+    setup = TrainingSetup(Line(), squared_error, BATCHES, score_nothing)
     with Reporter("run", steps, "none") as reporter:
-        train(problem, settings, SEED, CPU, store, reporter, save_every)
+        train(setup, settings, SEED, CPU, store, reporter, save_every)
 
 
 def test_the_longer_a_save_takes_the_more_seldom_it_is(tmp_path):
@@ -460,7 +465,7 @@ def test_validations_between_two_saves_cost_no_state_and_lose_no_best_weights(tm
         objective = stopped_at(stop - first) if stop else squared_error
         with Reporter("run", 12, "none") as reporter:
             return train(
-                Problem(model, objective, BATCHES, validate),
+                TrainingSetup(model, objective, BATCHES, validate),
                 settings,
                 SEED,
                 CPU,
@@ -499,6 +504,6 @@ def test_step_times_are_steady_after_the_first_epochs_of_a_process(tmp_path, mon
         return {"score": 0.0}
 
     settings = SETTINGS.model_copy(update={"max_steps": 24})
-    state, _ = run(Problem(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
+    state, _ = run(TrainingSetup(Line(), objective, BATCHES, validate), tmp_path, settings=settings)
     assert state.interval_seconds == pytest.approx([10, 10, 5.5, 1, 1, 1])
     assert state.steady_seconds == pytest.approx([1, 1, 1])

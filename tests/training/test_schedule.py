@@ -3,8 +3,8 @@
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.settings import Training
-from workflow_scripts.training.loop import compute_learning_rate
+from workflow_scripts.training.optimiser import compute_learning_rate
+from workflow_scripts.training.settings import Training
 
 
 def training_settings(**given: object) -> Training:

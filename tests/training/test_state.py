@@ -17,8 +17,8 @@ import torch
 from torch import nn
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.tasks.settings import CHOSEN
 from workflow_scripts.training.history import read_history, write_history
+from workflow_scripts.training.settings import CHOSEN
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 IDENTITY = {"spec_digest": "s", "data_digest": "d"}
@@ -99,7 +99,29 @@ def test_best_weights_on_a_further_split_are_kept_and_checked(tmp_path):
     assert names == {"best-split-1.safetensors", "best-split-3.safetensors"}
     (tmp_path / "best-split-3.safetensors").write_bytes(b"cut")
     found = StateFolder(tmp_path, IDENTITY).load(*small_run())
-    assert found.step == 3 and found.best["split"]["step"] == 1
+    assert found.step == 3 and found.best["split"].step == 1
+
+
+def test_a_state_names_its_best_weights_in_json(tmp_path):
+    model, optimiser, state, store = saved_steps(tmp_path, 1)
+    store.keep_best(state, model, "split", None, tie=0.5)
+    save_step(model, optimiser, state, store)
+    best = json.loads((tmp_path / "step-2/state.json").read_text())["best"]
+    _, _, chosen_loss = state.history[-1]
+    digests = {
+        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        for name in ("best-model-2.safetensors", "best-split-1.safetensors")
+    }
+    assert list(best["model"].items()) == [
+        ("step", 2),
+        ("value", chosen_loss),
+        ("tie", 0.0),
+        ("sha256", digests["best-model-2.safetensors"]),
+    ]
+    sha256 = digests["best-split-1.safetensors"]
+    assert best["split"] == {"step": 1, "value": None, "tie": 0.5, "sha256": sha256}
+    resumed = StateFolder(tmp_path, IDENTITY).load(*small_run())
+    assert resumed.best == state.best
 
 
 @pytest.mark.quick_faults
@@ -131,7 +153,7 @@ def test_a_process_killed_at_any_file_operation_of_a_save_leaves_a_readable_stat
         store, (found_model, found_optimiser) = StateFolder(folder, IDENTITY), small_run(seed=99)
         found = store.load(found_model, found_optimiser)
         reached.add(found.step)
-        assert store.locate_best(CHOSEN, found.best[CHOSEN]["step"]).exists()
+        assert store.locate_best(CHOSEN, found.best[CHOSEN].step).exists()
         if found.step == 2:
             assert torch.equal(found_model[0].weight, step_2)
             save_step(found_model, found_optimiser, found, store)

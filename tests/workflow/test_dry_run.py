@@ -11,7 +11,7 @@ import pytest
 from workflow_scripts.commands import check, plan, why
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.loading import load_config
-from workflow_scripts.workflow.dry_run import list_planned_jobs, load_call_config
+from workflow_scripts.workflow.dry_run import list_jobs_to_run, load_call_config
 
 ROOT = Path(__file__).parents[2]
 SNAKEFILE = """
@@ -38,21 +38,21 @@ def workflow(tmp_path, monkeypatch):
 
 
 def test_a_dry_run_is_a_list_of_jobs(workflow):
-    first, second = list_planned_jobs()
+    first, second = list_jobs_to_run()
     assert (first["rule"], first["output"]) == ("one", ["first.txt"])
     assert (second["rule"], second["input"]) == ("two", ["first.txt"])
     assert not Path("first.txt").exists()
-    assert [job["rule"] for job in list_planned_jobs("first.txt")] == ["one"]
+    assert [job["rule"] for job in list_jobs_to_run("first.txt")] == ["one"]
 
 
 def test_an_error_of_snakemake_is_one_line(workflow):
     with pytest.raises(
         UserError, match=r"^no rule makes nothing\.txt; .*; settings go after --config$"
     ):
-        list_planned_jobs("nothing.txt")
+        list_jobs_to_run("nothing.txt")
     (workflow / "Snakefile").write_text("rule one:\n    nothing: 1\n")
     with pytest.raises(UserError, match=r"^snakemake --dry-run failed: .+$"):
-        list_planned_jobs()
+        list_jobs_to_run()
 
 
 @pytest.mark.parametrize("command", [check, plan, why])

@@ -13,10 +13,10 @@ import pytest
 from tests.limits import HANGS
 from tests.workflow.fake_gpu import FakeTools
 from tests.workflow.projects import RUN, SCORES, TRAINED, Project, copied
-from workflow_scripts.commands.plan import STEP_TIME_COLUMNS
 from workflow_scripts.common.files import read_csv, write_csv
 from workflow_scripts.results import Results
 from workflow_scripts.workflow.snakemake_call import run_snakemake
+from workflow_scripts.workflow.step_time_records import STEP_TIME_COLUMNS
 
 PRIMARY, SECOND_PRIMARY = (f"scan-jump-x2/transformer/default/seed-{seed}" for seed in (1, 2))
 OTHER = "scan-jump-x2/sq-transformer/sal/seed-1"

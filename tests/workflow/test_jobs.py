@@ -9,8 +9,8 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.workflow import job_fingerprints
 from workflow_scripts.workflow import jobs as jobs_module
+from workflow_scripts.workflow.job_specs import CatalogueSpecs
 from workflow_scripts.workflow.jobs import JobInputs
-from workflow_scripts.workflow.planning import CatalogueSpecs
 from workflow_scripts.workflow.targets import Targets
 
 PARENT = "results/demo/runs/pairs-wordpiece/cat/pretrain/seed-1"
@@ -122,15 +122,28 @@ def test_devices_and_gpus_are_those_of_where_the_job_will_run():
 
     def asked(**config) -> tuple[int, str]:
         there = make_jobs(submits_jobs=True, **config)
-        return there.get_run_resource("gpu")(run, 1), there.get_run_resource("gres")(run, 1)
+        return there.get_run_resource("gpu")(run), there.get_run_resource("gres")(run)
 
     assert (
         asked() == (1, "")
         and asked(gpu_option="gres") == (0, "gpu:1")
         and asked(device="cpu") == (0, "")
     )
-    memory = [make_jobs().get_run_resource("mem_mb")(run, attempt) for attempt in (1, 2)]
-    assert memory[1] == 2 * memory[0]
+
+
+def test_only_a_job_that_ran_out_of_memory_requests_twice_as_much():
+    jobs = make_jobs()
+    run = job("cogs/transformer/default/seed-1")
+    train = jobs.estimate_memory("train")
+    first = train(run)
+    assert train(run) == first > 0
+    jobs.record_out_of_memory("train", run)
+    assert train(run) == 2 * first
+    jobs.record_out_of_memory("train", run)
+    assert train(run) == 4 * first
+    assert jobs.estimate_memory("evaluate")(run) == first
+    assert train(job("cogs/transformer/default/seed-2")) == first
+    assert jobs.estimate_memory("analyse", 4000)(run) == 4000
 
 
 def test_targets_name_every_output_once_and_no_weights():

@@ -400,7 +400,7 @@ def test_setting_of_one_fine_tuning(demo):
 
 def test_pre_training_reruns_what_starts_from_it(demo):
     """And what is done to that, but nothing of other papers."""
-    demo.change_code("tasks/language_modelling/problem.py")
+    demo.change_code("tasks/language_modelling/training_setup.py")
     planned = named(demo.planned())
     methods = ("gpt2-small", "llama-small", "gemma", "qwen-small")
     causal = {run for method in methods for run in made(demo, f"/{method}/")}

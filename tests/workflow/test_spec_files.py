@@ -1,4 +1,4 @@
-"""Spec files: written when the workflow is planned, read by its jobs, and enough to repeat a job."""
+"""Spec files: written before the first job, read by its jobs, and enough to repeat a job."""
 
 import json
 import os
@@ -14,20 +14,21 @@ from tests.limits import HANGS
 from tests.workflow.projects import PARTS, ROOT
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import find_search_run
-from workflow_scripts.provenance.planned_analysis import read_planned_analysis
-from workflow_scripts.provenance.planned_run import read_planned_run
-from workflow_scripts.workflow.jobs import JobInputs
-from workflow_scripts.workflow.planning import (
+from workflow_scripts.provenance.analysis_job_spec import read_analysis_job_spec
+from workflow_scripts.provenance.run_job_spec import read_run_job_spec
+from workflow_scripts.workflow.job_specs import (
     CatalogueSpecs,
-    plan_analysis,
-    plan_run,
+    resolve_analysis_job_spec,
+    resolve_run_job_spec,
     write_spec_files,
 )
+from workflow_scripts.workflow.jobs import JobInputs
 from workflow_scripts.workflow.spec_files import SpecFiles
 
 RUN = "scan-jump-x2/transformer/default/seed-1"
@@ -54,37 +55,40 @@ def write_files(jobs, **content) -> None:
     write_spec_files(CatalogueSpecs(load_catalogue(), config), jobs)
 
 
-def read_back(planned, read, folder: Path):
+def read_back(job_spec, read, folder: Path):
     file = folder / "spec.json"
-    file.write_text(json.dumps(planned.to_json()))
+    file.write_text(json.dumps(job_spec.to_json()))
     return read(file)
 
 
-def test_what_is_planned_is_what_a_job_reads(tmp_path: Path):
+def test_what_is_resolved_is_what_a_job_reads(tmp_path: Path):
     catalogue = load_catalogue(ROOT)
     for scale in catalogue.scales:
         config = Config.model_validate({"scale": scale, "papers": list(catalogue.papers)})
-        variants = {run.unseeded: run for run in list_requested_runs(catalogue, config)}
+        variants = {run.variant_key: run for run in list_requested_runs(catalogue, config)}
         for run in variants.values():
-            planned = plan_run(catalogue, run, scale)
-            assert planned == read_back(planned, read_planned_run, tmp_path), run
+            job_spec = resolve_run_job_spec(catalogue, run, scale)
+            assert job_spec == read_back(job_spec, read_run_job_spec, tmp_path), run
 
 
-def test_an_analysis_that_is_planned_is_what_its_job_reads(tmp_path: Path):
+def test_an_analysis_that_is_resolved_is_what_its_job_reads(tmp_path: Path):
     catalogue = load_catalogue(ROOT)
     for paper, content in catalogue.papers.items():
         config = Config.model_validate({"scale": "small", "papers": [paper]})
         runs = list_requested_runs(catalogue, config)
         for analysis in content.analyses:
-            planned = plan_analysis(catalogue, paper, analysis, "small", runs)
-            assert planned == read_back(planned, read_planned_analysis, tmp_path), (paper, analysis)
+            job_spec = resolve_analysis_job_spec(catalogue, paper, analysis, "small", runs)
+            assert job_spec == read_back(job_spec, read_analysis_job_spec, tmp_path), (
+                paper,
+                analysis,
+            )
 
 
 def test_spec_files_keep_the_order_of_the_catalogue(project: Path):
     catalogue = load_catalogue()
     jobs = [("analyse", (("scale", "demo"), ("paper", "cat"), ("analysis", "examples")))]
     write_files(jobs)
-    written = read_planned_analysis(project / "results/demo/specs/analyses/cat/examples.json")
+    written = read_analysis_job_spec(project / "results/demo/specs/analyses/cat/examples.json")
     items = catalogue.papers["cat"].analyses["examples"].options["items"]
     assert list(written.entry.options["items"]) == list(items) != sorted(items)
 
@@ -200,11 +204,12 @@ def test_the_runs_and_the_search_before_a_run_are_written_with_it(project: Path)
     }
     write_files([("train", tuple(wildcards.items()))])
     specs = SpecFiles()
-    parent = specs.get_run("stsb-msrvid/cat/mix/seed-1", "demo").spec.origin.run
-    assert specs.get_run(parent, "demo").spec.run_name == parent
-    assert specs.get_search("stsb-msrvid/cat/mix", "demo").spec.search
+    run = Run("stsb-msrvid", "cat", "mix", 1)
+    parent = specs.get_run(run, "demo").spec.origin.run
+    assert specs.get_run(parent, "demo").spec.run == parent
+    assert specs.get_search(run.variant_key, "demo").spec.search
     with pytest.raises(UserError, match="seed-2"):
-        specs.get_run("stsb-msrvid/cat/mix/seed-2", "demo")
+        specs.get_run(run._replace(seed=2), "demo")
 
 
 JOB = (

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue, load_config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow import time_limit
@@ -75,8 +75,8 @@ def test_runs_of_primary_claims_come_first_claim_by_claim_and_seed_by_seed():
         "bird/cat/comp@paws",
         "bird/bert/ft@paws",
     ]
-    planned = [make_job("evaluate", name, seed) for name in names for seed in (2, 1)]
-    runs = list_open_runs(load_catalogue(), load_config(CONFIG), read_jobs(planned))
+    jobs = [make_job("evaluate", name, seed) for name in names for seed in (2, 1)]
+    runs = list_open_runs(load_catalogue(), load_config(CONFIG), read_jobs(jobs))
     assert [
         (run.run.task, run.run.seed, run.is_primary) for run in runs if run.run.method != "bert"
     ] == [

@@ -18,7 +18,7 @@ from scipy import stats
 from workflow_scripts.analyses.options.audit import Options
 from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.evaluation.published import Key, Published
+from workflow_scripts.evaluation.published_numbers import Key, Published
 from workflow_scripts.evaluation.scores import make_scores
 
 LEVEL = 0.05  # two-sided

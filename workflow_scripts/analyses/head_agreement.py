@@ -1,7 +1,6 @@
 """How often a head attends most to one position in both sentences of a pair (table 6)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
     with one sequence of codes.
     """
     split = options.split
-    run_of = {str(run): run for run in runs}
+    run_of = {trained.run: trained for trained in runs}
     rows = []
     result = AnalysisResult()
     for run in runs:
@@ -65,11 +64,11 @@ def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
         same_codes: list[bool | None] = [None] * len(pairs)
         coder = None
         if options.codes_from:
-            coder = run_of.get(str(replace(run, **options.codes_from.model_dump())))
+            coder = run_of.get(run.run._replace(**options.codes_from.model_dump()))
         if coder:
             codes = assign_codes(coder.load()[0], "source", range(len(words)))
             same_codes = compare_codes(codes, first_ids, second_ids)
-            if str(coder) == str(run):
+            if coder.run == run.run:
                 values["printed_same_codes"] = (100 * np.mean(same_codes), "percent", len(pairs))
         result.scores += run.make_scores(values, split=split)
         for pair, share, same in zip(pairs, shares, same_codes, strict=True):

@@ -13,6 +13,7 @@ from workflow_scripts.analyses.result import AnalysisResult
 from workflow_scripts.analyses.trained_runs import TrainedRun
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.evaluation.scores import read_scores
+from workflow_scripts.evaluation.seeds import list_common_seeds
 
 
 def analyse(runs: Sequence[TrainedRun], options: Options) -> AnalysisResult:
@@ -72,7 +73,7 @@ def average_by_seed(cells: Sequence[AveragedScore], runs: Sequence[TrainedRun]) 
         task_runs = [run for run in runs if run.task == cell.task]
         columns.append(read_cell(cell, task_runs))
         used_runs += task_runs
-    seeds = sorted(set.intersection(*map(set, columns)))
+    seeds = list_common_seeds(columns)
     if not seeds:
         return SeedMeans({}, None)
     value_of = {seed: sum(column[seed] for column in columns) / len(columns) for seed in seeds}

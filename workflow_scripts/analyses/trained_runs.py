@@ -13,6 +13,7 @@ from torch import nn
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder, RunFolder
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.scores import make_scores
 from workflow_scripts.tasks.batching import EOS
@@ -39,7 +40,12 @@ class TrainedRun:
     readout: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
+        return str(self.run)
+
+    @property
+    def run(self) -> Run:
+        """The name of the run."""
+        return Run(self.task, self.method, self.variant, self.seed)
 
     @property
     def files(self) -> RunFolder:

@@ -17,12 +17,12 @@ from workflow_scripts.common.plug_ins import ANALYSES, import_function, parse_op
 from workflow_scripts.common.result_folders import DOWNLOADS, AnalysisFolder, ScaleFolder
 from workflow_scripts.data.sources.declared import verify_downloads
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import parse_published
+from workflow_scripts.evaluation.published_numbers import parse_published
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.planned_analysis import (
+from workflow_scripts.provenance.analysis_job_spec import (
     AnalysedRun,
-    PlannedAnalysis,
-    read_planned_analysis,
+    AnalysisJobSpec,
+    read_analysis_job_spec,
 )
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_analysis
@@ -58,32 +58,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="gets scores.csv and further tables"
     )
-    parser.set_defaults(planned=None)
+    parser.set_defaults(job_spec=None)
 
 
 def main(args: argparse.Namespace) -> None:
     """Compute the analysis on its requested runs and write `--out`."""
-    planned: PlannedAnalysis = args.planned or read_planned_analysis(args.spec)
-    entry = planned.entry
+    job_spec: AnalysisJobSpec = args.job_spec or read_analysis_job_spec(args.spec)
+    entry = job_spec.entry
     # Snakemake deletes its outputs before a job; the record is none of them.
     folder = AnalysisFolder(args.out)
     check_replaceable(folder.path, folder.names, required=folder.record.name)
     analyse = import_function(entry.module, "analyse", ANALYSES)
-    place = f"analysis {planned.analysis} of {planned.paper}"
+    place = f"analysis {job_spec.analysis} of {job_spec.paper}"
     options = parse_options(entry.module, ANALYSES, entry.options, place, ("options",))
 
     results = ScaleFolder(args.results)
-    origins = [read_origin(run, results) for run in planned.runs]
+    origins = [read_origin(analysed, results) for analysed in job_spec.runs]
     runs = [make_trained_run(origin, results) for origin in origins]
-    sources, source_digests = verify_downloads(planned.sources, args.downloads)
-    if planned.published is not None:
-        rows = ((f"published.csv of {entry.published}", row) for row in planned.published)
+    sources, source_digests = verify_downloads(job_spec.sources, args.downloads)
+    if job_spec.published is not None:
+        rows = ((f"published.csv of {entry.published}", row) for row in job_spec.published)
         result = analyse(parse_published(rows), options)
     elif entry.sources:
         result = analyse(runs, options, sources)
     else:
         result = analyse(runs, options)
-    write_analysis(folder, planned, origins, source_digests, result)
+    write_analysis(folder, job_spec, origins, source_digests, result)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class RunOrigin:
 
 def write_analysis(
     target: AnalysisFolder,
-    planned: PlannedAnalysis,
+    job_spec: AnalysisJobSpec,
     origins: list[RunOrigin],
     source_digests: dict[str, str],
     result: "AnalysisResult",
@@ -114,34 +114,34 @@ def write_analysis(
         write_scores(folder.scores, result.scores)
         for name, table in result.files.items():
             table.to_csv(folder.table(name), index=False, float_format="%.6g")
-        manifest = describe_analysis(planned, origins, result) | {"files": hash_files(out)}
+        manifest = describe_analysis(job_spec, origins, result) | {"files": hash_files(out)}
         write_json(folder.manifest, manifest)
-        write_json(folder.record, make_analysis_record(planned, origins, source_digests))
+        write_json(folder.record, make_analysis_record(job_spec, origins, source_digests))
 
 
 def describe_analysis(
-    planned: PlannedAnalysis, origins: list[RunOrigin], result: "AnalysisResult"
+    job_spec: AnalysisJobSpec, origins: list[RunOrigin], result: "AnalysisResult"
 ) -> dict[str, Any]:
     """Return the content of analysis.json, without the sha256 of the files."""
-    entry = planned.entry
+    entry = job_spec.entry
     protocol = None
     if origins:
         protocol = find_worst_protocol(*(origin.protocol for origin in origins))
     return {
-        "paper": planned.paper,
-        "analysis": planned.analysis,
-        "scale": planned.scale,
+        "paper": job_spec.paper,
+        "analysis": job_spec.analysis,
+        "scale": job_spec.scale,
         "module": entry.module,
         "options": entry.options,
-        "runs": [run.name for run in planned.runs],
+        "runs": [str(analysed.run) for analysed in job_spec.runs],
         "protocol": protocol,
         "notes": result.notes,
-        "checkpoints_sha256": {origin.run.name: origin.weights_sha256 for origin in origins},
+        "checkpoints_sha256": {str(origin.run.run): origin.weights_sha256 for origin in origins},
     }
 
 
 def make_analysis_record(
-    planned: PlannedAnalysis, origins: list[RunOrigin], source_digests: dict[str, str]
+    job_spec: AnalysisJobSpec, origins: list[RunOrigin], source_digests: dict[str, str]
 ) -> dict[str, Any]:
     """Return the content of record.json."""
     import torch
@@ -149,7 +149,7 @@ def make_analysis_record(
     from workflow_scripts.training.machine import describe_device
 
     models = [origin.model for origin in origins]
-    fingerprint = fingerprint_analysis(planned.entry, models, planned.published_numbers)
+    fingerprint = fingerprint_analysis(job_spec.entry, models, job_spec.published_numbers)
     digests = dict(source_digests)
     for origin in origins:
         digests[origin.run.task] = origin.data_digest
@@ -168,7 +168,7 @@ def make_trained_run(origin: RunOrigin, results: ScaleFolder) -> "TrainedRun":
         variant=run.variant,
         seed=run.seed,
         protocol=origin.protocol,
-        folder=results.run(run.name).path,
+        folder=results.run(run.run).path,
         data=results.data(run.task).path,
         series=run.series,
         readout=run.readout,
@@ -180,8 +180,8 @@ def read_origin(run: AnalysedRun, results: ScaleFolder) -> RunOrigin:
 
     Of given weights the models are not read, only their scores.
     """
-    folder = results.run(run.name)
-    if run.has_given_weights:
+    folder = results.run(run.run)
+    if run.run.weights:
         return _read_origin_of_given_weights(run, folder.evaluation.manifest)
     trained = read_run(folder.path)
     check_checkpoint(folder.path, trained)

@@ -41,7 +41,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises UserError if a source is missing or not pinned.
     """
-    spec = args.planned or read_candidate_spec(read_json(args.spec), args.spec)
+    spec = args.job_spec or read_candidate_spec(read_json(args.spec), args.spec)
     task = read_mapping(DataFolder(args.data).manifest, "task")["task"]
     sources, source_digests = verify_downloads(spec.sources, args.downloads)
     check_replaceable(args.out, CandidateFolder(args.out).names)

@@ -20,7 +20,7 @@ from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.changes import describe_changes
 from workflow_scripts.workflow.dry_run import add_config_arguments, load_call_config
-from workflow_scripts.workflow.planning import fingerprint_planned_job
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
 from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
 
 
@@ -80,7 +80,7 @@ def list_results(catalogue: Catalogue) -> Iterator[ExistingResult]:
 def find_changes(catalogue: Catalogue, config: Config, result: ExistingResult) -> list[str]:
     """Return a sentence for each way in which a result differs from what its job makes now."""
     try:
-        now = fingerprint_planned_job(catalogue, config, result.rule, result.wildcards)
+        now = fingerprint_workflow_job(catalogue, config, result.rule, result.wildcards)
         if not now:
             return [f"no {result.rule} is needed now"]
         changes = describe_changes(result.record, now)

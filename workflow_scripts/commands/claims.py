@@ -3,13 +3,15 @@
 import argparse
 from pathlib import Path
 
+from workflow_scripts.commands.table import add_unfinished_argument
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import ClaimFiles
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_claims
+from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.claims.claim_rows import read_claim_rows
 from workflow_scripts.reporting.claims.claim_table import print_claims
 from workflow_scripts.reporting.claims.judging import judge_paper, write_claims
@@ -39,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="claims.csv; other files go with it, such as claim_sides.csv",
     )
+    add_unfinished_argument(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -55,19 +58,20 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     config = load_call_config(args)
     scale = config.scale
+    unfinished = read_unfinished(args.unfinished)
     judged = {}
     displays = []
     runs: list[Run] = []
     for key in config.papers:
         paper_runs = select_paper_runs(catalogue, key, scale, args.runs, config)
-        judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results)
+        judged[key] = judge_paper(catalogue, key, scale, paper_runs, args.results, unfinished)
         claimed = catalogue.papers[key].select_claimed_displays(paper_runs)
         displays += [(key, display) for display in claimed.values()]
         runs += paper_runs
     files = ClaimFiles(args.out)
     write_claims(args.out, judged)
     runs = list(dict.fromkeys(runs))  # a run of several papers once
-    fingerprint = fingerprint_claims(catalogue, config.papers, scale, map(str, runs))
+    fingerprint = fingerprint_claims(catalogue, config.papers, scale, runs)
     write_record(files.record, fingerprint, args.results, runs, displays)
     overview = format_overview(catalogue, scale, read_claim_rows(args.out))
     write_text_file(files.overview, overview)

@@ -12,7 +12,7 @@ from workflow_scripts.commands.inputs import (
     add_spec_arguments,
     check_data,
     check_init,
-    get_planned_run,
+    get_run_job_spec,
     hash_weights,
 )
 from workflow_scripts.common.errors import UserError
@@ -32,8 +32,8 @@ from workflow_scripts.common.result_folders import (
 )
 from workflow_scripts.common.validation import Model, parse_as
 from workflow_scripts.evaluation.scores import write_scores
-from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_evaluation
 from workflow_scripts.tasks.checkpoints import read_checked_run, read_run
 from workflow_scripts.tasks.packages import load_kind_settings
@@ -78,10 +78,11 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Score one run."""
-    run = read_scored_run(args)
-    spec = run.spec
-    planned = run.planned.evaluation if run.planned else None
-    settings = read_scoring_settings(args, load_kind_settings(spec.kind).evaluation, planned)
+    scored = read_scored_run(args)
+    spec = scored.spec
+    settings_of_spec = scored.job_spec.evaluation if scored.job_spec else None
+    evaluation_class = load_kind_settings(spec.kind).evaluation
+    settings = read_scoring_settings(args, evaluation_class, settings_of_spec)
     check_replaceable(args.out, EvaluationFolder(args.out).names)
 
     import pyarrow.parquet as pq
@@ -91,9 +92,9 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    with open_checkpoint(args, run, device) as (weights, checkpoint_sha256):
+    with open_checkpoint(args, scored, device) as (weights, checkpoint_sha256):
         labels = read_mapping(DataFolder(args.data).manifest).get("labels")
-        checkpoint = Checkpoint(run.name, weights, spec, settings, labels)
+        checkpoint = Checkpoint(str(spec.run), weights, spec, settings, labels)
         kind = load_kind(spec.kind)
         model = kind.load_model(checkpoint).to(device).eval()
         predictions, scores = kind.score(checkpoint, model, args.data, device, args.progress)
@@ -101,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
     rows = [run_columns | row for row in scores if "reason" not in row]
     # metrics that are undefined for this run
     absent = [row for row in scores if "reason" in row]
-    fingerprint = fingerprint_evaluation(settings, run.shared_spec)
+    fingerprint = fingerprint_evaluation(settings, scored.shared_spec)
     with write_atomically(args.out) as out:
         folder = EvaluationFolder(out)
         out.mkdir()
@@ -109,11 +110,11 @@ def main(args: argparse.Namespace) -> None:
         write_scores(folder.scores, rows)
         write_scoring_records(
             folder,
-            run,
+            scored,
             fingerprint,
             device,
             checkpoint_sha256,
-            kept_sha256=run.kept_sha256,
+            kept_sha256=scored.kept_sha256,
             absent=absent,
         )
 
@@ -122,13 +123,12 @@ def main(args: argparse.Namespace) -> None:
 class ScoredRun:
     """A run whose model is scored: a training, whose run.json says what it is, or given weights.
 
-    planned: None for a training without a spec file. shared_spec: the spec of all seeds.
+    job_spec: None for a training without a spec file. shared_spec: the spec of all seeds.
     files: of a training, those of its run.json.
     """
 
-    name: str
     scale: str | None
-    planned: PlannedRun | None
+    job_spec: RunJobSpec | None
     spec: RunSpec | GivenWeightsSpec
     shared_spec: RunSpec | GivenWeightsSpec
     data_digest: str
@@ -149,55 +149,52 @@ def read_scored_run(args: argparse.Namespace) -> ScoredRun:
 
     Raises UserError if the weights or the data are not those of the spec.
     """
-    planned = None
-    if args.planned or args.spec:
-        planned = get_planned_run(args)
+    job_spec = None
+    if args.job_spec or args.spec:
+        job_spec = get_run_job_spec(args)
     if args.run_dir:
         trained = read_run(args.run_dir)
-        if planned and planned.spec.run_name != trained.name:
+        if job_spec and job_spec.spec.run != trained.run:
             raise UserError(
-                f"{args.run_dir} holds {trained.name}, and the spec is of {planned.spec.run_name}"
+                f"{args.run_dir} holds {trained.run}, and the spec is of {job_spec.spec.run}"
             )
         return ScoredRun(
-            name=trained.name,
             scale=trained.scale,
-            planned=planned,
+            job_spec=job_spec,
             spec=trained.spec,
             shared_spec=trained.spec,
             data_digest=trained.data_digest,
             files=trained.files,
         )
-    if planned is None:
+    if job_spec is None:
         raise UserError(
             "name a trained run with --run-dir, or given weights with --spec, "
             "or with --run and --scale"
         )
-    return read_given_weights(args, planned)
+    return read_given_weights(args, job_spec)
 
 
-def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredRun:
-    """Return a planned run that scores given weights.
+def read_given_weights(args: argparse.Namespace, job_spec: RunJobSpec) -> ScoredRun:
+    """Return the run of a spec that scores given weights.
 
     Raises UserError if the weights or the data are others.
     """
     from workflow_scripts.data.prepared import digest_data
 
-    spec = planned.spec
+    spec = job_spec.spec
     if not isinstance(spec, GivenWeightsSpec):
         raise UserError(
-            f"{spec.run_name} names no weights, <variant>@<weights>; "
-            "score a training with --run-dir"
+            f"{spec.run} names no weights, <variant>@<weights>; score a training with --run-dir"
         )
-    check_init(spec.run_name, spec.origin, args.weights, "--weights")
+    check_init(str(spec.run), spec.origin, args.weights, "--weights")
     if isinstance(spec.origin, ParentRun):
         check_parent(args.weights.parent, spec.origin)
-    check_data(args.data, planned)
+    check_data(args.data, job_spec)
     return ScoredRun(
-        name=spec.run_name,
-        scale=planned.scale,
-        planned=planned,
+        scale=job_spec.scale,
+        job_spec=job_spec,
         spec=spec,
-        shared_spec=planned.shared_spec or spec,
+        shared_spec=job_spec.shared_spec or spec,
         data_digest=digest_data(args.data),
         files={},
     )
@@ -206,9 +203,9 @@ def read_given_weights(args: argparse.Namespace, planned: PlannedRun) -> ScoredR
 def check_parent(folder: Path, parent: ParentRun) -> None:
     """Raise UserError unless the folder holds the run whose weights are scored."""
     trained = read_run(folder)
-    if trained.name != parent.run:
+    if trained.run != parent.run:
         raise UserError(
-            f"{folder} holds {trained.name}, but the weights are those of {parent.run}; "
+            f"{folder} holds {trained.run}, but the weights are those of {parent.run}; "
             "correct --weights"
         )
     if trained.spec_digest != parent.spec:
@@ -220,7 +217,7 @@ def check_parent(folder: Path, parent: ParentRun) -> None:
 
 @contextmanager
 def open_checkpoint(
-    args: argparse.Namespace, run: ScoredRun, device: "torch.device"
+    args: argparse.Namespace, scored: ScoredRun, device: "torch.device"
 ) -> Iterator[tuple[Path, str]]:
     """Yield the folder with the weights that are scored, and their sha256.
 
@@ -235,16 +232,16 @@ def open_checkpoint(
     else:
         from workflow_scripts.training.run import write_initial_checkpoint
 
-        assert isinstance(run.spec, GivenWeightsSpec) and run.spec.start
+        assert isinstance(scored.spec, GivenWeightsSpec) and scored.spec.start
         with TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            write_initial_checkpoint(folder, run.spec.start, args.data, device)
+            write_initial_checkpoint(folder, scored.spec.start, args.data, device)
             yield folder, hash_weights(folder)
 
 
 def write_scoring_records(
     folder: EvaluationFolder | InterventionFolder,
-    run: ScoredRun,
+    scored: ScoredRun,
     fingerprint: Fingerprint,
     device: "torch.device",
     checkpoint_sha256: str,
@@ -254,34 +251,38 @@ def write_scoring_records(
     from workflow_scripts.training.machine import describe_device
 
     manifest = {
-        "run": run.name,
-        "scale": run.scale,
+        "run": str(scored.spec.run),
+        "scale": scored.scale,
         "spec": fingerprint.spec,
-        "data_digest": run.data_digest,
+        "data_digest": scored.data_digest,
         "files": hash_files(folder.path),
         "checkpoint_sha256": checkpoint_sha256,
     }
     record = make_record(
-        fingerprint, run.data_digest, run.spec.seed, run.spec.precision, describe_device(device)
+        fingerprint,
+        scored.data_digest,
+        scored.spec.seed,
+        scored.spec.precision,
+        describe_device(device),
     )
-    if isinstance(run.spec, GivenWeightsSpec):  # of a trained run, its own records have both
-        manifest["weights"] = run.spec.to_json()["init"]
-        assert run.planned
-        record["analysis_plans"] = run.planned.analysis_plans
+    if isinstance(scored.spec, GivenWeightsSpec):  # of a trained run, its own records have both
+        manifest["weights"] = scored.spec.to_json()["init"]
+        assert scored.job_spec
+        record["analysis_plans"] = scored.job_spec.analysis_plans
     write_json(folder.manifest, manifest | content)
     write_json(folder.record, record)
 
 
 def read_scoring_settings(
-    args: argparse.Namespace, model: type[Model], planned: Model | None
+    args: argparse.Namespace, model: type[Model], settings_of_spec: Model | None
 ) -> Model:
-    """Return the settings of `--settings`, else the planned ones.
+    """Return the settings of `--settings`, else those of the spec.
 
     Raises UserError if there are none.
     """
     if args.settings:
         return parse_as(model, read_json(args.settings), args.settings)
-    if planned is None:
+    if settings_of_spec is None:
         place = args.run_dir or args.spec
         raise UserError(f"{place}: how to score it is unknown; pass --spec or --settings FILE")
-    return planned
+    return settings_of_spec

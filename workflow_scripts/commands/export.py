@@ -30,6 +30,7 @@ from workflow_scripts.common.result_folders import (
     RunFolder,
     ScaleFolder,
 )
+from workflow_scripts.common.run_names import Run, parse_seed
 from workflow_scripts.config.catalogue import Catalogue, find_scale
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.exported import complete_provenance, name_parent, select_provenance
@@ -255,8 +256,8 @@ def copy_checkpoints(catalogue: Catalogue, results: ScaleFolder, out: Path) -> s
         )
     published = collect_published_cells(catalogue)
     for folder in folders:
-        run = read_run(folder.path)
-        check_checkpoint(folder.path, run)
+        trained = read_run(folder.path)
+        check_checkpoint(folder.path, trained)
         target = ModelFolder(out / folder.name)
         check_replaceable(target.path, target.names, target.run.name)
         with write_atomically(target.path) as temporary:
@@ -264,8 +265,8 @@ def copy_checkpoints(catalogue: Catalogue, results: ScaleFolder, out: Path) -> s
             shutil.copytree(folder.checkpoint, temporary)
             shutil.copyfile(folder.manifest, model.run)
             shutil.copyfile(folder.evaluation.manifest, model.evaluation)
-            shutil.copyfile(results.data(run.spec.task).manifest, model.dataset)
-            model_card = make_model_card(catalogue, published, results.path, folder.name)
+            shutil.copyfile(results.data(trained.spec.task).manifest, model.dataset)
+            model_card = make_model_card(catalogue, published, results.path, Run.parse(folder.name))
             model.card.write_text(model_card, encoding="utf-8")
     return f"{len(folders)} trained models written to {out}"
 
@@ -342,7 +343,7 @@ def add_predictions(file: Path, runs: Iterable[ExportedRun]) -> None:
     for run in runs:
         table = pq.read_table(run.folder.evaluation.predictions)
         table = table.select([name for name in table.column_names if name in PREDICTION_COLUMNS])
-        seed = int(run.folder.path.name.removeprefix("seed-"))
+        seed = parse_seed(run.folder.path.name)
         seeds.append(seed)
         tables.append(table.add_column(0, "seed", pa.repeat(seed, len(table))))
     if file.exists():
@@ -365,8 +366,8 @@ def reduce_curve(run: dict[str, Any], file: Path) -> list[dict[str, str]]:
     interval = max(1, math.ceil(len(loss_steps) / MAX_LOSSES))
     loss_steps.reverse()
     kept_steps = set(loss_steps[::interval])
-    task, method, variant, seed = run["run"].replace("/seed-", "/").split("/")
-    names = {"task": task, "method": method, "variant": variant, "seed": seed}
+    parsed = Run.parse(run["run"])
+    names = {name: str(value) for name, value in parsed._asdict().items()}
     rows = []
     for row in curve:
         is_kept_loss = row["name"] == "loss" and row["step"] in kept_steps
@@ -421,5 +422,5 @@ def merge_draws(rows: list[dict[str, str]], earlier: Path, file: Path) -> None:
         pq.write_table(table, file, compression="brotli", compression_level=11)
 
 
-def _run_of(row: dict[str, str]) -> tuple[str, str, str, int]:
-    return row["task"], row["method"], row["variant"], int(row["seed"])
+def _run_of(row: dict[str, str]) -> Run:
+    return Run(row["task"], row["method"], row["variant"], int(row["seed"]))

@@ -7,6 +7,7 @@ from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import FigureFiles
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.figures.figure import draw_figure
 
 
@@ -20,7 +21,15 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_figure(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
-    drawn = draw_figure(catalogue, args.paper, args.display, args.scale, runs, args.results)
+    drawn = draw_figure(
+        catalogue,
+        args.paper,
+        args.display,
+        args.scale,
+        runs,
+        args.results,
+        read_unfinished(args.unfinished),
+    )
     files = FigureFiles(args.out, args.display)
 
     from workflow_scripts.reporting.figures.style import save_figure, use_style

@@ -7,7 +7,7 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping
 from workflow_scripts.common.result_folders import DataFolder, HubModelFolder, RunFolder
-from workflow_scripts.provenance.planned_run import PlannedRun, read_planned_run
+from workflow_scripts.provenance.run_job_spec import RunJobSpec, read_run_job_spec
 from workflow_scripts.tasks.checkpoints import check_checkpoint, read_run
 from workflow_scripts.tasks.run_spec import HubModel, Origin
 
@@ -22,7 +22,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser, run: str, required: bool
         "--run", metavar="ID", help=f"{run}, whose spec is resolved from the catalogue"
     )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --run")
-    parser.set_defaults(planned=None)
+    parser.set_defaults(job_spec=None)
 
 
 def add_task_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,36 +35,36 @@ def add_task_arguments(parser: argparse.ArgumentParser) -> None:
         "--task", help="name in catalogue/tasks, whose spec is resolved from the catalogue"
     )
     parser.add_argument("--scale", help="scale of the catalogue; needed with --task")
-    parser.set_defaults(planned=None)
+    parser.set_defaults(job_spec=None)
 
 
-def get_planned_run(args: argparse.Namespace) -> PlannedRun:
+def get_run_job_spec(args: argparse.Namespace) -> RunJobSpec:
     """Return the run of the file `--spec`, or the one that `--run` names.
 
     A name was resolved before the command was called.
     """
-    return args.planned or read_planned_run(args.spec)
+    return args.job_spec or read_run_job_spec(args.spec)
 
 
-def check_data(data: Path, planned: PlannedRun) -> None:
+def check_data(data: Path, job_spec: RunJobSpec) -> None:
     """Raise UserError unless the folder has the data of the run's task.
 
-    Of a planned run they must be those of its spec.
+    Of a run with a scale they must be those of its spec.
     """
     dataset = read_mapping(DataFolder(data).manifest)
-    task = planned.spec.task
+    task = job_spec.spec.task
     if dataset.get("task") != task:
         raise UserError(
             f"{data} contains the task {dataset.get('task')}, but the run needs {task}; "
             "correct --data"
         )
-    if not planned.scale or not planned.spec.data:
+    if not job_spec.scale or not job_spec.spec.data:
         return  # a person wrote the spec
     if "spec" not in dataset:
         return
-    if dataset["spec"] != planned.spec.data.to_json():
+    if dataset["spec"] != job_spec.spec.data.to_json():
         raise UserError(
-            f"{data} is not the data of {task} at scale {planned.scale}; "
+            f"{data} is not the data of {task} at scale {job_spec.scale}; "
             "correct --data, or prepare it"
         )
 

@@ -41,13 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     """Write scores.csv, answers.parquet and intervention.json of one run."""
-    run = read_scored_run(args)
-    spec = run.spec
-    planned = run.planned.intervention if run.planned else None
-    settings = read_scoring_settings(args, Intervention, planned)
+    scored = read_scored_run(args)
+    spec = scored.spec
+    settings_of_spec = scored.job_spec.intervention if scored.job_spec else None
+    settings = read_scoring_settings(args, Intervention, settings_of_spec)
     if spec.kind != "prompt":
         raise UserError(
-            f"{run.name}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
+            f"{spec.run}: interventions need a task of kind prompt; {spec.task} is {spec.kind}"
         )
     check_replaceable(args.out, InterventionFolder(args.out).names)
 
@@ -60,13 +60,13 @@ def main(args: argparse.Namespace) -> None:
 
     device = choose_device(args.device)
     set_seed_and_threads(spec.seed, spec.torch_threads, device)
-    match = find_match_rule(run)
+    match = find_match_rule(scored)
     candidates = CandidateFolder(args.candidates).words
     verify_checksum(candidates)
     total = 1 + len(settings.rates) * len(settings.seeds)
     with (
-        open_checkpoint(args, run, device) as (checkpoint, sha256),
-        Reporter(run.name, total, args.progress, unit="interventions") as reporter,
+        open_checkpoint(args, scored, device) as (checkpoint, sha256),
+        Reporter(str(spec.run), total, args.progress, unit="interventions") as reporter,
     ):
         answers, scores = intervene(
             spec, checkpoint, args.data, settings, match, candidates, device, reporter
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> None:
     columns = {column: getattr(spec, column) for column in RUN_COLUMNS}
     columns |= {"split": settings.split, "subset": "all"}
     rows = [columns | row for row in scores]
-    fingerprint = fingerprint_intervention(settings, run.shared_spec)
+    fingerprint = fingerprint_intervention(settings, scored.shared_spec)
     with write_atomically(args.out) as out:
         folder = InterventionFolder(out)
         out.mkdir()
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> None:
         write_scores(folder.scores, rows)
         write_scoring_records(
             folder,
-            run,
+            scored,
             fingerprint,
             device,
             sha256,
@@ -90,8 +90,8 @@ def main(args: argparse.Namespace) -> None:
         )
 
 
-def find_match_rule(run: ScoredRun) -> str:
+def find_match_rule(scored: ScoredRun) -> str:
     """Return the rule of the run's evaluation by which an answer counts as right."""
-    if run.planned and isinstance(run.planned.evaluation, PromptEvaluation):
-        return run.planned.evaluation.match
+    if scored.job_spec and isinstance(scored.job_spec.evaluation, PromptEvaluation):
+        return scored.job_spec.evaluation.match
     return "token"

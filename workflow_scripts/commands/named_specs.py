@@ -10,17 +10,22 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import RunFolder
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.displays import select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_candidates, resolve_data
-from workflow_scripts.workflow.planning import plan_analysis, plan_run, plan_search
+from workflow_scripts.workflow.job_specs import (
+    resolve_analysis_job_spec,
+    resolve_run_job_spec,
+    resolve_search_job_spec,
+)
 
 
-def set_planned(command: str, args: argparse.Namespace) -> None:
-    """Set `args.planned` to what `--run`, `--task` or `--paper` means at `--scale`.
+def set_job_spec(command: str, args: argparse.Namespace) -> None:
+    """Set `args.job_spec` to what `--run`, `--task` or `--paper` means at `--scale`.
 
-    Without these, a trained run that is scored is planned if there are no other settings.
+    Without these, it is set for a trained run that is scored, if there are no other settings.
     """
     for name in ("run", "task", "paper"):
         if getattr(args, name, None) is not None:
@@ -39,21 +44,36 @@ def set_planned(command: str, args: argparse.Namespace) -> None:
 def _resolve_names(command: str, args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     if command == "prepare":
-        args.planned = resolve_data(catalogue, args.task, args.scale)
+        args.job_spec = resolve_data(catalogue, args.task, args.scale)
     elif command == "candidates":
-        args.planned = resolve_candidates(catalogue, args.task, args.scale)
+        args.job_spec = resolve_candidates(catalogue, args.task, args.scale)
     elif command == "analyse":
         if not args.analysis:
             raise UserError(
                 "--paper needs --analysis, a name under `analyses` in the paper's displays.yaml"
             )
         runs = select_paper_runs(catalogue, args.paper, args.scale, args.runs)
-        args.planned = plan_analysis(catalogue, args.paper, args.analysis, args.scale, runs)
+        args.job_spec = resolve_analysis_job_spec(
+            catalogue, args.paper, args.analysis, args.scale, runs
+        )
     elif command == "search":
-        args.planned = plan_search(catalogue, args.run, args.scale, args.precision)
+        variant = _parse_variant(args.run)
+        args.job_spec = resolve_search_job_spec(catalogue, variant, args.scale, args.precision)
     else:
         precision = args.precision if command == "train" else "auto"
-        args.planned = plan_run(catalogue, parse_run(catalogue, args.run), args.scale, precision)
+        args.job_spec = resolve_run_job_spec(
+            catalogue, parse_run(catalogue, args.run), args.scale, precision
+        )
+
+
+def _parse_variant(name: str) -> VariantKey:
+    """Parse the name of what `search --run` searches for."""
+    try:
+        return VariantKey.parse(name)
+    except UserError:
+        raise UserError(
+            f"--run {name}: expected <task>/<method>/<variant> without a seed"
+        ) from None
 
 
 def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:
@@ -67,4 +87,6 @@ def _resolve_trained_run(args: argparse.Namespace, file: Path) -> None:
             f"{args.run_dir} was trained from a spec file without a scale; pass --settings FILE"
         )
     catalogue = load_catalogue()
-    args.planned = plan_run(catalogue, parse_run(catalogue, content["run"]), content["scale"])
+    args.job_spec = resolve_run_job_spec(
+        catalogue, parse_run(catalogue, content["run"]), content["scale"]
+    )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_atomically
-from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS
+from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS
 
 KEY = re.compile(r"[a-z][a-z0-9_-]{0,49}")
 SCHEMA = "# yaml-language-server: $schema=../../catalogue/schemas/"

@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> None:
 
     Raises UserError when a source is missing, malformed or not the pinned file.
     """
-    spec = args.planned or read_data_spec(read_json(args.spec), args.spec)
+    spec = args.job_spec or read_data_spec(read_json(args.spec), args.spec)
     folder = DataFolder(args.out)
     check_replaceable(folder.path, folder.names, required=folder.split("*").name)
     sources, digests = verify_downloads(spec.sources, args.downloads)

@@ -88,7 +88,7 @@ def format_tables(rows: list[ClaimRow], papers: list[str], scale: str) -> str:
         "|---|---|---|---|---|---|",
     ]
     for row in primary:
-        lines.append(_format_row(_primary_cells(row, scale)))
+        lines.append(_format_row(_format_primary_cells(row, scale)))
     lines.append("")
     lines.append(_format_row(PAPER_HEADINGS))
     lines.append("|---" * len(PAPER_HEADINGS) + "|")
@@ -119,7 +119,7 @@ def replace_tables(document: str, tables: str, name: str) -> str:
     return pattern.sub(lambda _: f"{BEGIN}\n{tables}\n{END}", document)
 
 
-def _primary_cells(row: ClaimRow, scale: str) -> list[str]:
+def _format_primary_cells(row: ClaimRow, scale: str) -> list[str]:
     measured = row.n_seeds or 0
     planned = row.n_planned or 0
     seeds = f"{measured} seeds"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.commands.inputs import get_planned_run
+from workflow_scripts.commands.inputs import get_run_job_spec
 from workflow_scripts.commands.train import (
     add_training_arguments,
     check_folders,
@@ -32,7 +32,7 @@ from workflow_scripts.common.files import (
 from workflow_scripts.common.result_folders import SearchFolder
 from workflow_scripts.provenance.spec_fingerprints import fingerprint_search
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen
+from workflow_scripts.training.settings import CHOSEN, Chosen
 
 if TYPE_CHECKING:
     import torch
@@ -50,13 +50,13 @@ def main(args: argparse.Namespace) -> None:
 
     After signal n it saves the state and exits with 128 + n.
     """
-    planned = get_planned_run(args)
-    spec = check_training_spec(planned, args)
+    job_spec = get_run_job_spec(args)
+    spec = check_training_spec(job_spec, args)
     search = spec.search
     if not search or not search.learning_rate or spec.seed != search.seed:
-        place = args.spec or spec.run_name
+        place = args.spec or spec.run
         raise UserError(f"{place}: key 'search' must have values and the seed of the spec")
-    check_folders(args, planned, SearchFolder(args.out).names)
+    check_folders(args, job_spec, SearchFolder(args.out).names)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.training.machine import choose_device
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> None:
         out.mkdir()
         write_csv(folder.pairs, COLUMNS, rows)
         content = {
-            "scale": planned.scale,
+            "scale": job_spec.scale,
             "spec": spec.to_json(),
             **input_digests,
             "best": rows[best],
@@ -119,15 +119,15 @@ def resume_candidate(
 ) -> dict[str, Any]:
     """Train one pair, or resume its training, and return its row of search.csv."""
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.stopping import StopRequested
 
     settings = spec.training.use_chosen(candidate)
     name = f"{candidate.learning_rate:g}-{candidate.batch_sentences}"
     folder = StateFolder(args.state / name, made_from)
     make_writable(folder.folder)
-    label = f"{spec.variant_name} {name}"
+    label = f"{spec.variant_key} {name}"
     with folder.lock(), Reporter(label, candidate.max_steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
@@ -137,14 +137,14 @@ def resume_candidate(
         except StopRequested as stop:
             stop_training(stop, reporter)
         folder.remove()
-    assert settings.selection, "a search without validation is refused when it is planned"
+    assert settings.selection, "a search without validation is refused when it is resolved"
     best = state.best[CHOSEN]
     return {
         "learning_rate": candidate.learning_rate,
         "batch_sentences": candidate.batch_sentences,
         "max_steps": candidate.max_steps,
-        "best_step": best["step"],
-        "value": best["value"],
+        "best_step": best.step,
+        "value": best.value,
         "metric": settings.selection.metric,
         "seconds": round(state.seconds, 1),
     }

@@ -10,11 +10,13 @@ from typing import Any
 
 from workflow_scripts.common.files import write_text_file
 from workflow_scripts.common.result_folders import DisplayFiles, TableFiles
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_table, select_display_runs, select_paper_runs
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.provenance.fingerprints import fingerprint_display
+from workflow_scripts.provenance.unfinished import read_unfinished
 from workflow_scripts.reporting.evidence.evidence import write_record
 from workflow_scripts.reporting.tables.table import make_table
 
@@ -40,6 +42,18 @@ def add_display_arguments(parser: argparse.ArgumentParser, kind: str, suffixes: 
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help=f"folder for <display>.{suffixes}"
     )
+    add_unfinished_argument(parser)
+
+
+def add_unfinished_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names what is not finished. It may be without a value."""
+    parser.add_argument(
+        "--unfinished",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help="unfinished.json: which files are not there, and why",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -47,7 +61,15 @@ def main(args: argparse.Namespace) -> None:
     catalogue = load_catalogue()
     display = find_table(catalogue, args.paper, args.display)
     runs = select_runs(catalogue, display, args)
-    table = make_table(catalogue, args.paper, args.display, args.scale, runs, args.results)
+    table = make_table(
+        catalogue,
+        args.paper,
+        args.display,
+        args.scale,
+        runs,
+        args.results,
+        unfinished=read_unfinished(args.unfinished),
+    )
     files = TableFiles(args.out, args.display)
     for ending, text in table.files.items():
         write_text_file(files.with_ending(ending), text)

@@ -13,7 +13,7 @@ from workflow_scripts.commands.inputs import (
     add_spec_arguments,
     check_data,
     check_init,
-    get_planned_run,
+    get_run_job_spec,
     hash_weights,
 )
 from workflow_scripts.common.errors import UserError
@@ -28,19 +28,19 @@ from workflow_scripts.common.files import (
 )
 from workflow_scripts.common.result_folders import RunFolder
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.provenance.planned_run import PlannedRun
 from workflow_scripts.provenance.record import make_record
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint, fingerprint_training
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
-from workflow_scripts.tasks.settings import CHOSEN, Chosen, Precision, Training
+from workflow_scripts.training.settings import CHOSEN, Chosen, Precision, Training
 
 if TYPE_CHECKING:
     import torch
 
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.tasks.base import Problem
-    from workflow_scripts.training.loop import StopRequested
+    from workflow_scripts.tasks.base import TrainingSetup
     from workflow_scripts.training.state import StateFolder, TrainingState
+    from workflow_scripts.training.stopping import StopRequested
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -97,20 +97,20 @@ def main(args: argparse.Namespace) -> None:
 
     After signal n it saves the state and exits with 128 + n.
     """
-    planned = get_planned_run(args)
-    spec = check_training_spec(planned, args)
+    job_spec = get_run_job_spec(args)
+    spec = check_training_spec(job_spec, args)
     search_result = read_search_result(spec, args.search)
     settings = spec.training
     if search_result:
         settings = settings.use_chosen(search_result)
-    check_folders(args, planned, RunFolder(args.out).names)
+    check_folders(args, job_spec, RunFolder(args.out).names)
 
     # torch takes more than a second to import, so wrong names and keys are reported first.
     from workflow_scripts.common.progress import Reporter
-    from workflow_scripts.training.loop import StopRequested
     from workflow_scripts.training.machine import choose_device
     from workflow_scripts.training.run import train_run
     from workflow_scripts.training.state import StateFolder
+    from workflow_scripts.training.stopping import StopRequested
 
     device = choose_device(args.device)
     fingerprint = fingerprint_training(spec)
@@ -118,28 +118,29 @@ def main(args: argparse.Namespace) -> None:
     if search_result:
         input_digests["search_digest"] = digest(search_result.model_dump())
     folder = StateFolder(args.state, input_digests | {"code_digest": fingerprint.code})
-    with folder.lock(), Reporter(spec.run_name, settings.max_steps or 0, args.progress) as reporter:
+    steps = settings.max_steps or 0
+    with folder.lock(), Reporter(str(spec.run), steps, args.progress) as reporter:
         try:
             trained = replace(spec, training=settings)
-            problem, state = train_run(
+            setup, state = train_run(
                 trained, args.data, args.init, device, folder, reporter, args.save_every
             )
         except StopRequested as stop:
             stop_training(stop, reporter)
-        training = FinishedTraining(problem, state, folder, device, settings)
-        origin = TrainingOrigin(planned, spec, search_result, fingerprint, input_digests)
+        training = FinishedTraining(setup, state, folder, device, settings)
+        origin = TrainingOrigin(job_spec, spec, search_result, fingerprint, input_digests)
         write_training(args.out, training, origin)
         folder.remove()
 
 
 @dataclass(frozen=True)
 class FinishedTraining:
-    """What a training has made: the problem with its last weights, and the state at its end.
+    """What a training has made: the setup with its last weights, and the state at its end.
 
     folder: has the best weights. settings: those that the search before the run has chosen.
     """
 
-    problem: "Problem"
+    setup: "TrainingSetup"
     state: "TrainingState"
     folder: "StateFolder"
     device: "torch.device"
@@ -150,7 +151,7 @@ class FinishedTraining:
 class TrainingOrigin:
     """What a training was made from. digests: of its inputs, by their keys in run.json."""
 
-    planned: PlannedRun
+    job_spec: RunJobSpec
     spec: RunSpec
     search_result: Chosen | None
     fingerprint: Fingerprint
@@ -166,9 +167,7 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
     with write_atomically(path) as out:
         run = RunFolder(out)
         run.checkpoint.mkdir(parents=True)
-        write_checkpoint(
-            run.checkpoint, training.problem, training.settings, state, training.folder
-        )
+        write_checkpoint(run.checkpoint, training.setup, training.settings, state, training.folder)
         write_history(run.curve, state.history)
         manifest = describe_training(training, origin) | {"files": hash_files(out)}
         write_json(run.manifest, manifest)
@@ -176,20 +175,20 @@ def write_training(path: Path, training: FinishedTraining, origin: TrainingOrigi
             origin.fingerprint, origin.spec, origin.digests["data_digest"], training.device
         )
         record |= summarise_costs(state, training.device)
-        record["analysis_plans"] = origin.planned.analysis_plans
+        record["analysis_plans"] = origin.job_spec.analysis_plans
         write_json(run.record, record)
 
 
 def describe_training(training: FinishedTraining, origin: TrainingOrigin) -> dict[str, Any]:
     """Return the content of run.json, without the sha256 of the files."""
     spec = origin.spec
-    parameters = training.problem.model.parameters()
+    parameters = training.setup.model.parameters()
     chosen = None
     if origin.search_result:
         chosen = origin.search_result.model_dump()
     return {
-        "run": spec.run_name,
-        "scale": origin.planned.scale,
+        "run": str(spec.run),
+        "scale": origin.job_spec.scale,
         "protocol": spec.protocol,
         "spec": spec.to_json(),
         **origin.digests,
@@ -200,7 +199,7 @@ def describe_training(training: FinishedTraining, origin: TrainingOrigin) -> dic
     }
 
 
-def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[str]) -> None:
+def check_folders(args: argparse.Namespace, job_spec: RunJobSpec, outputs: set[str]) -> None:
     """Check the folders and the data of a training before it starts.
 
     Sets the default of `--state`.
@@ -209,7 +208,7 @@ def check_folders(args: argparse.Namespace, planned: PlannedRun, outputs: set[st
         args.state = args.out.with_name(f"{args.out.name}.state")
     check_replaceable(args.out, outputs)
     make_writable(args.state)
-    check_data(args.data, planned)
+    check_data(args.data, job_spec)
 
 
 def stop_training(stop: "StopRequested", reporter: "Reporter") -> NoReturn:
@@ -228,12 +227,12 @@ def describe_best_weights(state: "TrainingState", settings: Training) -> dict[st
     best = state.best[CHOSEN]
     best_validation = {}
     if settings.selection:
-        best_validation[settings.selection.metric] = best["value"]
+        best_validation[settings.selection.metric] = best.value
     kept = {}
     for split, weights in state.best.items():
         if split != CHOSEN:
-            kept[split] = {"step": weights["step"], "value": weights["value"]}
-    return {"best_step": best["step"], "best_validation": best_validation, "kept": kept}
+            kept[split] = {"step": weights.step, "value": weights.value}
+    return {"best_step": best.step, "best_validation": best_validation, "kept": kept}
 
 
 def make_training_record(
@@ -296,27 +295,27 @@ def read_search_result(spec: RunSpec, file: Path | None) -> Chosen | None:
     Raises UserError if the file is missing or of another spec.
     """
     if spec.search and file is None:
-        raise UserError(f"{spec.variant_name} needs the chosen.json of its search; pass --search")
+        raise UserError(f"{spec.variant_key} needs the chosen.json of its search; pass --search")
     if file is None:
         return None
     if not spec.search:
-        raise UserError(f"{spec.variant_name} has no hyperparameter search; remove --search")
+        raise UserError(f"{spec.variant_key} has no hyperparameter search; remove --search")
     content = read_mapping(file, "spec", "chosen")
     searched = read_run_spec(content["spec"], file, "spec")
     if replace(searched, seed=spec.seed, origin=spec.origin) != spec:
         raise UserError(
-            f"{file} is from another configuration of {spec.variant_name}; run the search again"
+            f"{file} is from another configuration of {spec.variant_key}; run the search again"
         )
     return parse_as(Chosen, content["chosen"], file, "chosen")
 
 
-def check_training_spec(planned: PlannedRun, args: argparse.Namespace) -> RunSpec:
+def check_training_spec(job_spec: RunJobSpec, args: argparse.Namespace) -> RunSpec:
     """Return the spec of a training.
 
     Raises UserError if nothing is trained, or if `--init` does not fit the spec.
     """
-    spec = planned.spec
-    place = str(args.spec or spec.run_name)
+    spec = job_spec.spec
+    place = str(args.spec or spec.run)
     if not isinstance(spec, RunSpec):
         raise UserError(f"{place} has given weights and no training; score them with evaluate")
     check_init(place, spec.origin, args.init, "--init")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Catalogue, parse_run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.layers import merge_settings
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.schema import Config
@@ -16,12 +16,13 @@ from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.workflow.changes import describe_changes, join_first
 from workflow_scripts.workflow.dry_run import (
     add_config_arguments,
+    list_jobs_to_run,
     list_overrides,
-    list_planned_jobs,
     load_call_config,
 )
-from workflow_scripts.workflow.planning import fingerprint_planned_job
-from workflow_scripts.workflow.result_patterns import RECORDS, RUN_NAME, locate_record
+from workflow_scripts.workflow.job_specs import fingerprint_workflow_job
+from workflow_scripts.workflow.result_patterns import RECORDS, locate_record
+from workflow_scripts.workflow.wildcards import read_variant_key
 
 STAGES = (*RECORDS, "record_config", "site")
 SECTIONS_OF_RUNS = ("model", "problem", "objective", "training")
@@ -63,7 +64,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 @dataclass(frozen=True)
-class PlannedJob:
+class JobToRun:
     """A job of a dry run. reason: Snakemake's."""
 
     rule: str
@@ -84,32 +85,32 @@ class PlannedJob:
         return self.rule.removesuffix("_large")
 
 
-def list_jobs(args: argparse.Namespace) -> list[PlannedJob]:
+def list_jobs(args: argparse.Namespace) -> list[JobToRun]:
     """Return the jobs that Snakemake would run, in the order of the data flow."""
     overrides = list_overrides(args)
     words = ["--", *args.targets]
     if overrides:
         words = ["--config", *overrides, *words]
     jobs = []
-    for job in list_planned_jobs(*words):
-        planned = PlannedJob(
+    for job in list_jobs_to_run(*words):
+        job_to_run = JobToRun(
             rule=job["rule"],
             wildcards=job["wildcards"],
             input=job["input"],
             output=job["output"],
             reason=job["reason"],
         )
-        jobs.append(planned)
+        jobs.append(job_to_run)
     jobs.sort(key=lambda job: (STAGES.index(job.stage), job.name))
     return jobs
 
 
 def find_rerun_reasons(
-    catalogue: Catalogue, config: Config, job: PlannedJob, rerun_files: set[str]
+    catalogue: Catalogue, config: Config, job: JobToRun, rerun_files: set[str]
 ) -> Iterator[str]:
     """Yield the reasons for which a job is stale.
 
-    Inputs that another planned job updates are none.
+    Inputs that another of the jobs updates are none.
     """
     missing = [file for file in job.output if not Path(file).exists()]
     if len(missing) == len(job.output):
@@ -133,9 +134,9 @@ def find_rerun_reasons(
             yield reason
 
 
-def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: PlannedJob) -> list[str]:
+def find_fingerprint_changes(catalogue: Catalogue, config: Config, job: JobToRun) -> list[str]:
     """Return a sentence for each change since the record of a job was written."""
-    now = fingerprint_planned_job(catalogue, config, job.rule, job.wildcards)
+    now = fingerprint_workflow_job(catalogue, config, job.rule, job.wildcards)
     if not now:
         return []
     record = locate_record(job.stage, job.wildcards)
@@ -174,18 +175,18 @@ def _parse_list(literal: str) -> list[str] | None:
     return value if isinstance(value, list) else None
 
 
-def locate_setting(catalogue: Catalogue, job: PlannedJob, key: str) -> str:
+def locate_setting(catalogue: Catalogue, job: JobToRun, key: str) -> str:
     """Return the file and key that set a value, in brackets; empty if unknown."""
     place = _find_place(catalogue, job, key)
     return f" ({place})" if place else ""
 
 
-def _find_place(catalogue: Catalogue, job: PlannedJob, key: str) -> str | None:
+def _find_place(catalogue: Catalogue, job: JobToRun, key: str) -> str | None:
     wildcards = job.wildcards
     section, _, entry = key.partition(".")
     if job.rule in ("search", "train") and section in SECTIONS_OF_RUNS:
-        names = {"seed": "seed-0", **wildcards}  # a search has no seed in its name
-        run = parse_run(catalogue, RUN_NAME.format(**names))
+        # A search has no seed in its name, and the settings have the same places for all seeds.
+        run = read_variant_key(wildcards).make_run(seed=0)
         settings = merge_settings(catalogue, run, wildcards["scale"])[section]
         if entry not in settings:
             return None

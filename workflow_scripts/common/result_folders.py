@@ -447,9 +447,12 @@ class SpecFolder(Folder):
         """Return the spec of the replacement words of a task."""
         return self.path / "candidates" / f"{task}.json"
 
-    def search(self, variant: str) -> Path:
-        """Return what the search before `<task>/<method>/<variant>` is given."""
-        return self.path / variant / "search.json"
+    def search(self, variant: object) -> Path:
+        """Return what the search before the trainings of a variant is given.
+
+        variant: a `VariantKey`, or its name.
+        """
+        return self.path / str(variant) / "search.json"
 
     def run(self, run: object) -> Path:
         """Return what the jobs of a run are given. run: a `Run`, or its name."""
@@ -477,6 +480,11 @@ class ScaleFolder(ReportFolder):
         return self.path / "report.html"
 
     @property
+    def unfinished(self) -> Path:
+        """What was asked for and is not there, and why. Made by `show-finished`."""
+        return self.path / "unfinished.json"
+
+    @property
     def site(self) -> Path:
         """The folder of the pages of the results. Made by the rule site."""
         return self.path / "site"
@@ -499,13 +507,13 @@ class ScaleFolder(ReportFolder):
         """Return the folder of the replacement words of a task."""
         return CandidateFolder(self.path / "candidates" / task)
 
-    def search(self, variant: str) -> SearchFolder:
+    def search(self, variant: object) -> SearchFolder:
         """Return the folder of the search before `<task>/<method>/<variant>`."""
-        return SearchFolder(self.path / "search" / variant)
+        return SearchFolder(self.path / "search" / str(variant))
 
-    def search_state(self, variant: str, digest: str) -> Path:
+    def search_state(self, variant: object, digest: str) -> Path:
         """Return the folder from which a killed search resumes. digest: of its inputs and code."""
-        return self.path / "state" / variant / "search" / digest
+        return self.path / "state" / str(variant) / "search" / digest
 
     @property
     def runs(self) -> Path:
@@ -595,7 +603,7 @@ class ExportFolder(ReportFolder):
         """The folder of the predictions for primary claims."""
         return self.path / "predictions"
 
-    def predictions_of(self, variant: str) -> Path:
+    def predictions_of(self, variant: object) -> Path:
         """Return the predictions of all seeds of `<task>/<method>/<variant>`."""
         return self.predictions / f"{variant}.parquet"
 

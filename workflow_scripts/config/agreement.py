@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from workflow_scripts.common.run_names import START, split_weights
 from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan
-from workflow_scripts.config.catalogue import START, Catalogue, Paper
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import (
     AnalysedRuns,
     Claim,
@@ -20,8 +21,9 @@ from workflow_scripts.config.display_schema import (
     TableCell,
     TableDisplay,
 )
+from workflow_scripts.config.entries import Block
 from workflow_scripts.config.schema import PLANNED, Condition, Experiment, list_names
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.tasks.packages import list_packages
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -232,15 +234,20 @@ def check_conditions(catalogue: Catalogue) -> Iterator[str]:
         "kind": list_packages("tasks"),
         "scale": catalogue.scales,
     }
+    for block, condition in _iterate_conditions(catalogue):
+        for key, names in names_by_key.items():
+            for pattern in list_names(getattr(condition, key) or []):
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    suggestion = suggest_name(pattern, names)
+                    yield f"{block.place / key}: no {key} '{pattern}'; {suggestion}"
+
+
+def _iterate_conditions(catalogue: Catalogue) -> Iterator[tuple[Block, Condition]]:
+    """Yield the blocks of all tasks and methods that have a condition, each with it."""
     for entry in (*catalogue.tasks.values(), *catalogue.methods.values()):
         for block in entry.blocks:
-            if not isinstance(block.content, Condition):
-                continue
-            for key, names in names_by_key.items():
-                for pattern in list_names(getattr(block.content, key) or []):
-                    if not any(fnmatchcase(name, pattern) for name in names):
-                        suggestion = suggest_name(pattern, names)
-                        yield f"{block.place / key}: no {key} '{pattern}'; {suggestion}"
+            if isinstance(block.content, Condition):
+                yield block, block.content
 
 
 @dataclass(frozen=True)
@@ -281,7 +288,7 @@ class NameChecker:
         methods = self.catalogue.methods
         yield from self.check_name(method, methods, *keys, "method")
         for variant in variants:
-            name, _, own_weights = variant.partition("@")
+            name, own_weights = split_weights(variant)
             if method in methods:
                 yield from self.check_name(name, methods[method].variants, *keys, "variant")
             yield from self.check_weights(own_weights or weights, *keys)

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from workflow_scripts.common.validation import Seeds, StrictModel
 from workflow_scripts.config.display_schema import Measure, list_cells
-from workflow_scripts.tasks.settings import Precision
+from workflow_scripts.training.settings import Precision
 
 FIRST_PLAN = "analysis_plan.yaml"  # in the folder of a paper
 LATER_PLANS = "plans"  # a folder in the folder of a paper
@@ -31,13 +31,13 @@ UPPER_LIMIT = 0.8
 LAST_DAY_OF_WRITTEN_QUANTILES = datetime.date(2026, 11, 23)
 
 
-def _enough(seeds: list[int]) -> list[int]:
+def _require_enough_seeds(seeds: list[int]) -> list[int]:
     if len(seeds) < FEWEST_SEEDS:
         raise ValueError(f"{len(seeds)} seeds; a primary claim needs at least {FEWEST_SEEDS}")
     return seeds
 
 
-PlannedSeeds = Annotated[Seeds, AfterValidator(_enough)]
+PlannedSeeds = Annotated[Seeds, AfterValidator(_require_enough_seeds)]
 
 
 class Requirement(StrictModel):

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import name_weights
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.display_schema import (
     SIDES,
@@ -22,7 +23,6 @@ from workflow_scripts.config.display_schema import (
     TableCell,
     TableDisplay,
     list_cells,
-    name_weights,
 )
 from workflow_scripts.config.schema import list_names
 

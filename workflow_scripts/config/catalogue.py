@@ -1,15 +1,13 @@
-"""The content of catalogue/ and papers/, and the names of runs.
-
-A run belongs to no paper; several may request it.
-"""
+"""The content of catalogue/ and papers/."""
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.run_names import START, Run, VariantKey, split_weights
 from workflow_scripts.common.validation import suggest_name
 from workflow_scripts.config.analysis_plan import AnalysisPlan, PlannedClaim, PrimaryClaim
 from workflow_scripts.config.display_schema import (
@@ -18,47 +16,12 @@ from workflow_scripts.config.display_schema import (
     Display,
     TableCell,
     TableDisplay,
-    VariantKey,
     match_stars,
 )
 from workflow_scripts.config.entries import Method, Task
 from workflow_scripts.config.schema import Experiments, Scale
 
-# In the place of a task whose weights are scored: those that a training begins with.
-START = "start"
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class Run:
-    """One training, the same for every paper that requests it.
-
-    The variant `<variant>@<task>` is no training: it scores the weights that the variant has after
-    its training on that task, `<variant>@start` those that it would begin with.
-    """
-
-    task: str
-    method: str
-    variant: str
-    seed: int
-
-    def __str__(self) -> str:
-        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
-
-    @property
-    def unseeded(self) -> VariantKey:
-        """The name without the seed."""
-        return self.task, self.method, self.variant
-
-    @property
-    def weights(self) -> str | None:
-        """Whose weights are scored, a task or START; None for a training."""
-        return self.variant.partition("@")[2] or None
-
-    @property
-    def training(self) -> "Run":
-        """The training of the variant on this task."""
-        return replace(self, variant=self.variant.partition("@")[0])
 
 
 @dataclass(frozen=True)
@@ -106,7 +69,7 @@ class Paper:
 
         That is one of `runs`, an analysis of one, or an analysis of no run.
         """
-        variants = {run.unseeded for run in runs}
+        variants = {run.variant_key for run in runs}
         displays: dict[str, Display] = {}
         for name, display in self.displays.items():
             if self._has_results(display, variants):
@@ -192,7 +155,7 @@ class Paper:
         """Return the runs that decide a primary claim: its variants with each planned seed."""
         runs: list[Run] = []
         for variant in self.list_primary_variants(planned.entry):
-            runs += [Run(*variant, seed) for seed in planned.seeds]
+            runs += [variant.make_run(seed) for seed in planned.seeds]
         return runs
 
 
@@ -238,30 +201,27 @@ def parse_run(catalogue: Catalogue, run_id: str) -> Run:
 
     Raises UserError with the nearest name of the catalogue.
     """
-    parts = run_id.strip("/").split("/")
-    if len(parts) != 4 or not _is_seed(parts[3]):
-        form = "<task>/<method>/<variant>/seed-<n>"
-        raise UserError(f"run '{run_id}' is not of the form {form}")
-    task, method, variant, seed = parts
+    run = Run.parse(run_id)
+    check_run(catalogue, run)
+    return run
+
+
+def check_run(catalogue: Catalogue, run: Run) -> None:
+    """Raise UserError, with the nearest name, if the catalogue has no such run."""
     tasks, methods = catalogue.tasks, catalogue.methods
-    if task not in tasks:
-        problem = f"no task '{task}' in catalogue/; {suggest_name(task, tasks)}"
-        raise UserError(f"run '{run_id}': {problem}")
-    if method not in methods:
-        problem = f"no method '{method}' in catalogue/; {suggest_name(method, methods)}"
-        raise UserError(f"run '{run_id}': {problem}")
-    trained, at, weights = variant.partition("@")
-    variants = methods[method].variants
-    if trained not in variants:
-        problem = f"{method} has no variant '{trained}'; {suggest_name(trained, variants)}"
-        raise UserError(f"run '{run_id}': {problem}")
+    if run.task not in tasks:
+        problem = f"no task '{run.task}' in catalogue/; {suggest_name(run.task, tasks)}"
+        raise UserError(f"run '{run}': {problem}")
+    if run.method not in methods:
+        problem = f"no method '{run.method}' in catalogue/; {suggest_name(run.method, methods)}"
+        raise UserError(f"run '{run}': {problem}")
+    trained_variant, weights = split_weights(run.variant)
+    variants = methods[run.method].variants
+    if trained_variant not in variants:
+        suggestion = suggest_name(trained_variant, variants)
+        problem = f"{run.method} has no variant '{trained_variant}'; {suggestion}"
+        raise UserError(f"run '{run}': {problem}")
     sources_of_weights = (START, *tasks)
-    if at and weights not in sources_of_weights:
+    if weights is not None and weights not in sources_of_weights:
         problem = f"no weights '{weights}'; {suggest_name(weights, sources_of_weights)}"
-        raise UserError(f"run '{run_id}': {problem}")
-    return Run(task, method, variant, int(seed.removeprefix("seed-")))
-
-
-def _is_seed(part: str) -> bool:
-    """Whether a part of the name of a run is `seed-<n>`."""
-    return part.startswith("seed-") and part.removeprefix("seed-").isdecimal()
+        raise UserError(f"run '{run}': {problem}")

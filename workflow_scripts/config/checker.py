@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from workflow_scripts.common.errors import ErrorList, UserError
-from workflow_scripts.common.files import digest
+from workflow_scripts.common.files import digest, list_files
 from workflow_scripts.common.plug_ins import ANALYSES, FIGURES, list_modules, parse_options
-from workflow_scripts.common.validation import describe_unknown, locate, parse_as, suggest_name
-from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run, VariantKey
+from workflow_scripts.common.run_names import START, Run, VariantKey, split_weights
+from workflow_scripts.common.validation import describe_unknown, locate, suggest_name
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import Analysis, FigureDisplay, TableCell, TableDisplay
 from workflow_scripts.config.layers import locate_errors, merge_settings
 from workflow_scripts.config.loading import load_config, read_catalogue
@@ -31,7 +32,8 @@ from workflow_scripts.evaluation.measures import list_measures, parse_measure_op
 from workflow_scripts.interventions.settings import METRICS
 from workflow_scripts.tasks.packages import load_kind_settings
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import Evaluation, Validation
+from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.training.settings import Validation
 
 PACKAGE = Path(__file__).parents[1]
 # Parts of a message that differ from run to run.
@@ -84,7 +86,9 @@ def _digest_files() -> str:
     """Return the digest of the sizes and times of all files that decide on problems."""
     files = [Path("config.yaml")]
     for folder in (Path("catalogue"), Path("papers"), PACKAGE):
-        files += [file for file in folder.rglob("*") if file.suffix in (".yaml", ".csv", ".py")]
+        for file in list_files(folder, "**/*"):
+            if file.suffix in (".yaml", ".csv", ".py"):
+                files.append(file)
     states = []
     for file in sorted(files):
         status = file.stat()
@@ -109,10 +113,10 @@ def _check_runs(catalogue: Catalogue, problems: ErrorList) -> None:
     for scale in catalogue.scales:
         for key, paper in catalogue.papers.items():
             for variant in _list_defined_variants(catalogue, paper, scale):
-                requested.add(variant[1:])
+                requested.add((variant.method, variant.variant))
                 is_intervened = variant in paper.intervened_variants
                 with problems.collect():
-                    _resolve(catalogue, Run(*variant, seed=0), scale, is_intervened)
+                    _resolve(catalogue, variant.make_run(seed=0), scale, is_intervened)
             if not catalogue.problems.lines:
                 config = Config.model_validate({"scale": scale, "papers": [key], "extra": True})
                 with problems.collect():
@@ -154,13 +158,12 @@ def _check_unrequested(catalogue: Catalogue, method: str, variant: str) -> list[
 
 def is_defined(catalogue: Catalogue, variant: VariantKey) -> bool:
     """Whether a task, method and variant are in the catalogue."""
-    task, method, name = variant
-    name, _, weights = name.partition("@")
-    if task not in catalogue.tasks or method not in catalogue.methods:
+    if variant.task not in catalogue.tasks or variant.method not in catalogue.methods:
         return False
-    if name not in catalogue.methods[method].variants:
+    trained_variant, weights = split_weights(variant.variant)
+    if trained_variant not in catalogue.methods[variant.method].variants:
         return False
-    return weights in ("", START, *catalogue.tasks)
+    return not weights or weights in (START, *catalogue.tasks)
 
 
 def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) -> None:
@@ -169,7 +172,7 @@ def _resolve(catalogue: Catalogue, run: Run, scale: str, is_intervened: bool) ->
     evaluation = resolve_evaluation(catalogue, run, scale)
     if is_intervened:
         resolve_intervention(catalogue, run, scale)
-    settings = f"settings of {'/'.join(run.unseeded)}"
+    settings = f"settings of {run.variant_key}"
     data = resolve_data(catalogue, run.task, scale)
     with locate_errors(merge_settings(catalogue, run, scale)):
         _check_measures("evaluation.measures", evaluation.get_measures(), settings)
@@ -206,12 +209,9 @@ def _check_metric(selection: Validation, kind_name: str, settings: str) -> None:
     """Raise UserError unless the metric that chooses the best weights is of the validation."""
     kind = load_kind_settings(kind_name)
     metrics = list(kind.validation_metrics)
-    if kind.decoding and selection.decoding is not None:
-        key = "training.validation.decoding"
-        content = {"splits": [selection.split], **selection.decoding}
-        evaluation = parse_as(kind.evaluation, content, settings, tuple(key.split(".")))
-        measures = evaluation.get_measures()
-        _check_measures(f"{key}.measures", measures, settings)
+    if selection.is_decoded:
+        measures = selection.get_measures()
+        _check_measures("training.validation.decoding.measures", measures, settings)
         metrics += [*kind.metrics, *_list_metrics(measures)]
     if selection.metric not in metrics:
         problem = f"key 'training.validation' has the metric '{selection.metric}'"
@@ -263,7 +263,7 @@ def _check_scores(file: Path, catalogue: Catalogue, paper: Paper) -> Iterator[st
                 reported.add((key, value))
                 line = locate(file, ("displays", name))
                 parts = f"row '{cell.row}' and column '{cell.column}'"
-                problem = f"{variant[0]} has no {key} '{value}'"
+                problem = f"{variant.task} has no {key} '{value}'"
                 suggestion = suggest_name(str(value), names)
                 yield f"{line}: displays.{name}: {parts}: {problem}; {suggestion}"
 
@@ -279,8 +279,8 @@ def _list_score_names(
     """
     if cell.intervention is not None:
         return {"metric": METRICS}
-    task = catalogue.tasks[variant[0]]
-    evaluations = list(_list_evaluations(catalogue, Run(*variant, seed=0)))
+    task = catalogue.tasks[variant.task]
+    evaluations = list(_list_evaluations(catalogue, variant.make_run(seed=0)))
     if not evaluations:
         return {}
     measures: dict[str, dict] = {}

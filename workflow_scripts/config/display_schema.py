@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PlainSerializer, model_validator
 
+from workflow_scripts.common.run_names import VariantKey, name_weights
 from workflow_scripts.common.validation import StrictModel
 from workflow_scripts.data.sources.declared import SourceName
 
-VariantKey = tuple[str, str, str]  # task, method, variant
 Label = Annotated[
     str, Field(pattern=r"^[^/|\n]+$", description="Part of a cell's key, so without '/'.")
 ]
@@ -143,21 +143,14 @@ class TableCell(Selection):
         variant = self.variant_name
         if self.task is None or self.method is None or variant is None:
             return []
-        variants = [(self.task, self.method, variant)]
+        variants = [VariantKey(self.task, self.method, variant)]
         if self.over:
-            variants.append((self.task, self.method, self.over))
+            variants.append(VariantKey(self.task, self.method, self.over))
         return variants
 
     def make_key(self, display: str) -> str:
         """Return the key of the cell in a display: `<display>/<row>/<column>/<metric>`."""
         return f"{display}/{self.row}/{self.column}/{self.metric}"
-
-
-def name_weights(variant: str, weights: str | None) -> str:
-    """Return the name of a variant, with `@<weights>` if it has given weights."""
-    if not weights:
-        return variant
-    return f"{variant}@{weights}"
 
 
 class TableDisplay(FileEntry):
@@ -251,13 +244,13 @@ class Runs(ShownRuns):
     task: str
 
     @property
-    def key(self) -> VariantKey:
+    def variant_key(self) -> VariantKey:
         """The variant."""
-        return self.task, self.method, self.variant
+        return VariantKey(self.task, self.method, self.variant)
 
     def list_variants(self) -> list[VariantKey]:
         """Return the one variant."""
-        return [self.key]
+        return [self.variant_key]
 
 
 class AnalysedRuns(ShownRuns):
@@ -272,7 +265,7 @@ class AnalysedRuns(ShownRuns):
         tasks = self.task
         if isinstance(tasks, str):
             tasks = [tasks]
-        return [(task, self.method, self.variant) for task in tasks]
+        return [VariantKey(task, self.method, self.variant) for task in tasks]
 
 
 def _list_variants(runs: Iterable[Runs | AnalysedRuns]) -> frozenset[VariantKey]:

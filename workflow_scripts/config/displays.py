@@ -8,14 +8,19 @@ from typing import TypeVar
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import ScaleFolder
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Paper, Run, find_scale, parse_run
+from workflow_scripts.config.catalogue import (
+    Catalogue,
+    Paper,
+    find_scale,
+    parse_run,
+)
 from workflow_scripts.config.display_schema import (
     Analysis,
     Display,
     FigureDisplay,
     TableDisplay,
-    VariantKey,
 )
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.requested import list_requested_runs
@@ -91,12 +96,12 @@ def find_intervened_variants(entries: Iterable[Display | Analysis]) -> set[Varia
 def select_intervened_runs(catalogue: Catalogue, paper: str, runs: Iterable[Run]) -> list[Run]:
     """Select the runs whose scores under an intervention the paper's displays or analyses read."""
     variants = catalogue.papers[paper].intervened_variants
-    return [run for run in runs if run.unseeded in variants]
+    return [run for run in runs if run.variant_key in variants]
 
 
 def select_display_runs(entry: Display | Analysis, runs: Iterable[Run]) -> list[Run]:
     """Select the requested runs whose scores a display shows, or that an analysis reads."""
-    return [run for run in runs if run.unseeded in entry.variants]
+    return [run for run in runs if run.variant_key in entry.variants]
 
 
 def list_analysis_sources(
@@ -120,7 +125,7 @@ def list_score_files(
     """
     folder = results.run(run)
     files = [folder.evaluation.scores]
-    if run.unseeded in intervened:
+    if run.variant_key in intervened:
         files.append(folder.interventions.scores)
     return files
 

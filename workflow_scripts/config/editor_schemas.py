@@ -11,6 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
+from workflow_scripts.common.files import list_files
+from workflow_scripts.common.plug_ins import (
+    ANALYSES,
+    FIGURES,
+    list_modules,
+    load_options_class,
+)
 from workflow_scripts.common.yaml_files import read_yaml
 from workflow_scripts.config.analysis_plan import FirstPlan, LaterPlan
 from workflow_scripts.config.catalogue import Catalogue
@@ -63,7 +70,7 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
         definitions = schema.get("$defs", {})
         for title, definition in definitions.items():
             if file in LAYERS:
-                _refer_to_sections(definition, sections)
+                _replace_sections(definition, sections)
             if file == "displays.json" and title != "RunsEntry":
                 # Cells of analyses may have names that the catalogue does not have.
                 add_names(definition, {"metric": metrics})
@@ -77,6 +84,8 @@ def make_schemas(catalogue: Catalogue) -> dict[str, Schema]:
     entries = schemas["displays.json"]["$defs"]
     add_names(entries["FigureEntry"], {"module": _list_modules("reporting/figures")})
     add_names(entries["AnalysisEntry"], {"module": _list_modules("analyses")})
+    _add_options(entries["FigureEntry"], FIGURES)
+    _add_options(entries["AnalysisEntry"], ANALYSES)
     _add_experiment_names(schemas["experiments.json"], names)
     memory_of_methods = schemas["scales.json"]["$defs"]["Jobs"]["properties"]["memory_of"]
     memory_of_methods["propertyNames"] = {"enum": names["method"]}
@@ -101,11 +110,23 @@ def list_catalogue_names(catalogue: Catalogue) -> dict[str, list[str]]:
     }
 
 
-def _refer_to_sections(definition: Schema, sections: dict[str, Schema]) -> None:
+def _replace_sections(definition: Schema, sections: dict[str, Schema]) -> None:
     """Replace the sections of settings in an entry's schema by references to their schemas."""
     properties = definition.get("properties", {})
     for section in sections.keys() & properties.keys():
         properties[section] = {"$ref": f"#/$defs/{section}"}
+
+
+def _add_options(definition: Schema, package: str) -> None:
+    """Add the keys of the options of each module of a package that has some.
+
+    No key is required, since an entry may have it from the one that it extends.
+    """
+    definition["allOf"] = []
+    for module in list_modules(f"{package}.options"):
+        options = merge_properties([load_options_class(module, package)])
+        is_module = {"properties": {"module": {"const": module}}, "required": ["module"]}
+        definition["allOf"].append({"if": is_module, "then": {"properties": {"options": options}}})
 
 
 def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
@@ -118,7 +139,8 @@ def _add_experiment_names(schema: Schema, names: dict[str, list[str]]) -> None:
 
 
 def _list_modules(folder: str) -> list[str]:
-    return sorted(file.stem for file in (PACKAGE / folder).glob("*.py") if file.stem != "__init__")
+    files = list_files(PACKAGE / folder, "*.py")
+    return [file.stem for file in files if file.stem != "__init__"]
 
 
 def make_sections() -> dict[str, Schema]:
@@ -168,13 +190,25 @@ def merge_properties(models: Iterable[type[BaseModel]]) -> Schema:
 
 
 def _list_properties(model: type[BaseModel]) -> dict[str, Schema]:
-    """Return the JSON schemas of the keys of a model, with the definitions that they refer to."""
+    """Return the JSON schemas of the keys of a model, without references to definitions."""
     schema = model.model_json_schema()
-    text = json.dumps(schema["properties"])
-    for name, definition in schema.get("$defs", {}).items():
-        reference = json.dumps({"$ref": f"#/$defs/{name}"})
-        text = text.replace(reference, json.dumps(definition))
-    return json.loads(text)
+    return _replace_references(schema["properties"], schema.get("$defs", {}))
+
+
+def _replace_references(content: Any, definitions: dict[str, Schema]) -> Any:
+    """Replace references by what they refer to, which may have references of its own."""
+    if isinstance(content, list):
+        return [_replace_references(item, definitions) for item in content]
+    if not isinstance(content, dict):
+        return content
+    replaced = {}
+    for key, value in content.items():
+        if key == "$ref":
+            definition = definitions[value.removeprefix("#/$defs/")]
+            replaced |= _replace_references(definition, definitions)
+        else:
+            replaced[key] = _replace_references(value, definitions)
+    return replaced
 
 
 def add_names(schema: Any, names: dict[str, list[str]]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.files import list_files
 from workflow_scripts.common.validation import parse_as, suggest_name
 from workflow_scripts.common.yaml_files import find_line, read_yaml_mapping
 from workflow_scripts.config.schema import Condition, Layer, MethodEntry, TaskEntry, list_names
@@ -138,7 +139,7 @@ def _read_entries(
 ) -> list[_ExtendedEntry]:
     """Return the entries of a folder that are right."""
     entries: dict[str, _Entry] = {}
-    for path in sorted((root / "catalogue" / folder).glob("*.yaml")):
+    for path in list_files(root / "catalogue" / folder, "*.yaml"):
         content = {}
         with problems.collect():
             content = read_yaml_mapping(path)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import StrictModel, suggest_name
-from workflow_scripts.config.catalogue import Catalogue, Run, find_scale, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, find_scale, store_with_catalogue
 from workflow_scripts.config.entries import Block, Place
 from workflow_scripts.config.schema import Init, Layer
 from workflow_scripts.interventions.settings import Intervention
@@ -21,7 +22,7 @@ from workflow_scripts.tasks.packages import (
     list_packages,
     load_kind_settings,
 )
-from workflow_scripts.tasks.settings import Search
+from workflow_scripts.training.settings import Search
 
 SECTIONS = tuple(Layer.model_fields)
 FIXED: dict[str, type[StrictModel]] = {"intervention": Intervention, "init": Init, "search": Search}

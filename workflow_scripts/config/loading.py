@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.errors import ErrorList, UserError
+from workflow_scripts.common.files import list_files
 from workflow_scripts.common.validation import describe_unknown, locate, parse_as
 from workflow_scripts.common.yaml_files import read_yaml, read_yaml_mapping
 from workflow_scripts.config import agreement
@@ -76,7 +77,7 @@ def _check_scale(scale: Any, file: str | Path, root: Path, problems: ErrorList) 
 
 def _check_papers(names: Any, file: str | Path, root: Path, problems: ErrorList) -> None:
     """Add each paper of a configuration that has no folder."""
-    papers = [path.parent.name for path in root.glob("papers/*/experiments.yaml")]
+    papers = [path.parent.name for path in list_files(root, "papers/*/experiments.yaml")]
     if not isinstance(names, list):
         return
     for name in names:
@@ -107,7 +108,7 @@ def read_catalogue(folder: str, _current_folder: str) -> Catalogue:
         units = _read_units(root / "catalogue/metrics.yaml")
     catalogue_is_right = not problems.lines
     catalogue = Catalogue(root, tasks, methods, scales, problems=problems)
-    for file in sorted(root.glob("papers/*/experiments.yaml")):
+    for file in list_files(root, "papers/*/experiments.yaml"):
         catalogue.papers[file.parent.name] = _read_paper(file.parent, units, problems)
     problems.add(*agreement.check_characters(catalogue))
     if catalogue_is_right:  # names of a broken entry are not reported wherever they are used
@@ -169,7 +170,7 @@ def _read_plans(folder: Path, problems: ErrorList) -> dict[str, AnalysisPlan]:
     if first.exists():
         with problems.collect():
             plans[FIRST_PLAN] = parse_as(FirstPlan, read_yaml_mapping(first), first)
-    for file in sorted(folder.glob(f"{LATER_PLANS}/*.yaml")):
+    for file in list_files(folder, f"{LATER_PLANS}/*.yaml"):
         with problems.collect():
             name = file.relative_to(folder).as_posix()
             plans[name] = parse_as(LaterPlan, read_yaml_mapping(file), file)
@@ -231,7 +232,7 @@ def _read_claims(
 ) -> tuple[list[Claim], list[str]]:
     """Read the claims of a paper, and write out their axes. Returns also file and line of each."""
     file = folder / "claims.yaml"
-    primary_claims = _index_primary_claims(plans)
+    primary_claims = _map_primary_claims(plans)
     claims: list[Claim] = []
     lines: list[str] = []
     with problems.collect():
@@ -246,16 +247,23 @@ def _read_claims(
             with problems.collect():
                 parse_as(ClaimEntry, entry, file, keys)
                 place = f"{line}: claim '{entry['claim']}'"
-                for claim in expand_claims(axes, quotes, entry, find_cell, place):
-                    name = str(claim["claim"])
-                    if name in primary_claims:
-                        claim |= _take_planned_fields(claim, primary_claims[name], folder, keys)
-                    claims.append(parse_as(Claim, claim, file, name, at=keys))
+                for fields in expand_claims(axes, quotes, entry, find_cell, place):
+                    planned = primary_claims.get(str(fields["claim"]))
+                    claims.append(_make_claim(fields, planned, folder, keys))
                     lines.append(line)
     return claims, lines
 
 
-def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
+def _make_claim(
+    fields: Entry, planned: PlannedClaim | None, folder: Path, keys: tuple[str, int]
+) -> Claim:
+    """Make a claim of its fields in claims.yaml at `keys`, and of those that its plan has."""
+    if planned is not None:
+        fields |= _collect_planned_fields(fields, planned, folder, keys)
+    return parse_as(Claim, fields, folder / "claims.yaml", str(fields["claim"]), at=keys)
+
+
+def _map_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedClaim]:
     """Return the primary claims by name."""
     primary_claims: dict[str, PlannedClaim] = {}
     for file, plan in plans.items():
@@ -264,7 +272,7 @@ def _index_primary_claims(plans: dict[str, AnalysisPlan]) -> dict[str, PlannedCl
     return primary_claims
 
 
-def _take_planned_fields(
+def _collect_planned_fields(
     claim: Entry,
     planned: PlannedClaim,
     folder: Path,

@@ -23,13 +23,15 @@ from workflow_scripts.common.plug_ins import (
 from workflow_scripts.common.validation import list_models_in
 from workflow_scripts.config import analysis_plan, display_schema, schema
 from workflow_scripts.interventions import settings as interventions
-from workflow_scripts.tasks import settings
+from workflow_scripts.tasks import settings as tasks
 from workflow_scripts.tasks.packages import (
     NAMED,
     find_settings_class,
     list_packages,
     load_kind_settings,
 )
+from workflow_scripts.tasks.seq2seq import settings as seq2seq
+from workflow_scripts.training import settings as training
 
 PAGE = Path("docs/configuration.md")
 START = "<!-- begin keys: python -m workflow_scripts.config.reference -->\n"
@@ -48,7 +50,8 @@ GROUPS = {  # heading -> classes, each after those that it extends
         analysis_plan,
         "AnalysisPlan FirstPlan LaterPlan PrimaryClaim Control Requirement Pilots Spread",
     ),
-    "Sections validation, search": (settings, "Validation Search"),
+    "Sections validation, search": (training, "Validation Search"),
+    "Section validation of sequence-to-sequence tasks": (seq2seq, "Seq2SeqValidation Decoding"),
     "Section init": (schema, "Init"),
     "Section intervention": (interventions, "Intervention"),
 }
@@ -88,7 +91,7 @@ def make_reference() -> str:
         lines.append(f"### {heading}")
         for name in names.split():
             lines += list_keys(getattr(module, name), name, titles)
-    for section, base in (("training", settings.Training), ("evaluation", settings.Evaluation)):
+    for section, base in (("training", training.Training), ("evaluation", tasks.Evaluation)):
         lines.append(f"### Section {section}")
         lines += list_keys(base, base.__name__, titles)
         lines += list_keys_by_kind(section, titles)

@@ -1,14 +1,13 @@
 """Runs that papers request, and those that decide the primary claims of their analysis plans."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import astuple
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import locate, suggest_name
 from workflow_scripts.config.analysis_plan import PlannedClaim
-from workflow_scripts.config.catalogue import Catalogue, Run, store_with_catalogue
-from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.config.catalogue import Catalogue, store_with_catalogue
 from workflow_scripts.config.schema import PLANNED, Config, Experiment
 from workflow_scripts.config.specs import find_parent_run
 
@@ -54,7 +53,7 @@ def _list_sorted_runs(
     content = {"scale": scale, "papers": [paper], "extra": extra, "precision": precision}
     config = Config.model_validate(content | {"seeds": list(seeds) or None})
     runs = list_requested_runs(catalogue, config)
-    return {run: runs[run] for run in sorted(runs, key=astuple)}
+    return {run: runs[run] for run in sorted(runs)}
 
 
 def _list_runs(catalogue: Catalogue, config: Config, extra: bool) -> dict[Run, list[str]]:
@@ -79,7 +78,7 @@ def _list_paper_runs(catalogue: Catalogue, key: str, config: Config, extra: bool
             if not seeds:
                 seeds = _find_seeds(catalogue, key, experiment, variant, config.scale)
             for seed in seeds:
-                yield Run(*variant, seed)
+                yield variant.make_run(seed)
 
 
 def _find_seeds(
@@ -101,7 +100,7 @@ def _find_seeds(
         raise UserError(f"{file}: seeds are planned by '{seeds.planned}'; {suggestion}")
     planned_seeds = catalogue.papers[seeds.planned].list_planned_seeds(scale)
     if variant not in planned_seeds:
-        problem = f"no plan of {seeds.planned} at {scale} compares {'/'.join(variant)}"
+        problem = f"no plan of {seeds.planned} at {scale} compares {variant}"
         raise UserError(f"{file}: {problem}; name its seeds")
     return planned_seeds[variant]
 
@@ -141,7 +140,7 @@ def check_requested(
                 seeds_of_variant = requested.get(variant, [])
                 if seeds_of_variant != sorted(planned.seeds):
                     raise UserError(
-                        f"{locate(file, ('experiments',))}: {'/'.join(variant)} at {config.scale} "
+                        f"{locate(file, ('experiments',))}: {variant} at {config.scale} "
                         f"has the seeds {seeds_of_variant}, but claim {planned.name} is judged on "
                         f"{sorted(planned.seeds)}; write `planned` for them"
                     )
@@ -152,7 +151,7 @@ def _list_seeds(paper: str, runs: PapersByRun) -> SeedsByVariant:
     seeds: SeedsByVariant = {}
     for run, papers in runs.items():
         if paper in papers:
-            seeds.setdefault(run.unseeded, []).append(run.seed)
+            seeds.setdefault(run.variant_key, []).append(run.seed)
     for seeds_of_variant in seeds.values():
         seeds_of_variant.sort()
     return seeds

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from workflow_scripts.common.run_names import VariantKey, name_weights
 from workflow_scripts.common.validation import (
     Pattern,
     Seed,
@@ -80,6 +81,12 @@ class Config(StrictModel):
     precision: Literal["auto", "fp32", "tf32", "bf16"] = Field(
         "auto",
         description="Of trainings: auto is what the catalogue says of each (training.precision).",
+    )
+    finished_only: bool = Field(
+        False,
+        description="Make tables, figures and claims from the runs that are finished, and train "
+        "nothing. ./reproduce does so by itself after jobs have failed; ./reproduce --finished "
+        "at any time.",
     )
 
 
@@ -224,10 +231,13 @@ class MethodEntry(Layer):
 
 
 class Jobs(StrictModel):
-    """What a job on a run asks a cluster for. Each further attempt asks for twice the memory."""
+    """What a job on a run asks a cluster for.
+
+    After it ran out of memory it asks for twice as much.
+    """
 
     hours: int = Field(
-        gt=0, description="Time; a training that needs more continues in its next attempt."
+        gt=0, description="Time; a training that needs more continues in another job."
     )
     memory: int = Field(gt=0, description="MB of host memory.")
     memory_of: dict[Name, Annotated[int, Field(gt=0)]] = Field(
@@ -274,15 +284,14 @@ class Experiment(StrictModel):
         False, description="A sweep or further ablation, run on demand at the small scale."
     )
 
-    def list_variants(self) -> list[tuple[str, str, str]]:
-        """List (task, method, variant), the variant with `@<weights>` if it has given weights."""
-        suffix = ""
-        if self.weights:
-            suffix = f"@{self.weights}"
+    def list_variants(self) -> list[VariantKey]:
+        """List the variants whose runs are needed."""
         variants = []
         for task in list_names(self.task):
             for method, names in self.methods.items():
-                variants += [(task, method, name + suffix) for name in names]
+                for name in names:
+                    variant = name_weights(name, self.weights)
+                    variants.append(VariantKey(task, method, variant))
         return variants
 
 

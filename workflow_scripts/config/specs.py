@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.common.validation import parse_as, suggest_name
-from workflow_scripts.config.catalogue import START, Catalogue, Run, parse_run, store_with_catalogue
+from workflow_scripts.config.catalogue import Catalogue, check_run, store_with_catalogue
 from workflow_scripts.config.layers import (
     Entries,
     Setting,
@@ -30,7 +31,8 @@ from workflow_scripts.tasks.run_spec import (
     Sections,
     parse_sections,
 )
-from workflow_scripts.tasks.settings import Evaluation, Search, Training
+from workflow_scripts.tasks.settings import Evaluation
+from workflow_scripts.training.settings import Search, Training
 
 
 @store_with_catalogue
@@ -89,7 +91,7 @@ def resolve_candidates(catalogue: Catalogue, task: str, scale: str) -> Candidate
 
 def resolve_run(
     catalogue: Catalogue,
-    run: Run | str,
+    run: Run,
     scale: str,
     precision: str = "auto",
 ) -> RunSpec | GivenWeightsSpec:
@@ -98,8 +100,6 @@ def resolve_run(
     `precision` of config.yaml applies to the run and to the runs that it starts from; `auto` keeps
     their own.
     """
-    if isinstance(run, str):
-        run = parse_run(catalogue, run)
     if run.weights is None:
         return resolve_training(catalogue, run, scale, precision)
     return _resolve_given_weights(catalogue, run, run.weights, scale, precision)
@@ -107,7 +107,7 @@ def resolve_run(
 
 def resolve_training(
     catalogue: Catalogue,
-    run: Run | str,
+    run: Run,
     scale: str,
     precision: str = "auto",
 ) -> RunSpec:
@@ -115,14 +115,12 @@ def resolve_training(
 
     For a run that scores given weights it is that of the variant's training on its task.
     """
-    if isinstance(run, str):
-        run = parse_run(catalogue, run)
     run = run.training
-    first = replace(run, seed=0)
+    first = run._replace(seed=0)
     spec = _resolve_variant(catalogue, first, scale, precision)  # once for all seeds
     origin = spec.origin
     if isinstance(origin, ParentRun) and _read_init(catalogue, first, scale).seed == "own":
-        parent = replace(parse_run(catalogue, origin.run), seed=run.seed)
+        parent = origin.run._replace(seed=run.seed)
         spec = replace(spec, origin=_describe_parent(catalogue, parent, scale, precision))
     return replace(spec, seed=run.seed)
 
@@ -134,7 +132,7 @@ def _resolve_given_weights(
     training = resolve_training(catalogue, run, scale, precision)
     origin = training.origin
     if weights != START:
-        parent = replace(run.training, task=weights)
+        parent = run.training._replace(task=weights)
         origin = _describe_parent(catalogue, parent, scale, precision)
     return GivenWeightsSpec(
         training.task,
@@ -155,7 +153,7 @@ def _resolve_given_weights(
 
 def _describe_parent(catalogue: Catalogue, parent: Run, scale: str, precision: str) -> ParentRun:
     spec = resolve_training(catalogue, parent, scale, precision)
-    return ParentRun(run=str(parent), spec=spec.digest)
+    return ParentRun(run=parent, spec=spec.digest)
 
 
 def find_search_run(
@@ -168,7 +166,9 @@ def find_search_run(
     if run.weights:
         return None
     search = resolve_training(catalogue, run, scale, precision).search
-    return replace(run, seed=search.seed) if search else None
+    if search is None:
+        return None
+    return run._replace(seed=search.seed)
 
 
 def read_precision(spec: dict[str, Any]) -> str:
@@ -186,7 +186,7 @@ def find_parent_run(
     origin = resolve_run(catalogue, run, scale, precision).origin
     if not isinstance(origin, ParentRun):
         return None
-    return parse_run(catalogue, origin.run)
+    return origin.run
 
 
 def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation:
@@ -194,12 +194,12 @@ def resolve_evaluation(catalogue: Catalogue, run: Run, scale: str) -> Evaluation
 
     They are of the class of its kind of task.
     """
-    return _resolve_evaluation(catalogue, replace(run, seed=0), scale)
+    return _resolve_evaluation(catalogue, run._replace(seed=0), scale)
 
 
 def resolve_intervention(catalogue: Catalogue, run: Run, scale: str) -> Intervention:
     """Return the settings of the interventions on a run."""
-    return _resolve_intervention(catalogue, replace(run, seed=0), scale)
+    return _resolve_intervention(catalogue, run._replace(seed=0), scale)
 
 
 @store_with_catalogue
@@ -345,7 +345,7 @@ def _find_search(sections: Sections, values: dict[str, Any], name: str) -> Searc
 
 def _name_settings(run: Run) -> str:
     """Return what messages call the settings of a run."""
-    return f"settings of {'/'.join(run.unseeded)}"
+    return f"settings of {run.variant_key}"
 
 
 @store_with_catalogue
@@ -372,15 +372,14 @@ def _find_origin(catalogue: Catalogue, run: Run, scale: str, precision: str) -> 
 
 def _check_ancestors(catalogue: Catalogue, run: Run, parent: Run, scale: str) -> None:
     """Raise UserError if a run starts, over its parent, from itself."""
-    chain = [run.unseeded]
+    chain = [run.variant_key]
     ancestor: Run | None = parent
-    while ancestor and ancestor.unseeded not in chain:
-        chain.append(ancestor.unseeded)
-        init = _read_init(catalogue, replace(ancestor, seed=0), scale)
+    while ancestor and ancestor.variant_key not in chain:
+        chain.append(ancestor.variant_key)
+        init = _read_init(catalogue, ancestor._replace(seed=0), scale)
         ancestor = _parse_parent(catalogue, ancestor, init)
     if ancestor:
-        names = ["/".join(variant) for variant in (*chain, ancestor.unseeded)]
-        circle = ", which starts from ".join(names)
+        circle = ", which starts from ".join(map(str, (*chain, ancestor.variant_key)))
         raise UserError(f"{_name_settings(run)}: init goes in a circle: {circle}; name another run")
 
 
@@ -411,8 +410,9 @@ def _parse_parent(catalogue: Catalogue, run: Run, init: Init) -> Run | None:
         advice = "init.variant and init.seed must name the run, too"
         raise UserError(f"{name}.task is {init.task}; {advice}")
     seed = run.seed if init.seed == "own" else init.seed
-    method = init.method or run.method
+    parent = Run(init.task, init.method or run.method, init.variant, seed)
     try:
-        return parse_run(catalogue, f"{init.task}/{method}/{init.variant}/seed-{seed}")
+        check_run(catalogue, parent)
     except UserError as error:
         raise UserError(f"{name}: {error}") from error
+    return parent

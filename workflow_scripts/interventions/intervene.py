@@ -28,14 +28,14 @@ from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.objectives.hidden_states import find_blocks
 from workflow_scripts.tasks.batching import bucket_texts
-from workflow_scripts.tasks.prompt.problem import (
+from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
+from workflow_scripts.tasks.prompt.training_setup import (
     FEW_ANSWERS,
     Prompts,
     encode_prompts,
     get_prompt_settings,
     read_prompts,
 )
-from workflow_scripts.tasks.prompt.scoring import decode_vocabulary, matches, predict_answers
 from workflow_scripts.tasks.run_spec import ModelSpec
 
 BATCH_TOKENS = 8192

@@ -34,7 +34,7 @@ class Module(NamedTuple):
 @cache
 def _read_module(root: Path, name: str) -> Module:
     try:
-        tree = ast.parse(_path(root, name).read_bytes())
+        tree = ast.parse(_locate_module(root, name).read_bytes())
     except FileNotFoundError as error:
         raise UserError(
             f"there is no module {name}; write it, or correct its name in catalogue/ or papers/"
@@ -50,7 +50,7 @@ def _read_module(root: Path, name: str) -> Module:
         _remove_docstring(node)
     ours = []
     for imported in sorted(imports):
-        if imported.startswith(f"{PACKAGE}.") and _path(root, imported).exists():
+        if imported.startswith(f"{PACKAGE}.") and _locate_module(root, imported).exists():
             ours.append(imported)
     digest = hashlib.sha256(repr(_make_plain(tree)).encode()).hexdigest()
     return Module(digest, tuple(ours))
@@ -107,7 +107,7 @@ def _make_plain(node: object) -> object:
     return node
 
 
-def _path(root: Path, name: str) -> Path:
+def _locate_module(root: Path, name: str) -> Path:
     return root / Path(*name.split(".")).with_suffix(".py")
 
 
@@ -133,7 +133,7 @@ def _has_effect(module: str) -> bool:
 
 
 @cache
-def code_digest(modules: tuple[str, ...], root: Path = PROJECT) -> str:
+def digest_code(modules: tuple[str, ...], root: Path = PROJECT) -> str:
     """16 hex digits over the closure. A comment, a docstring or a moved line does not change it."""
     lines = "\n".join(f"{name} {digest}" for name, digest in find_closure(modules, root).items())
     return hashlib.sha256(lines.encode()).hexdigest()[:16]

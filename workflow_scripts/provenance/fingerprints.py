@@ -6,6 +6,7 @@ Other jobs are fingerprinted in `spec_fingerprints`.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import FigureDisplay, FileEntry
 from workflow_scripts.config.displays import read_caption, select_published_rows
@@ -39,7 +40,7 @@ def fingerprint_display(catalogue: Catalogue, paper: str, name: str) -> Fingerpr
 
 
 def fingerprint_claims(
-    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[str]
+    catalogue: Catalogue, papers: list[str], scale: str, runs: Iterable[Run]
 ) -> Fingerprint:
     """Fingerprint the verdicts on the claims of the chosen papers by the scores of `runs`."""
     spec: dict[str, Any] = {
@@ -47,7 +48,7 @@ def fingerprint_claims(
         "displays": {},
         "published": {},
         "plans": {},
-        "runs": sorted(set(runs)),
+        "runs": sorted({str(run) for run in runs}),
         "scale": catalogue.scales[scale].model_dump(),
         "titles": {},
     }
@@ -76,9 +77,9 @@ def fingerprint_report_job(
     """Fingerprint the job of a table, a figure or the claims; None for other rules."""
     if rule == "claims":
         scale = wildcards["scale"]
-        runs: list[str] = []
+        runs: list[Run] = []
         for paper in config.papers:
-            runs += map(str, list_paper_runs(catalogue, config, paper, scale))
+            runs += list_paper_runs(catalogue, config, paper, scale)
         return fingerprint_claims(catalogue, config.papers, scale, runs)
     if rule in ("table", "figure"):
         return fingerprint_display(catalogue, wildcards["paper"], wildcards["display"])

@@ -17,7 +17,7 @@ from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention, is_installed
-from workflow_scripts.provenance.code import PACKAGE, code_digest, find_closure
+from workflow_scripts.provenance.code import PACKAGE, digest_code, find_closure
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ModelSpec, RunSpec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -37,7 +37,7 @@ class Fingerprint:
     @property
     def code(self) -> str:
         """Digest of the code that the modules import."""
-        return code_digest(self.modules)
+        return digest_code(self.modules)
 
     def __str__(self) -> str:
         return f"spec {digest(self.spec)}, code {self.code}"
@@ -62,15 +62,14 @@ def _list_training_modules(spec: RunSpec) -> tuple[str, ...]:
     """Return the entry points of the code that trains a run."""
     modules = [
         f"{PACKAGE}.training.run",
-        f"{PACKAGE}.tasks.{spec.kind}.problem",
+        f"{PACKAGE}.tasks.{spec.kind}.training_setup",
         name_model_module(spec),
     ]
     if spec.objective:
         modules.append(f"{PACKAGE}.objectives.{spec.objective.name}.objective")
     selection = spec.training.selection
-    if selection and selection.decoding:
-        for name in selection.decoding.get("measures", {}):
-            modules.append(f"{PACKAGE}.evaluation.{name}")
+    if selection:
+        modules += [f"{PACKAGE}.evaluation.{name}" for name in selection.get_measures()]
     return tuple(modules)
 
 
@@ -141,7 +140,7 @@ def fingerprint_analysis(
     entry = analysis.make_json()
     if numbers is None:
         return Fingerprint(entry, tuple(modules))
-    modules.append(f"{PACKAGE}.evaluation.published")
+    modules.append(f"{PACKAGE}.evaluation.published_numbers")
     return Fingerprint({"entry": entry, "published": numbers}, tuple(modules))
 
 

@@ -25,7 +25,7 @@ Loss = Callable[[nn.Module, Any], tuple[Tensor, dict[str, Tensor]]]
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingSetup:
     """Model, batches, loss and validation of one training.
 
     `validate(model)` is called in eval mode without gradients and returns named values; on a
@@ -125,15 +125,15 @@ class TaskKind(ABC):
     """A kind of task.
 
     Its settings, its metrics and the keys that it reads are `KIND` in its settings.py, which a dry
-    run reads. What trains a model is in its problem.py, and `make_problem` only calls it: the
-    fingerprint of a training holds problem.py, and that of an evaluation kind.py, so that a change
-    of the scoring trains nothing again.
+    run reads. What trains a model is in its training_setup.py, and `set_up_training` only calls it:
+    the fingerprint of a training holds training_setup.py, and that of an evaluation kind.py, so
+    that a change of the scoring trains nothing again.
     """
 
     @abstractmethod
-    def make_problem(
+    def set_up_training(
         self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> Problem:
+    ) -> TrainingSetup:
         """Make the model, batches, loss and validation of a run, tensors on `device`.
 
         init: folder of the initial weights, or None. The loss is the kind's own; the objective of

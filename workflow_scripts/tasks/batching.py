@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,16 @@ class TensorBatch:
             getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)
         ]
         return type(self)(*tensors)
+
+
+AnyBatch = TypeVar("AnyBatch", bound=TensorBatch)
+
+
+class RowsBatch(NamedTuple, Generic[AnyBatch]):
+    """A batch, and the rows [B] of its split that it holds."""
+
+    rows: np.ndarray
+    batch: AnyBatch
 
 
 @dataclass(frozen=True)
@@ -142,6 +152,11 @@ def bucket_by_length(
         batches.append(order[first : first + count])
         first += count
     return batches
+
+
+def find_file_order(batches: Sequence[RowsBatch[Any]]) -> np.ndarray:
+    """Return the index [N] that puts the rows of all batches into the order of their file."""
+    return np.argsort(np.concatenate([batch.rows for batch in batches]))
 
 
 def bucket_texts(

@@ -7,6 +7,7 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import digest, hash_files, read_json
 from workflow_scripts.common.result_folders import RunFolder
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.tasks.run_spec import RunSpec, read_run_spec
 
 RUN = RunFolder(Path())  # the names of files in run.json
@@ -20,7 +21,6 @@ class FinishedRun:
     its name there.
     """
 
-    name: str
     scale: str | None
     spec: RunSpec
     spec_digest: str
@@ -42,6 +42,11 @@ class FinishedRun:
         return RUN.weights.as_posix() in self.files
 
     @property
+    def run(self) -> Run:
+        """The name of the run."""
+        return self.spec.run
+
+    @property
     def weights_sha256(self) -> str:
         """The sha256 of the best weights."""
         return self.files[RUN.weights.as_posix()]
@@ -61,7 +66,6 @@ def read_run(run_dir: Path) -> FinishedRun:
             f"{file} was changed after training: its spec has another digest; train the run again"
         )
     return FinishedRun(
-        name=content["run"],
         scale=content["scale"],
         spec=read_run_spec(content["spec"], file, "spec"),
         spec_digest=content["spec_digest"],

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer, PlainValidator
 
 from workflow_scripts.common.errors import ErrorList, UserError
 from workflow_scripts.common.files import digest
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.common.validation import (
     Pattern,
     Seed,
@@ -28,7 +29,8 @@ from workflow_scripts.tasks.packages import (
     list_packages,
     load_kind_settings,
 )
-from workflow_scripts.tasks.settings import ObjectiveOfKind, Precision, Search, Training
+from workflow_scripts.tasks.settings import ObjectiveOfKind
+from workflow_scripts.training.settings import Precision, Search, Training
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,23 @@ class NamedSettings:
         return {"name": self.name} | _drop_defaults(self.settings)
 
 
-class ParentRun(StrictModel):
-    """The run whose weights another run begins with: its name, and the digest of its spec."""
+def _read_run(value: Any) -> Run:
+    """Read the name of a run in a file. Raises ValueError for another form."""
+    if isinstance(value, Run):
+        return value
+    try:
+        return Run.parse(str(value))
+    except UserError as error:
+        raise ValueError(str(error)) from None
 
-    run: str
+
+RunName = Annotated[Run, PlainValidator(_read_run), PlainSerializer(str)]  # in files a text
+
+
+class ParentRun(StrictModel):
+    """The run whose weights another run begins with, and the digest of its spec."""
+
+    run: RunName
     spec: str
 
 
@@ -80,14 +95,14 @@ class ModelSpec:
     origin: Origin
 
     @property
-    def run_name(self) -> str:
-        """The name of the run: `<task>/<method>/<variant>/seed-<n>`."""
-        return f"{self.variant_name}/seed-{self.seed}"
+    def run(self) -> Run:
+        """The name of the run."""
+        return Run(self.task, self.method, self.variant, self.seed)
 
     @property
-    def variant_name(self) -> str:
+    def variant_key(self) -> VariantKey:
         """The name of the run without its seed."""
-        return f"{self.task}/{self.method}/{self.variant}"
+        return self.run.variant_key
 
     @property
     def method_name(self) -> str:
@@ -304,10 +319,8 @@ def check_validation(spec: RunSpec, source: str | Path) -> None:
     selection = spec.training.selection
     if selection is None:
         return
-    kind = load_kind_settings(spec.kind)
-    metrics = kind.validation_metrics
-    is_decoded = kind.decoding and selection.decoding is not None
-    if selection.metric not in metrics and not is_decoded:
+    metrics = load_kind_settings(spec.kind).validation_metrics
+    if selection.metric not in metrics and not selection.is_decoded:
         raise UserError(
             f"{source}: key 'training.validation' needs {' or '.join(metrics)} as its metric"
         )

@@ -162,14 +162,14 @@ class GraphedUpdates:
             return
         restore = keep_stream_and_generator()
         try:
-            self.captured[shapes] = self._capture(batch)
+            self.captured[shapes] = self._record_update(batch)
         except RuntimeError as error:  # of CUDA; torch.OutOfMemoryError is one, too
             restore()
             self.captured.clear()  # they draw from what was the generator's state
             self.discard()
             self._refuse(shapes, str(error).strip().split("\n")[0])
 
-    def _capture(self, batch: TensorBatch) -> CapturedUpdate:
+    def _record_update(self, batch: TensorBatch) -> CapturedUpdate:
         """Record an update. Recording does not run it."""
         copies = {name: tensor.clone() for name, tensor in list_tensors(batch).items()}
         own_batch = replace(batch, **copies)
@@ -189,11 +189,11 @@ def keep_stream_and_generator() -> Callable[[], None]:
     generator = torch.cuda.default_generators[torch.cuda.current_device()]
     state = generator.clone_state()
 
-    def restore() -> None:
+    def use_kept_state() -> None:
         torch.cuda.set_stream(stream)
         generator.graphsafe_set_state(state)
 
-    return restore
+    return use_kept_state
 
 
 def has_free_memory() -> bool:

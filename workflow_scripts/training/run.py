@@ -9,11 +9,11 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.weights import list_weights, read_weights, write_tensors
-from workflow_scripts.tasks.base import Problem, load_kind
+from workflow_scripts.tasks.base import TrainingSetup, load_kind
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
-from workflow_scripts.tasks.settings import CHOSEN, LAST, Training
 from workflow_scripts.training import loop
 from workflow_scripts.training.machine import set_precision, set_seed_and_threads
+from workflow_scripts.training.settings import CHOSEN, LAST, Training
 from workflow_scripts.training.state import StateFolder, TrainingState
 
 
@@ -25,26 +25,26 @@ def train_run(
     folder: StateFolder,
     reporter: Reporter,
     save_every: float,
-) -> tuple[Problem, TrainingState]:
+) -> tuple[TrainingSetup, TrainingState]:
     """Train from the state in the locked `folder`, or from the start.
 
-    The problem's model then has the last weights. Epochs are those of the batches that are made of
-    the data. Raises loop.StopRequested after a signal, and UserError if files are broken or the
+    The setup's model then has the last weights. Epochs are those of the batches that are made of
+    the data. Raises stopping.StopRequested after a signal, and UserError if files are broken or the
     GPU's memory is full.
     """
-    problem = make_problem(spec, data, init, device)
-    settings = spec.training.count_steps(len(problem.batches))
+    setup = set_up_training(spec, data, init, device)
+    settings = spec.training.count_steps(len(setup.batches))
     report_length(settings, reporter)
-    problem = add_objective(problem, spec.objective)
+    setup = add_objective(setup, spec.objective)
     if settings.is_compiled():
-        compile_layers(problem, device)
+        compile_layers(setup, device)
     try:
-        state = loop.train(problem, settings, spec.seed, device, folder, reporter, save_every)
+        state = loop.train(setup, settings, spec.seed, device, folder, reporter, save_every)
     except torch.OutOfMemoryError as error:
         raise UserError(
             f"{reporter.name}: the GPU's memory is full; lower training.batch_tokens"
         ) from error
-    return problem, state
+    return setup, state
 
 
 def report_length(settings: Training, reporter: Reporter) -> None:
@@ -58,27 +58,29 @@ def report_length(settings: Training, reporter: Reporter) -> None:
         )
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
-    """Seed this process and make the problem of the kind of `spec`, with the kind's own loss."""
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
+    """Seed this process and make the training setup of the kind of `spec`, with its own loss."""
     set_seed_and_threads(spec.seed, spec.training.torch_threads, device)
     set_precision(spec.training.precision, device)
-    return load_kind(spec.kind).make_problem(spec, data, init, device)
+    return load_kind(spec.kind).set_up_training(spec, data, init, device)
 
 
-def add_objective(problem: Problem, objective: NamedSettings | None) -> Problem:
-    """Return the problem with an objective around its loss, if there is one."""
+def add_objective(setup: TrainingSetup, objective: NamedSettings | None) -> TrainingSetup:
+    """Return the setup with an objective around its loss, if there is one."""
     if objective is None:
-        return problem
+        return setup
     module = importlib.import_module(f"workflow_scripts.objectives.{objective.name}.objective")
-    loss = module.build(objective.settings, problem.loss)
+    loss = module.build(objective.settings, setup.loss)
     # An objective that does not say that its updates can be graphs may have sizes that depend on
     # the data.
-    capturable = problem.capturable and getattr(module, "CAPTURABLE", False)
-    return replace(problem, loss=loss, capturable=capturable)
+    capturable = setup.capturable and getattr(module, "CAPTURABLE", False)
+    return replace(setup, loss=loss, capturable=capturable)
 
 
-def compile_layers(problem: Problem, device: torch.device) -> None:
-    """Compile the layers of a problem for all shapes.
+def compile_layers(setup: TrainingSetup, device: torch.device) -> None:
+    """Compile the layers of a setup for all shapes.
 
     Raises UserError where that is not supported.
     """
@@ -87,24 +89,24 @@ def compile_layers(problem: Problem, device: torch.device) -> None:
             "training.compiled: layers are compiled for an NVIDIA GPU only, "
             f"not for {device.type}; leave it"
         )
-    for layer in problem.compilable:
+    for layer in setup.compilable:
         layer.compile(dynamic=True, fullgraph=True)
 
 
 def write_checkpoint(
-    out: Path, problem: Problem, settings: Training, state: TrainingState, folder: StateFolder
+    out: Path, setup: TrainingSetup, settings: Training, state: TrainingState, folder: StateFolder
 ) -> None:
     """Write a finished training to an empty folder.
 
     These are the best weights, those that are kept besides, and extra files.
     """
     for name, best in state.best.items():
-        weights = read_weights(folder.locate_best(name, best["step"]))
+        weights = read_weights(folder.locate_best(name, best.step))
         write_tensors(weights, out / f"{name}.safetensors")
     if LAST in settings.list_kept_checkpoints():
-        write_tensors(list_weights(problem.model), out / f"{LAST}.safetensors")
-    if problem.save_extra_files:
-        problem.save_extra_files(out)
+        write_tensors(list_weights(setup.model), out / f"{LAST}.safetensors")
+    if setup.save_extra_files:
+        setup.save_extra_files(out)
 
 
 def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch.device) -> None:
@@ -113,7 +115,7 @@ def write_initial_checkpoint(out: Path, spec: RunSpec, data: Path, device: torch
     The training must begin with random weights.
     """
     spec = replace(spec, training=spec.training.drop_validation())
-    problem = make_problem(spec, data, None, device)
-    write_tensors(list_weights(problem.model), out / f"{CHOSEN}.safetensors")
-    if problem.save_extra_files:
-        problem.save_extra_files(out)
+    setup = set_up_training(spec, data, None, device)
+    write_tensors(list_weights(setup.model), out / f"{CHOSEN}.safetensors")
+    if setup.save_extra_files:
+        setup.save_extra_files(out)

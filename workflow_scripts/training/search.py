@@ -8,7 +8,7 @@ from typing import Any
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import DataFolder
 from workflow_scripts.common.validation import parse_as
-from workflow_scripts.tasks.settings import Chosen, Search, Training
+from workflow_scripts.training.settings import Chosen, Search, Training
 
 COLUMNS = (
     "learning_rate",

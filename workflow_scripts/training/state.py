@@ -24,7 +24,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -45,6 +45,19 @@ HISTORY = "training.csv"
 SUMS = "sha256sums"  # of the others
 
 
+@dataclass(frozen=True)
+class BestWeights:
+    """The step of the best weights by a metric, its value there, and what decides between ties.
+
+    The value is None if nothing was validated. sha256: of their file, once it is written.
+    """
+
+    step: int
+    value: float | None
+    tie: float = 0.0
+    sha256: str = ""
+
+
 @dataclass
 class TrainingState:
     """All that a resumed run needs in addition to weights, optimiser and random generators."""
@@ -52,8 +65,7 @@ class TrainingState:
     step: int = 0
     history: list[LoggedValue] = field(default_factory=list)
     pending: dict[str, list[float]] = field(default_factory=dict)
-    # name of weights -> step, value, tie, sha256
-    best: dict[str, dict[str, Any]] = field(default_factory=dict)
+    best: dict[str, BestWeights] = field(default_factory=dict)
     seconds: float = 0.0
     # per update, of each logging interval
     interval_seconds: list[float] = field(default_factory=list)
@@ -64,7 +76,7 @@ class TrainingState:
     attempts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _flush(path: Path) -> None:
+def _store_on_disk(path: Path) -> None:
     """Wait until the file is on disk.
 
     After a power cut a rename may have survived, but not the content of the file.
@@ -160,7 +172,7 @@ class StateFolder:
 
         `save` writes them.
         """
-        state.best[name] = {"step": state.step, "value": value, "tie": tie}
+        state.best[name] = BestWeights(state.step, value, tie)
         copies = {}
         for key, tensor in list_weights(model).items():
             copies[key] = tensor.to("cpu", copy=True)
@@ -169,11 +181,12 @@ class StateFolder:
     def _write_best(self, state: TrainingState) -> None:
         """Write the best weights that are in memory, each file atomically."""
         for name, weights in self.unsaved_best.items():
-            path = self.locate_best(name, state.best[name]["step"])
+            best = state.best[name]
+            path = self.locate_best(name, best.step)
             part = path.with_name(f".{path.name}.part")
             write_tensors(weights, part)
-            _flush(part)
-            state.best[name]["sha256"] = hash_file(part)
+            _store_on_disk(part)
+            state.best[name] = replace(best, sha256=hash_file(part))
             os.replace(part, path)
         self.unsaved_best = {}
 
@@ -192,6 +205,7 @@ class StateFolder:
         tensors = _name_tensors(model, optimiser, random_states.tensors)
         write_tensors(tensors, part / TENSORS)
         content = {**vars(state), **self.identity, "generators": random_states.values}
+        content["best"] = {name: asdict(best) for name, best in state.best.items()}
         del content["history"]
         (part / STATE).write_text(json.dumps(content), encoding="utf-8")
         write_history(part / HISTORY, state.history)
@@ -200,24 +214,24 @@ class StateFolder:
             "".join(f"{hash_file(part / name)}  {name}\n" for name in names), encoding="utf-8"
         )
         for name in (*names, SUMS):
-            _flush(part / name)
+            _store_on_disk(part / name)
         os.rename(part, saved)
         self.log(f"saved {saved.name}")
-        self._delete_old_states()
+        self._remove_old_states()
 
-    def _delete_old_states(self) -> None:
-        """Delete all states but the newest two, and the best weights that neither names."""
+    def _remove_old_states(self) -> None:
+        """Remove all states but the newest two, and the best weights that neither names."""
         newest_first = self.list_saved_states()
         for old in newest_first[2:]:
             shutil.rmtree(old, ignore_errors=True)
         wanted: set[Path] = set()
         for kept in newest_first[:2]:
-            wanted.update(self._named_weights(read_json(kept / STATE)))
+            wanted.update(self._list_named_weights(read_json(kept / STATE)))
         for path in self.folder.glob("best-*.safetensors"):
             if path not in wanted:
                 path.unlink(missing_ok=True)
 
-    def _named_weights(self, content: dict) -> dict[Path, str]:
+    def _list_named_weights(self, content: dict) -> dict[Path, str]:
         """Return the weight files that a saved state names, with their sha256."""
         # absent in states of earlier versions, which are refused by code
         named = content.get("best", {}).items()
@@ -261,7 +275,7 @@ class StateFolder:
             if sums != {name: hash_file(saved / name) for name in (TENSORS, STATE, HISTORY)}:
                 return None
             content = read_json(saved / STATE)
-            for path, digest in self._named_weights(content).items():
+            for path, digest in self._list_named_weights(content).items():
                 if hash_file(path) != digest:
                     return None
         except (OSError, ValueError):
@@ -283,7 +297,9 @@ class StateFolder:
         groups_of_optimiser = optimiser.state_dict()["param_groups"]
         optimiser.load_state_dict({"state": per_parameter, "param_groups": groups_of_optimiser})
         set_random_states(RandomStates(groups["generator"], content.pop("generators")))
-        state = TrainingState(**content, history=read_history(saved / HISTORY))
+        best = {name: BestWeights(**fields) for name, fields in content.pop("best", {}).items()}
+        history = read_history(saved / HISTORY)
+        state = TrainingState(**content, best=best, history=history)
         state.resumed += 1
         return state
 

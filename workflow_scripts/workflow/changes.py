@@ -72,8 +72,8 @@ def compare_fingerprints(
 def find_differences(old: Any, new: Any, key: str = "") -> Iterator[Difference]:
     """Yield each value that differs. `key` is that of `old` and `new`."""
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        old = _number_values(old)
-        new = _number_values(new)
+        old = _name_by_position(old)
+        new = _name_by_position(new)
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             key_of_value = f"{key}.{name}".lstrip(".")
@@ -85,7 +85,7 @@ def find_differences(old: Any, new: Any, key: str = "") -> Iterator[Difference]:
         yield Difference(key, old, new)
 
 
-def _number_values(values: list[Any]) -> dict[str, Any]:
+def _name_by_position(values: list[Any]) -> dict[str, Any]:
     """Return the values of a list by their position, as text."""
     return {str(position): value for position, value in enumerate(values)}
 

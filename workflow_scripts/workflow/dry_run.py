@@ -20,7 +20,7 @@ USER_ERROR = re.compile(r"^UserError in file .*\n((?:\S.*\n)+)", re.MULTILINE)
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use", re.MULTILINE)
 
 
-def list_planned_jobs(*arguments: str) -> list[dict[str, Any]]:
+def list_jobs_to_run(*arguments: str) -> list[dict[str, Any]]:
     """List the jobs of `snakemake --dry-run`: rule, wildcards, input, output, command, reason.
 
     Jobs without output are left out. Raises UserError with Snakemake's message if it fails.

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.schema import Config

@@ -3,7 +3,7 @@
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.provenance.code import PACKAGE
-from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import (
     Fingerprint,
     fingerprint_analysis,
@@ -14,8 +14,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
     fingerprint_search,
     fingerprint_training,
 )
-from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
 from workflow_scripts.workflow.spec_files import Specs
+from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 
 def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Fingerprint | None:
@@ -33,15 +33,15 @@ def fingerprint_job(specs: Specs, rule: str, wildcards: dict[str, str]) -> Finge
     if rule == "candidates":
         return fingerprint_candidates(specs.get_candidates(wildcards["task"], scale))
     if rule == "search":
-        planned = specs.get_search(VARIANT_NAME.format(**wildcards), scale)
-        return fingerprint_search(planned.training)
+        job_spec = specs.get_search(read_variant_key(wildcards), scale)
+        return fingerprint_search(job_spec.training)
     if rule in ("train", "evaluate", "intervene"):
-        planned = specs.get_run(RUN_NAME.format(**wildcards), scale)
+        job_spec = specs.get_run(read_run_name(wildcards), scale)
         if rule == "train":
-            return fingerprint_training(planned.training)
+            return fingerprint_training(job_spec.training)
         if rule == "evaluate":
-            return _fingerprint_evaluation(planned)
-        return _fingerprint_intervention(planned)
+            return _fingerprint_evaluation(job_spec)
+        return _fingerprint_intervention(job_spec)
     if rule == "analyse":
         analysis = specs.get_analysis(wildcards["paper"], wildcards["analysis"], scale)
         models = [run.model for run in analysis.runs]
@@ -60,16 +60,16 @@ def _fingerprint_model(model_name: str) -> Fingerprint:
     return Fingerprint(content, ())
 
 
-def _fingerprint_evaluation(planned: PlannedRun) -> Fingerprint:
+def _fingerprint_evaluation(job_spec: RunJobSpec) -> Fingerprint:
     """Fingerprint the evaluation of a run, the same for all seeds of a variant."""
-    if planned.evaluation is None:
-        raise UserError(f"{planned.spec.run_name}: how to score it is unknown; plan the run again")
-    return fingerprint_evaluation(planned.evaluation, planned.shared_spec or planned.spec)
+    if job_spec.evaluation is None:
+        raise UserError(f"{job_spec.spec.run}: how to score it is unknown; plan the run again")
+    return fingerprint_evaluation(job_spec.evaluation, job_spec.shared_spec or job_spec.spec)
 
 
-def _fingerprint_intervention(planned: PlannedRun) -> Fingerprint:
+def _fingerprint_intervention(job_spec: RunJobSpec) -> Fingerprint:
     """Fingerprint the interventions on a run, the same for all seeds of a variant."""
-    if planned.intervention is None:
+    if job_spec.intervention is None:
         missing = "its settings give no interventions"
-        raise UserError(f"{planned.spec.run_name}: {missing}; add them under `intervention`")
-    return fingerprint_intervention(planned.intervention, planned.shared_spec or planned.spec)
+        raise UserError(f"{job_spec.spec.run}: {missing}; add them under `intervention`")
+    return fingerprint_intervention(job_spec.intervention, job_spec.shared_spec or job_spec.spec)

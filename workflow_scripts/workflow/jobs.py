@@ -4,6 +4,7 @@ Nothing here needs Snakemake, which calls the methods of `JobInputs` with the wi
 need the catalogue.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
@@ -19,10 +20,11 @@ from workflow_scripts.common.result_folders import (
     RunFolder,
     ScaleFolder,
 )
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.schema import Config
 from workflow_scripts.data.sources.declared import load_repositories
-from workflow_scripts.provenance.planned_analysis import PlannedAnalysis
-from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.analysis_job_spec import AnalysisJobSpec
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import (
     Fingerprint,
     fingerprint_data,
@@ -33,10 +35,10 @@ from workflow_scripts.provenance.spec_fingerprints import (
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
 from workflow_scripts.workflow.resources import estimate_run_resources
-from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
+from workflow_scripts.workflow.result_patterns import RUN_NAME
 from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.spec_files import Specs
-from workflow_scripts.workflow.wildcards import Wildcards
+from workflow_scripts.workflow.wildcards import Wildcards, read_run_name, read_variant_key
 
 Names = tuple[tuple[str, str], ...]  # (wildcard, value) pairs
 # Their fingerprint is the same for all seeds of a variant.
@@ -62,6 +64,8 @@ class JobInputs:
         # Those of this invocation: fingerprints by their short form, jobs as (rule, wildcards).
         self.fingerprints: dict[str, Fingerprint] = {}
         self.recorded_jobs: dict[tuple[str, Names], None] = {}
+        # How often jobs ran out of memory in this invocation.
+        self.out_of_memory: Counter[tuple[str, Names]] = Counter()
         self._device = cache(self._find_device)
 
     # Fingerprints
@@ -136,17 +140,16 @@ class JobInputs:
 
     # search, train
 
-    def _planned(self, wildcards: Wildcards) -> PlannedRun:
+    def _get_job_spec(self, wildcards: Wildcards) -> RunJobSpec:
         """Return what the job on a run, or the search of a variant, is given."""
         names = dict(wildcards.items())
-        variant = VARIANT_NAME.format(**names)
         if "seed" not in names:
-            return self.specs.get_search(variant, wildcards.scale)
-        return self.specs.get_run(f"{variant}/{names['seed']}", wildcards.scale)
+            return self.specs.get_search(read_variant_key(names), wildcards.scale)
+        return self.specs.get_run(read_run_name(names), wildcards.scale)
 
     def find_init_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the initial weights; none if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return [str(_scale(wildcards).run(origin.run).manifest)]
         if isinstance(origin, HubModel):
@@ -155,14 +158,14 @@ class JobInputs:
 
     def find_init_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the initial weights, if a run of the workflow made them."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return [str(_scale(wildcards).run(origin.run).weights)]
         return []
 
     def _find_init_folder(self, wildcards: Wildcards) -> Path | None:
         """Return the folder of the initial weights; None if they are random."""
-        origin = self._planned(wildcards).spec.origin
+        origin = self._get_job_spec(wildcards).spec.origin
         if isinstance(origin, ParentRun):
             return _scale(wildcards).run(origin.run).checkpoint
         if isinstance(origin, HubModel):
@@ -178,10 +181,10 @@ class JobInputs:
 
     def find_search_result(self, wildcards: Wildcards) -> list[str]:
         """Return the file with a run's learning rate and batch size, if a search chooses them."""
-        spec = self._planned(wildcards).spec
+        spec = self._get_job_spec(wildcards).spec
         if not isinstance(spec, RunSpec) or not spec.search:
             return []
-        return [str(_scale(wildcards).search(spec.variant_name).chosen)]
+        return [str(_scale(wildcards).search(spec.variant_key).chosen)]
 
     def format_search_option(self, wildcards: Wildcards) -> str:
         """Return the option of `train` for the result of a search."""
@@ -193,38 +196,38 @@ class JobInputs:
         It depends on the spec, the data and their code, so that no run resumes from the state of
         another. It is no output, because Snakemake deletes the outputs of a failed job.
         """
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_training(spec), _fingerprint_data_of(spec)]
         if spec.search:
-            searched = self.specs.get_search(spec.variant_name, wildcards.scale).training
+            searched = self.specs.get_search(spec.variant_key, wildcards.scale).training
             fingerprints.append(fingerprint_search(searched))
         digest_of_inputs = _join_digests(fingerprints)
-        return str(_scale(wildcards).training_state(spec.run_name, digest_of_inputs))
+        return str(_scale(wildcards).training_state(spec.run, digest_of_inputs))
 
     def locate_search_state(self, wildcards: Wildcards) -> str:
         """Return the folder from which a killed search resumes."""
-        spec = self._planned(wildcards).training
+        spec = self._get_job_spec(wildcards).training
         fingerprints = [fingerprint_search(spec), _fingerprint_data_of(spec)]
         digest_of_inputs = _join_digests(fingerprints)
-        return str(_scale(wildcards).search_state(spec.variant_name, digest_of_inputs))
+        return str(_scale(wildcards).search_state(spec.variant_key, digest_of_inputs))
 
     # evaluate, intervene
 
     def find_scored_manifest(self, wildcards: Wildcards) -> list[str]:
         """Return the manifest with the sha256 of the weights that a job scores."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_manifest(wildcards)
         return [str(_run_folder(wildcards).manifest)]
 
     def find_scored_checkpoint(self, wildcards: Wildcards) -> list[str]:
         """Return the weights that a job scores, if a run of the workflow made them."""
-        if "@" in wildcards.variant:
+        if _read_run(wildcards).weights:
             return self.find_init_checkpoint(wildcards)
         return [str(_run_folder(wildcards).weights)]
 
     def list_scored_options(self, wildcards: Wildcards) -> list[str]:
         """Return the options of `evaluate` and `intervene` for the weights that they score."""
-        if "@" not in wildcards.variant:
+        if not _read_run(wildcards).weights:
             return ["--run-dir", str(_run_folder(wildcards).path)]
         folder = self._find_init_folder(wildcards)
         if folder is None:
@@ -233,38 +236,39 @@ class JobInputs:
 
     # analyse
 
-    def _analysis(self, wildcards: Wildcards) -> PlannedAnalysis:
+    def _get_analysis(self, wildcards: Wildcards) -> AnalysisJobSpec:
         """Return what the job of an analysis is given."""
         return self.specs.get_analysis(wildcards.paper, wildcards.analysis, wildcards.scale)
 
     def list_analysed_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs. They depend on --config of this invocation, too."""
-        return [run.name for run in self._analysis(wildcards).runs]
+        return [str(analysed.run) for analysed in self._get_analysis(wildcards).runs]
 
     def list_analysis_inputs(self, wildcards: Wildcards) -> list[str]:
         """Return the manifests and scores that an analysis reads."""
-        planned = self._analysis(wildcards)
+        job_spec = self._get_analysis(wildcards)
         results = _scale(wildcards)
-        inputs = [results.run(run.name).first_manifest for run in planned.runs]
-        if planned.entry.scored:
-            inputs += [results.run(run.name).evaluation.scores for run in planned.runs]
-        for run in planned.runs:
-            if run.unseeded in planned.entry.intervened_variants:
-                inputs.append(results.run(run.name).interventions.scores)
-        tasks = {run.task for run in planned.runs}
+        runs = [analysed.run for analysed in job_spec.runs]
+        inputs = [results.run(run).first_manifest for run in runs]
+        if job_spec.entry.scored:
+            inputs += [results.run(run).evaluation.scores for run in runs]
+        for run in runs:
+            if run.variant_key in job_spec.entry.intervened_variants:
+                inputs.append(results.run(run).interventions.scores)
+        tasks = {run.task for run in runs}
         inputs += sorted(results.data(task).manifest for task in tasks)
         files = [str(file) for file in inputs]
         return files + _locate_manifests(self.list_analysis_sources(wildcards))
 
     def list_analysis_sources(self, wildcards: Wildcards) -> list[str]:
         """Return the downloaded files that an analysis reads."""
-        return _locate_sources(self._analysis(wildcards).sources)
+        return _locate_sources(self._get_analysis(wildcards).sources)
 
     def list_analysis_checkpoints(self, wildcards: Wildcards) -> list[str]:
         """Return the weights of the runs of an analysis."""
         results = _scale(wildcards)
-        trained = [run for run in self._analysis(wildcards).runs if not run.has_given_weights]
-        return [str(results.run(run.name).weights) for run in trained]
+        runs = [analysed.run for analysed in self._get_analysis(wildcards).runs]
+        return [str(results.run(run).weights) for run in runs if not run.weights]
 
     # Resources
 
@@ -279,20 +283,42 @@ class JobInputs:
             return "cuda"
         return "cpu"
 
-    def get_run_resource(self, name: str) -> Callable[[Wildcards, int], Any]:
+    def record_out_of_memory(self, rule: str, wildcards: Wildcards) -> None:
+        """Record that a job ran out of memory: its next attempt requests twice as much."""
+        self.out_of_memory[rule, tuple(wildcards.items())] += 1
+
+    def estimate_memory(
+        self, rule: str, megabytes: int | None = None
+    ) -> Callable[[Wildcards], int]:
+        """Return a function that gives the memory of a job of `rule` in MB.
+
+        At first that is `megabytes`, or what the scale gives to the run; after each time that the
+        job ran out of memory, twice as much. Snakemake calls the function again for each attempt.
+        """
+
+        def estimate(wildcards: Wildcards) -> int:
+            memory = megabytes
+            if memory is None:
+                resources = self._get_job_spec(wildcards).resources
+                assert resources, "resolved from the catalogue"
+                memory = resources.memory
+            return memory * 2 ** self.out_of_memory[rule, tuple(wildcards.items())]
+
+        return store_signature(estimate)
+
+    def get_run_resource(self, name: str) -> Callable[[Wildcards], Any]:
         """Return a function that gives a resource of a job on a run, or of its search."""
 
-        def resource(wildcards: Wildcards, attempt: int) -> Any:
-            planned = self._planned(wildcards)
-            option = self.config.gpu_option
-            return estimate_run_resources(planned, self._device(), attempt, option)[name]
+        def estimate_resource(wildcards: Wildcards) -> Any:
+            job_spec = self._get_job_spec(wildcards)
+            return estimate_run_resources(job_spec, self._device(), self.config.gpu_option)[name]
 
-        return store_signature(resource)
+        return store_signature(estimate_resource)
 
 
 def _fingerprint_data_of(spec: RunSpec) -> Fingerprint:
     """Fingerprint the preparation of the data of a training."""
-    assert spec.data, "planned from the catalogue"
+    assert spec.data, "resolved from the catalogue"
     return fingerprint_data(spec.data)
 
 
@@ -308,6 +334,10 @@ def _locate_sources(names: Iterable[str]) -> list[str]:
 def _locate_manifests(files: Iterable[str]) -> list[str]:
     """Return the manifest of each download."""
     return [str(DownloadedFile(Path(file)).manifest) for file in files]
+
+
+def _read_run(wildcards: Wildcards) -> Run:
+    return read_run_name(dict(wildcards.items()))
 
 
 def _hub_folder(model: HubModel) -> HubModelFolder:

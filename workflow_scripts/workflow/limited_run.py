@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv
 from workflow_scripts.common.result_folders import RESULTS
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.requested import list_requested_runs
 from workflow_scripts.config.specs import resolve_training
-from workflow_scripts.workflow.dry_run import list_planned_jobs
+from workflow_scripts.workflow.dry_run import list_jobs_to_run
 from workflow_scripts.workflow.gpu_sharing import (
     MissingGpuError,
     estimate_slowdown,
@@ -83,7 +84,7 @@ class LimitedRun:
             advice = "call ./reproduce without it to force jobs"
             raise UserError(f"--finish-within runs what is not done; {advice}")
         arguments = [word for word in self.call.arguments if word != LOGGER]
-        self.jobs = read_jobs(list_planned_jobs(*arguments))
+        self.jobs = read_jobs(list_jobs_to_run(*arguments))
         self.runs = list_open_runs(self.catalogue, self.call.config, self.jobs)
         self.outputs = OutputTimes(self.jobs)
         self.machine = self.describe_machine()

@@ -6,7 +6,8 @@ A misspelled target is therefore refused.
 import re
 from collections.abc import Iterable
 
-from workflow_scripts.config.catalogue import START, Catalogue
+from workflow_scripts.common.run_names import START
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import resolve_data
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.wildcards import NamePatterns

@@ -6,9 +6,11 @@ to a cluster.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from workflow_scripts.common.result_folders import RESULTS
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     find_intervened_variants,
@@ -19,7 +21,9 @@ from workflow_scripts.config.displays import (
 from workflow_scripts.config.requested import list_paper_runs
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.workflow.jobs import JobInputs
+from workflow_scripts.workflow.snakemake_speed import store_signature
 from workflow_scripts.workflow.wildcards import Wildcards
 
 
@@ -41,24 +45,59 @@ class ReportJobs:
 
         return self.jobs.record_fingerprints(rule, find_fingerprint)
 
-    def _display(self, wildcards: Wildcards) -> Display:
+    def _get_display(self, wildcards: Wildcards) -> Display:
         """Return the table or figure of a job."""
         return self.catalogue.papers[wildcards.paper].displays[wildcards.display]
 
-    def _runs(self, wildcards: Wildcards) -> list[Run]:
+    def _select_runs(self, wildcards: Wildcards) -> list[Run]:
         """Return the requested runs that a table or a figure reads."""
         requested = self._list_requested(wildcards.paper, wildcards.scale)
-        return select_display_runs(self._display(wildcards), requested)
+        return select_display_runs(self._get_display(wildcards), requested)
 
     def list_runs(self, wildcards: Wildcards) -> list[str]:
         """Return the names of the runs, because --config of this invocation may change them."""
-        return [str(run) for run in self._runs(wildcards)]
+        return [str(run) for run in self._select_runs(wildcards)]
 
     def _list_requested(self, paper: str, scale: str) -> dict[Run, list[str]]:
         """Return the runs that a paper requests."""
         return list_paper_runs(self.catalogue, self.jobs.config, paper, scale)
 
-    def _score_inputs(self, paper: str, displays: Iterable[Display], scale: str) -> list[str]:
+    def list_inputs(self, rule: str) -> Callable[[Wildcards], list[str]]:
+        """Return a function that lists the files that a job of `rule` reads, of those there are."""
+        list_files = self._get_listing(rule)
+
+        def list_finished(wildcards: Wildcards) -> list[str]:
+            unfinished = load_unfinished(self.jobs.config, wildcards.scale)
+            files = unfinished.drop_files(list_files(wildcards))
+            return [str(file) for file in files]
+
+        return store_signature(list_finished)
+
+    def find_unfinished(self, rule: str) -> Callable[[Wildcards], list[str]]:
+        """Return a function that names the file that says why inputs of a job are not there.
+
+        None if all are.
+        """
+        list_files = self._get_listing(rule)
+
+        def find(wildcards: Wildcards) -> list[str]:
+            unfinished = load_unfinished(self.jobs.config, wildcards.scale)
+            if not unfinished.is_missing_any(list_files(wildcards)):
+                return []
+            return [str(RESULTS.scale(wildcards.scale).unfinished)]
+
+        return store_signature(find)
+
+    def _get_listing(self, rule: str) -> Callable[[Wildcards], list[Path]]:
+        """Return the method that lists what jobs of `rule` read."""
+        listings = {
+            "table": self._list_table_files,
+            "figure": self._list_figure_files,
+            "claims": self._list_claims_files,
+        }
+        return listings[rule]
+
+    def _list_score_files(self, paper: str, displays: Iterable[Display], scale: str) -> list[Path]:
         """Return the scores that displays show; of an analysis only its manifest."""
         displays = list(displays)
         requested = self._list_requested(paper, scale)
@@ -70,63 +109,65 @@ class ReportJobs:
             analyses |= dict.fromkeys(display.list_analyses())
         variants = find_intervened_variants(displays)
         results = RESULTS.scale(scale)
-        files = []
+        files: list[Path] = []
         for run in runs:
             files += list_score_files(results, run, variants)
         files += [results.analysis(paper, name).manifest for name in analyses]
-        return [str(file) for file in files]
+        return files
 
-    def _display_inputs(self, wildcards: Wildcards) -> list[str]:
-        return self._score_inputs(wildcards.paper, [self._display(wildcards)], wildcards.scale)
+    def _list_display_files(self, wildcards: Wildcards) -> list[Path]:
+        """Return the scores that a table or a figure shows."""
+        return self._list_score_files(
+            wildcards.paper, [self._get_display(wildcards)], wildcards.scale
+        )
 
-    def list_figure_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_figure_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores, and the learning curves if the figure draws them."""
-        inputs = self._display_inputs(wildcards)
+        files = self._list_display_files(wildcards)
         results = RESULTS.scale(wildcards.scale)
-        if self._display(wildcards).reads_curves:
-            for run in self._runs(wildcards):
-                inputs.append(str(results.run(run).curve))
-        return inputs
+        if self._get_display(wildcards).reads_curves:
+            files += [results.run(run).curve for run in self._select_runs(wildcards)]
+        return files
 
-    def list_table_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_table_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores, and the data.
 
         A note under the table compares the data with the paper's.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         analyses = self.catalogue.papers[wildcards.paper].analyses
         requested = self._list_requested(wildcards.paper, wildcards.scale)
         runs = list(select_display_runs(display, requested))
         for name in display.list_analyses():
             runs += select_display_runs(analyses[name], requested)
-        inputs = self._display_inputs(wildcards)
+        files = self._list_display_files(wildcards)
         results = RESULTS.scale(wildcards.scale)
         for task in dict.fromkeys(run.task for run in runs):
-            inputs.append(str(results.data(task).manifest))
-        return inputs
+            files.append(results.data(task).manifest)
+        return files
 
     def get_display_group(self, wildcards: Wildcards) -> str:
         """Return the heading under which the report lists a table or figure."""
-        return self._display(wildcards).group
+        return self._get_display(wildcards).group
 
     def format_display_labels(self, wildcards: Wildcards) -> dict[str, str]:
         """Return a single label.
 
         With two, Snakemake's report loses the displays of a group that has two of them.
         """
-        display = self._display(wildcards)
+        display = self._get_display(wildcards)
         return {"display": f"{display.source}: {display.title}"}
 
     def read_display_caption(self, wildcards: Wildcards) -> str:
         """Return the caption of a table or figure in the report."""
         return read_caption(self.catalogue, wildcards.paper, wildcards.display)
 
-    def list_claims_inputs(self, wildcards: Wildcards) -> list[str]:
+    def _list_claims_files(self, wildcards: Wildcards) -> list[Path]:
         """Return the scores that claims compare."""
         scale = wildcards.scale
         files = []
         for name in self.jobs.config.papers:
             requested = self._list_requested(name, scale)
             displays = self.catalogue.papers[name].select_claimed_displays(requested)
-            files += self._score_inputs(name, displays.values(), scale)
+            files += self._list_score_files(name, displays.values(), scale)
         return list(dict.fromkeys(files))

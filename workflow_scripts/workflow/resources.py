@@ -1,24 +1,19 @@
-"""Resources of a job on a run: memory, time, cores, a GPU.
-
-Snakemake counts `attempt` from 1. Each further attempt asks for twice the memory, because the one
-before may have run out of it.
-"""
+"""Resources of a job on a run: time, cores, a GPU. `JobInputs.estimate_memory` gives its memory."""
 
 from typing import Any
 
-from workflow_scripts.provenance.planned_run import PlannedRun
+from workflow_scripts.provenance.run_job_spec import RunJobSpec
 
 
 def estimate_run_resources(
-    planned: PlannedRun, device: str, attempt: int = 1, gpu_option: str = "gpus"
+    job_spec: RunJobSpec, device: str, gpu_option: str = "gpus"
 ) -> dict[str, Any]:
-    """Return the resources of a search, training, evaluation or intervention, in MB and minutes.
+    """Return the resources of a search, training, evaluation or intervention; time in minutes.
 
-    The time does not grow with the attempt, because a training resumes. `gpu_option` is the key of
-    config.yaml.
+    `gpu_option` is the key of config.yaml.
     """
-    resources = planned.resources
-    assert resources, "planned from the catalogue"
+    resources = job_spec.resources
+    assert resources, "resolved from the catalogue"
     gpu = 0
     gres = ""
     if device == "cuda":
@@ -30,9 +25,8 @@ def estimate_run_resources(
     if resources.save_seconds:
         slurm_extra = f"--signal=TERM@{resources.save_seconds}"
     return {
-        "mem_mb": resources.memory * 2 ** (attempt - 1),
         "runtime": 60 * resources.hours,
-        "threads": planned.spec.torch_threads,
+        "threads": job_spec.spec.torch_threads,
         "gpu": gpu,
         "gres": gres,
         "slurm_extra": slurm_extra,

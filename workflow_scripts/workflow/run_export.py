@@ -8,7 +8,7 @@ import shutil
 
 from workflow_scripts.common.files import write_atomically
 from workflow_scripts.common.result_folders import RESULTS, RunFolder
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.workflow.time_limit import Job, OpenRun
 
 

@@ -15,7 +15,7 @@ from snakemake.scheduling.job_scheduler import JobScheduler
 def limit_scheduler_timers() -> None:
     """Let schedulers of this process set no second timer, and none that outlives the process."""
 
-    def schedule(scheduler: Any, delay: int) -> None:
+    def set_timer(scheduler: Any, delay: int) -> None:
         if getattr(scheduler, "timer", None):
             return
 
@@ -27,4 +27,4 @@ def limit_scheduler_timers() -> None:
         scheduler.timer.daemon = True
         scheduler.timer.start()
 
-    setattr(JobScheduler, "_schedule_reevalutation", schedule)  # noqa: B010 (a method of another type)
+    setattr(JobScheduler, "_schedule_reevalutation", set_timer)  # noqa: B010 (a method of another type)

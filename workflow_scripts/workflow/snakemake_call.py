@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.common.result_folders import RESULTS
 from workflow_scripts.common.yaml_files import read_yaml_mapping
 from workflow_scripts.config.loading import load_config
 from workflow_scripts.config.overrides import merge_overrides
@@ -49,10 +48,7 @@ def parse_call(arguments: list[str]) -> SnakemakeCall:
         raise UserError(last_line.partition("error: ")[2] or last_line) from error
     targets = list(map(str, parsed.targets or ()))
     content = merge_overrides(read_yaml_mapping(Path("config.yaml")), parsed.config or [])
-    scales = set()
-    for target in map(PurePath, targets):
-        if target.is_relative_to(RESULTS.path):
-            scales.add(target.relative_to(RESULTS.path).parts[0])
+    scales = {PurePath(target).parts[1] for target in targets if target.startswith("results/")}
     if len(scales) == 1:
         content["scale"] = scales.pop()
     gpu_jobs = None
@@ -86,6 +82,29 @@ def set_gpu_jobs(arguments: list[str], count: int) -> list[str]:
         return [*arguments[:place], word, *arguments[place:]]
     # At the front, where an option follows: --resources takes every word up to the next option.
     return ["--resources", word, *arguments]
+
+
+def set_config_value(arguments: list[str], word: str) -> list[str]:
+    """Return the arguments with `KEY=VALUE` among those of --config."""
+    if "--config" in arguments:
+        place = arguments.index("--config") + 1
+        return [*arguments[:place], word, *arguments[place:]]
+    # At the front, where an option follows: --config takes every word up to the next option.
+    return ["--config", word, *arguments]
+
+
+def drop_force_words(arguments: list[str]) -> list[str]:
+    """Return the arguments without those that run finished jobs again."""
+    kept: list[str] = []
+    is_name = False  # of a job that is forced
+    for word in arguments:
+        if word.startswith("-"):
+            is_name = word in ("--forcerun", "-R")
+            if not word.startswith(("--force", "-R")) and word not in ("-F", "-f"):
+                kept.append(word)
+        elif not is_name:
+            kept.append(word)
+    return kept
 
 
 @contextmanager

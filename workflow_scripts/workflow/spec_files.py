@@ -11,10 +11,11 @@ from typing import Protocol
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import RESULTS, SpecFolder
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.data.data_spec import DataSpec, read_data_spec
 from workflow_scripts.interventions.settings import CandidateSpec, read_candidate_spec
-from workflow_scripts.provenance.planned_analysis import PlannedAnalysis, read_planned_analysis
-from workflow_scripts.provenance.planned_run import PlannedRun, read_planned_run
+from workflow_scripts.provenance.analysis_job_spec import AnalysisJobSpec, read_analysis_job_spec
+from workflow_scripts.provenance.run_job_spec import RunJobSpec, read_run_job_spec
 
 
 class Specs(Protocol):
@@ -28,18 +29,18 @@ class Specs(Protocol):
         """Return the spec of the synonym candidates of a task."""
         ...
 
-    def get_run(self, run: str, scale: str) -> PlannedRun:
-        """Return what the jobs of `<task>/<method>/<variant>/seed-<n>` are given."""
+    def get_run(self, run: Run, scale: str) -> RunJobSpec:
+        """Return what the jobs of a run are given."""
         ...
 
-    def get_search(self, variant: str, scale: str) -> PlannedRun:
-        """Return what the search before `<task>/<method>/<variant>` is given.
+    def get_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
+        """Return what the search before the trainings of a variant is given.
 
         Raises UserError if there is none.
         """
         ...
 
-    def get_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
+    def get_analysis(self, paper: str, analysis: str, scale: str) -> AnalysisJobSpec:
         """Return what the job of an analysis is given."""
         ...
 
@@ -62,14 +63,14 @@ class SpecFiles:
         file = _require_file(_specs(scale).candidates(task))
         return read_candidate_spec(read_mapping(file), file)
 
-    def _read_run(self, run: str, scale: str) -> PlannedRun:
-        return read_planned_run(_require_file(_specs(scale).run(run)))
+    def _read_run(self, run: Run, scale: str) -> RunJobSpec:
+        return read_run_job_spec(_require_file(_specs(scale).run(run)))
 
-    def _read_search(self, variant: str, scale: str) -> PlannedRun:
-        return read_planned_run(_require_file(_specs(scale).search(variant)))
+    def _read_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
+        return read_run_job_spec(_require_file(_specs(scale).search(variant)))
 
-    def _read_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
-        return read_planned_analysis(_require_file(_specs(scale).analysis(paper, analysis)))
+    def _read_analysis(self, paper: str, analysis: str, scale: str) -> AnalysisJobSpec:
+        return read_analysis_job_spec(_require_file(_specs(scale).analysis(paper, analysis)))
 
 
 def _specs(scale: str) -> SpecFolder:

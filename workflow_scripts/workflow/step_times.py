@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.common.result_folders import RESULTS
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_run, resolve_training
 from workflow_scripts.data.sources.declared import load_repositories
 from workflow_scripts.tasks.run_spec import HubModel, RunSpec
-from workflow_scripts.tasks.settings import TextTraining, Training
+from workflow_scripts.training.settings import TextTraining, Training
 
 STEP_TIMES = Path("catalogue/step_times.csv")
 
@@ -90,12 +92,15 @@ def estimate_steps(
     return training.epochs * math.ceil(examples / training.batch_sentences)
 
 
-def format_hours(total: float, unknown: int) -> str:
+def format_training_hours(
+    catalogue: Catalogue, config: Config, runs: list[Run], device: str
+) -> str:
     """Format an estimate of hours, such as `12 + 3 runs without a recorded step time`."""
+    total, unknown = estimate_hours(catalogue, runs, config.scale, config.precision, device)
     if not unknown:
         return _format_rounded(total)
-    runs = "run" if unknown == 1 else "runs"
-    text = f"{unknown} {runs} without a recorded step time"
+    plural = "run" if unknown == 1 else "runs"
+    text = f"{unknown} {plural} without a recorded step time"
     if total:
         return f"{_format_rounded(total)} + {text}"
     return text

@@ -6,10 +6,12 @@ declares.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DOWNLOADS
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run, format_seed
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import (
     list_analysis_sources,
@@ -19,6 +21,7 @@ from workflow_scripts.config.displays import (
 from workflow_scripts.config.requested import list_paper_runs, list_requested_runs
 from workflow_scripts.config.schema import Config, list_names
 from workflow_scripts.config.specs import resolve_candidates, resolve_data, resolve_run
+from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import HubModel
 
 
@@ -49,8 +52,17 @@ class Targets:
                 names.append({"paper": entry.paper, "display": entry.name})
         return self._format_outputs(outputs, names)
 
+    def list_once(self, outputs: Iterable[str]) -> list[str]:
+        """Return the outputs of a rule with one job at the scale."""
+        return self._format_outputs(outputs, [{}])
+
     def list_analyses(self, outputs: Iterable[str]) -> list[str]:
-        """Return the outputs of every analysis that a table or figure shows."""
+        """Return the outputs of every analysis that a table or figure shows.
+
+        None with finished_only: what tables and figures then read is made for them.
+        """
+        if self.config.finished_only:
+            return []
         analyses: dict[tuple[str, str], None] = {}  # (paper, name), without repeats
         for entry in self._list_filled_displays():
             for name in entry.display.list_analyses():
@@ -63,8 +75,11 @@ class Targets:
     ) -> list[str]:
         """Return the outputs of these rules for every run.
 
-        Its weights are left out, because they may be deleted after scoring.
+        Its weights are left out, because they may be deleted after scoring. None with
+        finished_only.
         """
+        if self.config.finished_only:
+            return []
         intervened: dict[Run, None] = {}
         for paper in self.config.papers:
             self._require_seeds(paper)
@@ -118,13 +133,14 @@ class Targets:
         return entries
 
     def _format_outputs(self, outputs: Iterable[str], jobs: Iterable[dict[str, str]]) -> list[str]:
-        """Return the outputs of a rule for jobs with these wildcards."""
+        """Return the outputs of a rule for jobs with these wildcards, of jobs that can be done."""
         patterns = [str(output) for output in outputs]
         files = []
         for wildcards in jobs:
             for pattern in patterns:
                 files.append(pattern.format(scale=self.config.scale, **wildcards))
-        return files
+        unfinished = load_unfinished(self.config, self.config.scale)
+        return [file for file in files if Path(file) not in unfinished]
 
 
 def list_wildcards(run: Run) -> dict[str, str]:
@@ -133,7 +149,7 @@ def list_wildcards(run: Run) -> dict[str, str]:
         "task": run.task,
         "method": run.method,
         "variant": run.variant,
-        "seed": f"seed-{run.seed}",
+        "seed": format_seed(run.seed),
     }
 
 

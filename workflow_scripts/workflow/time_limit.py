@@ -13,12 +13,14 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.schema import Config
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.data.sources.declared import load_repositories, load_sources
 from workflow_scripts.workflow.result_patterns import locate_record
 from workflow_scripts.workflow.step_times import STEP_TIMES, estimate_steps, find_step_time
+from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 # Start of a job: Python, torch, the model and the data.
 START_SECONDS = 8
@@ -62,8 +64,7 @@ class Job:
         """The run that it trains, scores or intervenes on; None for other jobs."""
         if self.rule not in RUN_RULES:
             return None
-        names = [self.wildcards[name] for name in ("task", "method", "variant")]
-        return Run(*names, seed=int(self.wildcards["seed"].removeprefix("seed-")))
+        return read_run_name(self.wildcards)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +77,10 @@ class OpenRun:
     is_primary: bool  # whether a primary claim of an analysis plan rests on it
 
 
-def read_jobs(planned: Iterable[dict[str, Any]]) -> list[Job]:
+def read_jobs(entries: Iterable[dict[str, Any]]) -> list[Job]:
     """Read the jobs of a dry run."""
     jobs = []
-    for entry in planned:
+    for entry in entries:
         job = Job(
             rule=entry["rule"],
             wildcards=entry["wildcards"],
@@ -106,18 +107,18 @@ def list_open_runs(catalogue: Catalogue, config: Config, jobs: list[Job]) -> lis
     claims = rank_primary_variants(catalogue, config)
     runs = []
     for run, own in own_jobs.items():
-        runs.append(OpenRun(run, own, list_with_needed(own), run.unseeded in claims))
+        runs.append(OpenRun(run, own, list_with_needed(own), run.variant_key in claims))
 
     def rank(open_run: OpenRun) -> tuple[int, int]:
-        claim = claims.get(open_run.run.unseeded, len(claims))
+        claim = claims.get(open_run.run.variant_key, len(claims))
         return claim, open_run.run.seed
 
     return sorted(runs, key=rank)
 
 
-def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[tuple[str, str, str], int]:
+def rank_primary_variants(catalogue: Catalogue, config: Config) -> dict[VariantKey, int]:
     """Return variant -> place of the first primary claim that it decides, in the papers' order."""
-    numbers: dict[tuple[str, str, str], int] = {}
+    numbers: dict[VariantKey, int] = {}
     count = 0
     for key in config.papers:
         paper = catalogue.papers[key]
@@ -173,7 +174,7 @@ def estimate_seconds(
     if job.run and job.run.weights:
         return START_SECONDS + GIVEN_WEIGHTS_SECONDS
     scale = job.wildcards["scale"]
-    run = job.run or Run(**select_variant(job), seed=0)
+    run = job.run or read_variant_key(job.wildcards).make_run(seed=0)
     spec = resolve_training(catalogue, run, scale, config.precision)
     times = read_csv(STEP_TIMES)
     step_time = find_step_time(times, run, scale, machine.device, config.precision)
@@ -203,11 +204,6 @@ def estimate_download_seconds(job: Job) -> float | None:
     if size is None:
         return None
     return START_SECONDS + size / DOWNLOADED_BYTES_PER_SECOND
-
-
-def select_variant(job: Job) -> dict[str, str]:
-    """Return task, method and variant of a job."""
-    return {name: job.wildcards[name] for name in ("task", "method", "variant")}
 
 
 def measure_earlier_jobs(job: Job) -> float | None:
@@ -243,7 +239,7 @@ def choose_runs(
     for run in runs:
         new_free_from = list(free_from)
         new_ends = dict(ends)
-        if not _schedule_run(run, estimate, new_free_from, new_ends):
+        if not _place_run(run, estimate, new_free_from, new_ends):
             continue
         if max(new_ends[job] for job in run.own_jobs) <= limit:
             selected.append(run)
@@ -252,7 +248,7 @@ def choose_runs(
     return selected, max(ends.values(), default=0.0)
 
 
-def _schedule_run(
+def _place_run(
     run: OpenRun,
     estimate: Callable[[Job], float | None],
     free_from: list[float],

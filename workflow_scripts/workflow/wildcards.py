@@ -1,8 +1,10 @@
 """Wildcards of the rules: their type, and the names that they may have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from workflow_scripts.common.run_names import Run, VariantKey, parse_seed
 
 
 class Wildcards(Protocol):
@@ -12,6 +14,16 @@ class Wildcards(Protocol):
     def items(self) -> Iterable[tuple[str, str]]:
         """Return (name, value) of each wildcard."""
         ...
+
+
+def read_variant_key(names: Mapping[str, str]) -> VariantKey:
+    """Return the variant of a job with these wildcards."""
+    return VariantKey(names["task"], names["method"], names["variant"])
+
+
+def read_run_name(names: Mapping[str, str]) -> Run:
+    """Return the run of a job with these wildcards. `seed` is `seed-<n>`."""
+    return read_variant_key(names).make_run(parse_seed(names["seed"]))
 
 
 @dataclass(frozen=True)

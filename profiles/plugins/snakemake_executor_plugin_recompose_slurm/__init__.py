@@ -9,6 +9,8 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 
 from snakemake_executor_plugin_slurm import Executor as SlurmExecutor
 
@@ -40,6 +42,10 @@ BLOCKING_REASONS = {
     "QOSMaxWallDurationPerJobLimit",
     "launch_failed_requeued_held",
 }
+# The same: more than an account or a QOS allows one job, such as QOSMaxMemoryPerJob.
+LIMIT_OF_A_JOB = re.compile(r"(Assoc|QOS)(Max\w+PerJob(Limit)?|Min(Cpu|GRES|Memory)\w*)")
+# The time that an account or a QOS may use is used up. The job starts when there is more of it.
+BUDGET_IS_USED = re.compile(r"(Assoc|QOS)Grp(?!\w*Run)\w*Minutes(Limit)?")
 # Messages of sbatch when slurmctld does not answer in time. Any other failure would be repeated.
 NO_ANSWER = (
     "Unable to contact slurm controller",
@@ -55,6 +61,47 @@ MAX_MISSES = 5
 # Without an answer of SLURM.
 MAX_SILENCE_SECONDS = 24 * 3600
 MAX_SUBMIT_SECONDS = 3600
+
+
+# What SLURM, the kernel's shell or a command says of a job without enough memory.
+NO_MEMORY = re.compile(
+    r"oom.?kill|out of memory|exceeded (job |step )?memory limit|\bKilled\b", re.IGNORECASE
+)
+STOPPED = "stopped at step"  # what a training says that has saved its state after a signal
+
+
+def never_starts(reason: str) -> bool:
+    """Return whether SLURM never starts a job that waits for this reason."""
+    return reason in BLOCKING_REASONS or LIMIT_OF_A_JOB.fullmatch(reason) is not None
+
+
+def read_end(logs: Iterable[str]) -> str:
+    """Return the last line of the first log file that has one, without the name of the job."""
+    for log in logs:
+        lines = read_tail(log).splitlines()
+        if lines:
+            return lines[-1].rpartition(": ")[2]
+    return ""
+
+
+def read_tail(log: str) -> str:
+    """Return the end of a log file; empty if there is no such file."""
+    try:
+        with open(log, "rb") as stream:
+            stream.seek(max(0, Path(log).stat().st_size - 4096))
+            return stream.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def ran_out_of_memory(end: str, logs: Iterable[str]) -> bool:
+    """Return whether a job was ended because it needed more memory of its host.
+
+    SLURM often calls such a job FAILED, because only a step of it was killed.
+    """
+    if end.startswith("OUT_OF_ME"):
+        return True
+    return any(NO_MEMORY.search(read_tail(log)) for log in logs)
 
 
 class Executor(SlurmExecutor):
@@ -83,6 +130,9 @@ class Executor(SlurmExecutor):
         self.silent_since: float | None = None
         # jobs that SLURM did not answer for
         self.tried_since: dict[int, float] = {}
+        # the states that each training had saved when it reached its time limit
+        self.saved_states: dict[int, set[Path]] = {}
+        self.warned_reasons: set[str] = set()
         leftovers = find_leftovers()
         if leftovers is None:
             raise WorkflowError(
@@ -148,10 +198,59 @@ class Executor(SlurmExecutor):
                 yield active
             elif end == "COMPLETED":
                 self.report_job_success(active)
+            elif self.can_continue(active, end):
+                self.continue_training(active.job)
             else:
-                log = (active.aux or {}).get("slurm_logfile")
-                message = f"SLURM-job '{number}' ended as {end}. "
-                self.report_job_error(active, msg=message, aux_logs=[str(log)] if log else [])
+                self.report_failure(active, end)
+
+    def report_failure(self, active: SubmittedJobInfo, end: str) -> None:
+        """Report a job that has failed. If it ran out of memory, its next attempt gets more."""
+        log = (active.aux or {}).get("slurm_logfile")
+        logs = [str(log)] if log else []
+        if ran_out_of_memory(end, [*active.job.log, *logs]):
+            self.workflow.globals["JOBS"].record_out_of_memory(
+                active.job.rule.name, active.job.wildcards
+            )
+        message = f"SLURM-job '{active.external_jobid}' ended as {end}. "
+        self.report_job_error(active, msg=message, aux_logs=logs)
+
+    def can_continue(self, active: SubmittedJobInfo, end: str) -> bool:
+        """Return whether a job is a training that reached its time limit after a new saved state.
+
+        SLURM's signal may come before the limit: then the training itself has ended.
+        """
+        job = active.job
+        state = job.params.get("state")
+        if state is None:
+            return False
+        if not end.startswith("TIMEOUT") and not read_end(job.log).startswith(STOPPED):
+            return False
+        if end.startswith("CANCELLED"):
+            return False
+        states = set(Path(state).rglob("step-*"))
+        earlier = self.saved_states.get(job.jobid, set())
+        self.saved_states[job.jobid] = earlier | states
+        return not states <= earlier
+
+    def continue_training(self, job) -> None:
+        """Submit a training again that continues from its saved state: this is no failed attempt.
+
+        The upstream executor counts a time limit as a failure.
+        """
+        about = "/".join(value for name, value in job.wildcards.items() if name != "scale")
+        self.logger.info(f"{job.rule.name} {about} continues in another job after its time limit")
+        self._job_submission_executor.submit(self.run_job, job)
+
+    def warn_of_budget(self, reason: str) -> None:
+        """Say once that jobs wait because a budget is used up: they may wait for months."""
+        if reason in self.warned_reasons:
+            return
+        self.warned_reasons.add(reason)
+        owner = "account" if reason.startswith("Assoc") else "QOS"
+        self.logger.warning(
+            f"SLURM holds jobs back: the budget of your {owner} is used up ({reason}). They wait "
+            "until there is more of it; Ctrl-C cancels them, docs/cluster.md names another account"
+        )
 
     async def find_end(self, number: str, job: Job | None, answered: bool) -> str | None:
         """Return the state in which a job ended, or why SLURM would never start it.
@@ -173,7 +272,9 @@ class Executor(SlurmExecutor):
             return parse_end(answer or "") or "unknown: SLURM has forgotten it"
         self.missed.pop(number, None)
         reason = job.reason.strip("()").replace(" ", "_")
-        if job.state == "PENDING" and reason in BLOCKING_REASONS:
+        if job.state == "PENDING" and BUDGET_IS_USED.fullmatch(reason):
+            self.warn_of_budget(reason)
+        if job.state == "PENDING" and never_starts(reason):
             run_slurm_command("scancel", number)
             return (
                 f"CANCELLED: SLURM would never start it ({reason}); "

@@ -9,6 +9,7 @@ of hours looks as if it had stopped; it prints a failed job's whole log; an erro
 comes with a traceback; and a dry run lists no jobs without --verbose.
 """
 
+import json
 import logging
 import re
 import threading
@@ -26,6 +27,8 @@ from rich.text import Text
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+# The failed jobs of the last call, for `python -m workflow_scripts show-finished`.
+FAILED_JOBS = Path(".snakemake/failed_jobs.json")
 # Time between two lists of the running jobs, if the output is not a terminal.
 HEARTBEAT_SECONDS = 60
 # Columns of a bar, and of a training's line, such as
@@ -90,8 +93,11 @@ class Job:
 
     rule: str
     about: str
+    wildcards: dict[str, str]
     log: list[str]
     command: str
+    message: str = ""  # why it failed
+    slurm_state: str = ""  # how its job on a cluster ended
     started: float = field(default_factory=time.monotonic)
     announced: float = field(default_factory=time.time)
 
@@ -180,7 +186,7 @@ class LogHandler(LogHandlerBase):
         self.running: dict[int, Job] = {}
         self.failed: dict[int, Job] = {}
         # of a dry run, printed as one text, because thousands of prints are slow
-        self.planned: list[str] = []
+        self.jobs_to_run: list[str] = []
         self.counts: Counter[str] = Counter()
         self.done = 0
         self.cancelled = False
@@ -222,6 +228,7 @@ class LogHandler(LogHandlerBase):
         self.counts = Counter(jobs)
         if self.common_settings.dryrun:
             return  # printed after the list of jobs
+        FAILED_JOBS.unlink(missing_ok=True)
         self.console.print(self.summarise())
         if self.console.is_terminal:
             self.live.start()
@@ -235,14 +242,15 @@ class LogHandler(LogHandlerBase):
 
     def add_job(self, record: logging.LogRecord) -> None:
         """Add a job to the running ones, or to the list of a dry run."""
-        about = "/".join(value for name, value in record.wildcards.items() if name != "scale")
-        job = Job(record.rule_name, about, record.log, record.shellcmd or "")
+        wildcards = dict(record.wildcards)
+        about = "/".join(value for name, value in wildcards.items() if name != "scale")
+        job = Job(record.rule_name, about, wildcards, record.log, record.shellcmd or "")
         if not self.common_settings.dryrun:
             self.running[record.jobid] = job
             self.failed.pop(record.jobid, None)
         elif job.command and not self.common_settings.quiet:
             reason = record.reason.split(":")[0].strip()
-            self.planned.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
+            self.jobs_to_run.append(f"{job.rule:10} {escape(about)}  [dim]{escape(reason)}[/]")
 
     def show_command(self, record: logging.LogRecord) -> None:
         """Show a command with --printshellcmds."""
@@ -275,14 +283,16 @@ class LogHandler(LogHandlerBase):
         self.console.print(
             f"[red]✗ {job.rule} {escape(job.about)} failed[/] after {job.format_duration()}"
         )
-        message = record.rule_msg or ""
-        refusal = SLURM_REFUSAL.search(message)
+        report = record.rule_msg or ""
+        refusal = SLURM_REFUSAL.search(report)
         if refusal:
-            self.console.print(f"    SLURM refused it: {escape(' '.join(refusal[1].split()))}")
+            job.message = f"SLURM refused it: {' '.join(refusal[1].split())}"
         else:
-            self.console.print(f"    {escape(job.read_last_line() or 'it logged nothing')}")
-        end = SLURM_END.search(message)
+            job.message = job.read_last_line() or "it logged nothing"
+        self.console.print(f"    {escape(job.message)}")
+        end = SLURM_END.search(report)
         if end:
+            job.slurm_state = end[2]
             self.console.print(f"    SLURM:   job {end[1]} ended as {end[2]}")
         for file in job.log:
             self.console.print(f"    log:     {escape(file)}")
@@ -359,15 +369,32 @@ class LogHandler(LogHandlerBase):
             self.closed.set()
             self.live.stop()
             if self.common_settings.dryrun:
-                self.show_planned_jobs()
+                self.show_jobs_to_run()
             else:
+                self.write_failed_jobs()
                 self.show_end()
         super().close()
 
-    def show_planned_jobs(self) -> None:
+    def write_failed_jobs(self) -> None:
+        """Write which jobs have failed, and what they said; nothing after Ctrl-C."""
+        if not self.failed or self.cancelled:
+            return
+        failed_jobs = []
+        for job in self.failed.values():
+            failed_job = {
+                "rule": job.rule,
+                "wildcards": job.wildcards,
+                "message": job.message,
+                "log": job.log,
+                "slurm_state": job.slurm_state,
+            }
+            failed_jobs.append(failed_job)
+        FAILED_JOBS.write_text(json.dumps(failed_jobs, indent=1), encoding="utf-8")
+
+    def show_jobs_to_run(self) -> None:
         """Show the jobs of a dry run, and their number by rule."""
-        if self.planned:
-            self.console.print("\n".join(self.planned))
+        if self.jobs_to_run:
+            self.console.print("\n".join(self.jobs_to_run))
         if self.counts:
             self.console.print(f"{self.summarise()} [dim](not run: -n)[/]")
 

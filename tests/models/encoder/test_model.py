@@ -7,6 +7,7 @@ from tests.models.sections import parse_model
 from tests.models.small_models import count_parameters
 from tests.training.sentence_toy import model_name, model_settings
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import parse_as
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
@@ -60,7 +61,9 @@ def test_matched_bert_is_as_large_as_cat(scale):
     """But for less than 0.5%, of the encoder without its embeddings."""
     found = {}
     for method in ("cat", "bert-matched"):
-        spec = resolve_run(load_catalogue(), f"pairs-wordpiece/{method}/pretrain/seed-1", scale)
+        spec = resolve_run(
+            load_catalogue(), Run.parse(f"pairs-wordpiece/{method}/pretrain/seed-1"), scale
+        )
         settings = spec.model.settings
         parameters = built(settings.model_dump(), 100, import_model(spec.model.name))
         found[method] = parameters - (100 + settings.positions + 2) * settings.width

@@ -6,6 +6,7 @@ import torch
 from tests.models.small_models import count_parameters, decoder_input, sentences
 from tests.models.small_roberta import SIZES, write_roberta
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_run
 from workflow_scripts.models.roberta_decoder import model as roberta_transformer
@@ -131,7 +132,9 @@ def test_parameters_at_the_sizes_of_the_paper():
     """The facts' 28.4 million of 12 modules in RoBERTa-base, and 0.53 million of 2 in the decoder."""
 
     def count(variant):
-        spec = resolve_run(load_catalogue(ROOT), f"cfq-mcd1/roberta/{variant}/seed-1", "full")
+        spec = resolve_run(
+            load_catalogue(ROOT), Run.parse(f"cfq-mcd1/roberta/{variant}/seed-1"), "full"
+        )
         with torch.device("meta"):
             return count_parameters(roberta_transformer.build(spec.model.settings, 30, 12))
 

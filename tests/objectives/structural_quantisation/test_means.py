@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
-from workflow_scripts.tasks.base import Loss, Problem
+from workflow_scripts.tasks.base import Loss, TrainingSetup
 from workflow_scripts.tasks.batching import Batch
 from workflow_scripts.tasks.seq2seq.checkpoint import build_model
-from workflow_scripts.tasks.seq2seq.problem import WordLoss
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss
 from workflow_scripts.training import loop
+from workflow_scripts.training.optimiser import build_optimiser, set_learning_rate
 from workflow_scripts.training.run import add_objective
 
 RUNS = (
@@ -101,17 +103,17 @@ def make_padded_batch(number: int) -> Batch:
 
 
 def compute_gradients(
-    problem: Problem, batch: Batch, seed: int
+    setup: TrainingSetup, batch: Batch, seed: int
 ) -> tuple[float, dict[str, Tensor], Tensor]:
     torch.manual_seed(seed)  # of the positions that are masked
-    loss, parts = problem.loss(problem.model, batch)
+    loss, parts = setup.loss(setup.model, batch)
     loss.backward()
     loss = loss.detach()
     gradients = [
-        parameter.grad for parameter in problem.model.parameters() if parameter.grad is not None
+        parameter.grad for parameter in setup.model.parameters() if parameter.grad is not None
     ]
     flat = torch.cat([gradient.flatten() for gradient in gradients]).clone()
-    problem.model.zero_grad()
+    setup.model.zero_grad()
     return float(loss), parts, flat
 
 
@@ -120,22 +122,22 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
     """In each of some updates, from equal weights and without dropout; those of the Transformer in
     all bits.
     """
-    spec = resolve_training(load_catalogue(), f"{run}/seed-1", "small")
+    spec = resolve_training(load_catalogue(), Run.parse(f"{run}/seed-1"), "small")
     torch.manual_seed(1)
     without_dropout = replace(
         spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0})
     )
     model = build_model(without_dropout, TABLE_SIZES).train()
-    label_smoothing = spec.problem.label_smoothing
-    problem = add_objective(Problem(model, WordLoss(label_smoothing), [], dict), spec.objective)
+    label_smoothing = spec.setup.label_smoothing
+    setup = add_objective(TrainingSetup(model, WordLoss(label_smoothing), [], dict), spec.objective)
     weights = spec.objective.settings if spec.objective else Settings()
-    selecting = Problem(model, make_selecting_loss(weights, label_smoothing), [], dict)
-    optimiser = loop.build_optimiser(model, spec.training)
-    loop.set_learning_rate(optimiser, 1e-3)
+    selecting = TrainingSetup(model, make_selecting_loss(weights, label_smoothing), [], dict)
+    optimiser = build_optimiser(model, spec.training)
+    set_learning_rate(optimiser, 1e-3)
     no_autocast = torch.autocast("cpu", enabled=False)
     for number in range(UPDATES):
         batch = make_padded_batch(number)
-        loss, parts, gradients = compute_gradients(problem, batch, seed=number)
+        loss, parts, gradients = compute_gradients(setup, batch, seed=number)
         expected_loss, expected_parts, expected_gradients = compute_gradients(
             selecting, batch, seed=number
         )
@@ -148,4 +150,4 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
         if "/transformer/" in run:
             assert torch.equal(gradients, expected_gradients)
         torch.manual_seed(number)
-        loop.update_weights(problem, optimiser, 1.0, no_autocast, batch)
+        loop.update_weights(setup, optimiser, 1.0, no_autocast, batch)

@@ -16,7 +16,7 @@ from workflow_scripts.objectives.structural_quantisation.objective import (
     compute_stream_distance,
 )
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.problem import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, compute_word_cross_entropy
 
 
 def batch(source_lengths=(6, 3, 4, 2), target_lengths=(5, 7, 2, 3), more_padding=0):

@@ -10,8 +10,9 @@ from scipy import stats
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import FirstPlan, PlannedClaim
 from workflow_scripts.config.display_schema import Claim
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import measure_superiority
+from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.claims.verdicts import judge_claims
 from workflow_scripts.reporting.tables.cells import Cell
 
@@ -785,3 +786,28 @@ def test_the_interval_of_superiority_covers_the_chance_of_seeds_with_two_peaks(c
         above += low > truth
         below += high < truth
     assert max(above, below) / trials <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / trials)
+
+
+FAILED = Cause(word="failed", sentence="train jump/new/a/seed-5 failed")
+
+
+def with_cause(cells):
+    """The cells of a claim, of whose left side seeds are not finished."""
+    left, *others = cells
+    return [replace(left, cause=FAILED), *others]
+
+
+def test_a_claim_says_why_its_runs_are_not_finished():
+    (outcome,) = judged([claim()], with_cause(sides(None, [1.0, 2.0])))
+    assert (outcome.verdict, outcome.reason) == (
+        "not run",
+        "not run: train jump/new/a/seed-5 failed",
+    )
+    (outcome,) = judged([claim()], with_cause(difference_cells(2.0, 9.0)))
+    assert outcome.verdict == "reproduced"
+    assert outcome.reason.endswith("not run: train jump/new/a/seed-5 failed")
+    (outcome,) = judged([claim()], with_cause(difference_cells(2.0, 9.0)), plan=plan(MANY))
+    assert (outcome.verdict, outcome.reason) == (
+        "no verdict",
+        "4 of 8 seeds; not run: train jump/new/a/seed-5 failed",
+    )

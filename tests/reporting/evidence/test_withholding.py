@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.reporting.made_up import write_run
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper

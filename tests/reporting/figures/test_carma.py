@@ -8,7 +8,7 @@ import pytest
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import draw, texts
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.evidence.evidence import read_evidence
@@ -67,7 +67,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 def inputs(display: str, runs: list[Run], results: Path) -> Inputs:
     entry = PAPER.displays[display]
     wanted = entry.variants
-    mine = [run for run in runs if run.unseeded in wanted]
+    mine = [run for run in runs if run.variant_key in wanted]
     return Inputs(
         entry,
         mine,

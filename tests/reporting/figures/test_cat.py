@@ -8,7 +8,7 @@ import pytest
 
 from tests.analyses.small_runs import ROOT
 from tests.reporting.figures.drawn import draw, texts
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.selected_scores import Score
@@ -59,7 +59,7 @@ def by_share(*runs: Run) -> Inputs:
         readout = {"bert": "last", "cat": run.variant}[run.method]
         rows = [scored(run, readout, value), scored(run, "constant", 50.0)]
         rows.append(scored(run, readout, 10.0, "in_distribution"))
-        scores.setdefault(run.unseeded, []).extend(rows)
+        scores.setdefault(run.variant_key, []).extend(rows)
     display = "figure3-imdb" if runs and runs[0].task.startswith("imdb") else "figure3"
     return Inputs(
         DISPLAYS[display], list(runs), Path("unused"), Evidence("cat", "small", {}, scores, {})

@@ -19,7 +19,7 @@ ONE_OF_EACH_KIND = list({DISPLAYS[figure].module: figure for figure in FIGURES}.
 def add_every_second_panel(results: Results, figure: str) -> None:
     """Runs for the first, third, ... panel of a figure; then both kinds of panel can be seen."""
     for entry in DISPLAYS[figure].runs[::2]:
-        name = "/".join(entry.key)
+        name = str(entry.variant_key)
         results.add(*(f"{name}/seed-{seed}" for seed in SEEDS.get(name, (1,))))
 
 

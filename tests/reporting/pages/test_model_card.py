@@ -9,6 +9,7 @@ import pytest
 from tests.analyses.small_runs import ROOT, add_run
 from workflow_scripts.__main__ import main
 from workflow_scripts.common.files import read_json, write_json
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.reporting.pages.model_card import list_origins
@@ -71,12 +72,16 @@ def test_licences_are_those_of_the_data_and_of_what_the_weights_come_from(tmp_pa
     for task in ("cogs", "idm"):
         write_json(tmp_path / f"data/{task}/dataset.json", {"notes": ["a note"]})
     catalogue = load_catalogue(ROOT)
-    lines = list(list_origins(tmp_path, resolve_training(catalogue, RUN, "small")))
+    lines = list(list_origins(tmp_path, resolve_training(catalogue, Run.parse(RUN), "small")))
     assert lines == [
         "- cogs: cogs (Kim and Linzen 2020, COGS, EMNLP), licence: MIT",
         "- cogs: a note",
     ]
-    lines = list(list_origins(tmp_path, resolve_training(catalogue, "idm/gemma/ft/seed-1", "full")))
+    lines = list(
+        list_origins(
+            tmp_path, resolve_training(catalogue, Run.parse("idm/gemma/ft/seed-1"), "full")
+        )
+    )
     assert lines[-1].startswith("- initial weights: google/gemma-") and "licence: " in lines[-1]
 
 

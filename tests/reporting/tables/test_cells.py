@@ -6,7 +6,8 @@ import pytest
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.display_schema import Column, Row, TableDisplay
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.provenance.unfinished import Cause, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score
 from workflow_scripts.reporting.tables.cells import make_cells
@@ -367,3 +368,55 @@ def test_a_cell_without_a_readout_means_the_scores_without_one_where_there_are_s
     # Where every score has a readout, the only one is meant.
     cells = cells_of(evidence(scores[1:]))
     assert cells["New", "J"].seeds == {1: 30}
+
+
+FAILED = Cause(word="failed", sentence="train jump/new/a/seed-2 failed")
+
+
+def unfinished(variant, seed, folder="eval"):
+    task, method, name = variant
+    return {f"runs/{task}/{method}/{name}/seed-{seed}/{folder}/scores.csv": FAILED}
+
+
+def test_runs_that_are_not_finished_are_named_with_their_cause():
+    some = replace(
+        evidence([new(1, 50.0)]), unfinished=Unfinished(unfinished(("jump", "new", "a"), 2))
+    )
+    cell = cells_of(some)["New", "J"]
+    assert (cell.status, cell.seeds, cell.note) == ("measured", {1: 50.0}, "1 seed not run: failed")
+    assert format_reproduced(cell) == "50.00"
+
+    none = replace(evidence([]), unfinished=Unfinished(unfinished(("jump", "new", "a"), 2)))
+    cells = cells_of(none)
+    cell = cells["New", "J"]
+    assert (cell.status, format_reproduced(cell)) == ("not run", "not run: failed")
+    assert cells["Plain", "J"].note == "not run at small"
+    sentences = explain_table(DISPLAY, list(cells.values()), {}, "small")
+    assert "Not run, because train jump/new/a/seed-2 failed: New." in sentences
+
+
+def test_an_unfinished_intervention_leaves_the_scores_without_it():
+    columns = [COLUMNS[0], COLUMNS[0] | CAP | {"column": "J, CAP"}]
+    display = changed(DISPLAY, columns=[Column.model_validate(column) for column in columns])
+    causes = unfinished(("jump", "new", "a"), 1, "interventions")
+    cells = cells_of(replace(evidence([new(1, 50.0)]), unfinished=Unfinished(causes)), display)
+    assert (cells["New", "J"].status, cells["New", "J"].note) == ("measured", "")
+    assert cells["New", "J, CAP"].note == "not run: failed"
+
+
+def test_a_gain_over_a_variant_that_is_not_finished():
+    rows = [Row.model_validate(ROWS[2] | {"over": "b", "variant": "a"})]
+    display = changed(DISPLAY, rows=rows, columns=[Column.model_validate(COLUMNS[0])])
+    causes = unfinished(("jump", "new", "b"), 1)
+    found = replace(evidence([new(1, 50.0)]), unfinished=Unfinished(causes))
+    assert cells_of(found, display)["New", "J"].note == "not run: failed"
+
+
+def test_an_analysis_that_is_not_finished():
+    column = Column.model_validate(
+        {"column": "A", "analysis": "made", "metric": "share", "unit": "percent"}
+    )
+    display = changed(DISPLAY, rows=[Row.model_validate({"row": "all"})], columns=[column])
+    causes = {"analyses/p/made/scores.csv": FAILED}
+    cells = cells_of(replace(evidence([]), unfinished=Unfinished(causes)), display)
+    assert cells["all", "A"].note == "not run: failed"

@@ -4,13 +4,15 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.display_schema import TableDisplay
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import compare_independent
 from workflow_scripts.reporting.tables import formats, layout
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.html_page import format_html_page
 from workflow_scripts.reporting.tables.item_bootstrap import ExampleTest
+from workflow_scripts.reporting.tables.trainings import TrainedVariant
 
 ROWS = [{"row": "Old_1", "group": "Previous"}]
 ROWS += [{"row": row, "group": "Ours", "method": "m", "variant": "v"} for row in ("Plain", "New")]
@@ -136,13 +138,14 @@ class Cells(HTMLParser):
 
 
 def html(cells=CELLS):
-    run = {
-        "name": "jump/new/a",
-        "seeds": [1, 2],
-        "protocol": "paper",
-        "steps": 4000,
-        "parameters": 1_210_000,
-    }
+    run = TrainedVariant(
+        variant_key=VariantKey("jump", "new", "a"),
+        seeds=[1, 2],
+        steps=4000,
+        parameters=1_210_000,
+        protocol="paper",
+        precisions=frozenset({"fp32"}),
+    )
     grid = layout.build_grid(DISPLAY, cells, TESTS)
     return format_html_page("A & B_c <b>", "above", grid, NOTES, [run], "./reproduce x.html")
 
@@ -258,7 +261,7 @@ def test_units_are_said_once_each():
 def test_published_numbers_are_shown_without_tex():
     shown = {
         "99.42±1.0": "99.42 ± 1.0",
-        r"\sim 1\%": "about 1%",
+        "~1%": "about 1%",
         "< 5%": "< 5%",
         "+3.61%": "+3.61%",
     }

@@ -8,7 +8,7 @@ import pytest
 from tests.reporting.made_up import write_run
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import write_json
-from workflow_scripts.config.catalogue import Run
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect
 from workflow_scripts.reporting.tables.cells import Cell
 from workflow_scripts.reporting.tables.item_bootstrap import (

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.tasks.seq2seq.test_problem import decoded_alone
+from tests.tasks.seq2seq.test_training_setup import decoded_alone
 from tests.training.toy import (
     TARGET_WORDS,
     assert_one_error,
@@ -256,8 +256,8 @@ def test_a_run_of_a_spec_file_needs_settings(place):
 
 
 def test_a_run_is_scored_as_its_spec_file_says(place, tmp_path):
-    planned = {"scale": "demo", "spec": toy_spec(max_steps=150), "evaluation": SETTINGS}
-    (tmp_path / "spec.json").write_text(json.dumps(planned))
+    job_spec = {"scale": "demo", "spec": toy_spec(max_steps=150), "evaluation": SETTINGS}
+    (tmp_path / "spec.json").write_text(json.dumps(job_spec))
     words = [*options(place, with_settings=False), "--spec", str(tmp_path / "spec.json")]
     assert main(["evaluate", *words]) == 0
     by_settings = (place / "eval/scores.csv").read_bytes()
@@ -267,8 +267,8 @@ def test_a_run_is_scored_as_its_spec_file_says(place, tmp_path):
 
 
 def test_a_spec_file_of_another_run_is_refused(capsys, place, tmp_path):
-    planned = {"scale": "demo", "spec": toy_spec() | {"seed": 4}, "evaluation": SETTINGS}
-    (tmp_path / "spec.json").write_text(json.dumps(planned))
+    job_spec = {"scale": "demo", "spec": toy_spec() | {"seed": 4}, "evaluation": SETTINGS}
+    (tmp_path / "spec.json").write_text(json.dumps(job_spec))
     assert (
         main(
             [

@@ -21,6 +21,7 @@ from tests.config.as_json import resolve_evaluation, resolve_run
 from tests.data.preparing import prepare_data, write_data
 from tests.training.toy import ROOT, assert_one_error, run_main
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.config import specs
 from workflow_scripts.config.catalogue import parse_run
 from workflow_scripts.config.loading import load_catalogue
@@ -41,9 +42,8 @@ from workflow_scripts.provenance.spec_fingerprints import (
 )
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens
-from workflow_scripts.tasks.seq2seq.problem import make_validation
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Validation
+from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation, Seq2SeqValidation
+from workflow_scripts.tasks.seq2seq.training_setup import make_validation
 
 RUN = "cognition/transformer/default/seed-1"
 BLEUS = parse_measure_options(
@@ -275,7 +275,7 @@ def test_error_rates_by_seed_and_compound_can_be_counted_from_predictions(tmp_pa
 def test_bleu_chose_the_checkpoint(translated, data):
     run = json.loads((translated / "out/run.json").read_text())
     model, _, _ = load_run(translated / "out", data)
-    validation = Validation(**run["spec"]["training"]["validation"])
+    validation = Seq2SeqValidation(**run["spec"]["training"]["validation"])
     torch.set_num_threads(1)
     with torch.no_grad():
         found = make_validation(data, validation, 4096, None, torch.device("cpu"))(model)
@@ -300,12 +300,16 @@ def test_wrong_decoding_settings_are_refused_in_one_line(capsys, translated, dat
     assert (
         run_main("train", spec=spec, data=data, out=tmp_path / "out", state=tmp_path / "state") == 1
     )
-    assert_one_error(capsys.readouterr().err, "unknown key 'beems'", "beam")
+    assert_one_error(
+        capsys.readouterr().err,
+        "unknown key 'training.validation.decoding.beems'",
+        "did you mean 'beam'",
+    )
 
 
 def test_the_modules_that_score_are_part_of_the_facts():
     catalogue = load_catalogue(ROOT)
-    spec = specs.resolve_training(catalogue, RUN, "full")
+    spec = specs.resolve_training(catalogue, Run.parse(RUN), "full")
     settings = specs.resolve_evaluation(catalogue, parse_run(catalogue, RUN), "full")
     evaluated = fingerprint_evaluation(settings, spec).modules
     assert {
@@ -313,5 +317,5 @@ def test_the_modules_that_score_are_part_of_the_facts():
         "workflow_scripts.evaluation.compound_measure",
     } <= set(evaluated)
     assert "workflow_scripts.evaluation.bleu" in fingerprint_training(spec).modules
-    small = specs.resolve_training(catalogue, RUN, "small")
+    small = specs.resolve_training(catalogue, Run.parse(RUN), "small")
     assert "workflow_scripts.evaluation.bleu" not in fingerprint_training(small).modules

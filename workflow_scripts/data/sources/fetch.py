@@ -59,6 +59,13 @@ class RetryPolicy:
     first_wait: float = 1.0
     longest_wait: float = 60.0  # limits Retry-After, too
 
+    def compute_wait(self, fault: Exception, failures: int) -> float:
+        """Return the seconds until the next attempt: what the server asked for, if it did."""
+        wait = self.first_wait * 2 ** (failures - 1)
+        if isinstance(fault, TransientError) and fault.wait is not None:
+            wait = fault.wait
+        return min(wait, self.longest_wait)
+
 
 class TransientError(Exception):
     """A temporary error: try again, after `wait` seconds if the server asked for that."""
@@ -106,23 +113,23 @@ def download(
                 failures += 1
                 if count_bytes(part) > size_before:
                     failures = 1
-                attempts = policy.attempts
-                if isinstance(fault, httpx2.ConnectError | httpx2.ConnectTimeout):
-                    attempts = policy.connection_attempts
-                if failures >= attempts:
-                    problem = str(fault) or type(fault).__name__
-                    advice = ""
-                    if isinstance(fault, httpx2.ConnectError | httpx2.ProxyError):
-                        advice = f"; {suggest_network_check(problem)}"
-                    raise UserError(
-                        f"{url}: {problem}, {failures} times in a row{advice}"
-                    ) from fault
-                wait = policy.first_wait * 2 ** (failures - 1)
-                if isinstance(fault, TransientError) and fault.wait is not None:
-                    wait = fault.wait
-                time.sleep(min(wait, policy.longest_wait))
+                check_attempts(url, fault, failures, policy)
+                time.sleep(policy.compute_wait(fault, failures))
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise UserError(f"{url}: {error}") from error
+
+
+def check_attempts(url: str, fault: Exception, failures: int, policy: RetryPolicy) -> None:
+    """Raise UserError if there were as many failures in a row as the policy allows."""
+    is_connection = isinstance(fault, httpx2.ConnectError | httpx2.ConnectTimeout)
+    attempts = policy.connection_attempts if is_connection else policy.attempts
+    if failures < attempts:
+        return
+    problem = str(fault) or type(fault).__name__
+    advice = ""
+    if isinstance(fault, httpx2.ConnectError | httpx2.ProxyError):
+        advice = f"; {suggest_network_check(problem)}"
+    raise UserError(f"{url}: {problem}, {failures} times in a row{advice}") from fault
 
 
 def build_range(offset: int, etag: str) -> dict[str, str]:

@@ -69,7 +69,7 @@ class Seq2Seq(nn.Module):
     """
 
     guided = False  # whether the codes give the attention (SAL)
-    capturable = True  # whether a GPU can repeat an update as a graph: see tasks.base.Problem
+    capturable = True  # whether a GPU can repeat an update as a graph: see tasks.base.TrainingSetup
 
     def __init__(self, settings: Settings, source_vocabulary: int, target_vocabulary: int):
         super().__init__()

@@ -18,7 +18,9 @@ from workflow_scripts.objectives.hidden_states import find_blocks, record_output
 from workflow_scripts.tasks.base import Loss
 
 EPSILON = 1e-8
-CAPTURABLE = False  # the number of terms depends on the words of a batch: see tasks.base.Problem
+CAPTURABLE = (
+    False  # the number of terms depends on the words of a batch: see tasks.base.TrainingSetup
+)
 
 
 @dataclass(frozen=True)

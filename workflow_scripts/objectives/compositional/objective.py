@@ -19,7 +19,9 @@ from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.masked_lm.batches import MaskedBatch
 from workflow_scripts.tasks.masked_lm.model import MaskedLoss, Pretraining, compute_task_losses
 
-CAPTURABLE = False  # losses are of the masked words, whose number is random: see tasks.base.Problem
+CAPTURABLE = (
+    False  # losses are of the masked words, whose number is random: see tasks.base.TrainingSetup
+)
 
 
 def compute_guided_decomposition(codes: CodeWeights, share: Tensor, gold: Tensor) -> Tensor:

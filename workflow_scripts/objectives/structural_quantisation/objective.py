@@ -12,9 +12,9 @@ from torch.nn.functional import cross_entropy
 from workflow_scripts.objectives.structural_quantisation.settings import Settings
 from workflow_scripts.tasks.base import Loss, average_over
 from workflow_scripts.tasks.batching import Batch
-from workflow_scripts.tasks.seq2seq.problem import WordLoss, compute_word_cross_entropy
+from workflow_scripts.tasks.seq2seq.training_setup import WordLoss, compute_word_cross_entropy
 
-CAPTURABLE = True  # see tasks.base.Problem
+CAPTURABLE = True  # see tasks.base.TrainingSetup
 
 
 def compute_cluster_cross_entropy(posterior: Tensor, prior: Tensor, counted: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The effect of a claim, measured or published, and the controls that a verdict needs."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.config.analysis_plan import PlannedClaim, PrimaryClaim
 from workflow_scripts.config.display_schema import Claim, match_stars
 from workflow_scripts.evaluation import statistics
+from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.evaluation.statistics import Effect, SuccessRates
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, NOT_RUN, Cell
@@ -24,11 +25,6 @@ class NoEffectError(Exception):
     """The scores of a claim exist but give no effect; the message says why."""
 
 
-def list_common_seeds(cells: Iterable[Cell]) -> list[int]:
-    """List the seeds that all of these cells have, lowest first."""
-    return sorted(set.intersection(*(set(cell.seeds) for cell in cells)))
-
-
 @dataclass(frozen=True)
 class Side:
     """One side of a claim: one or several cells with their seeds. A number is a computed cell."""
@@ -41,7 +37,7 @@ class Side:
         cells = [cell for cell in self.cells if cell.status != COMPUTED]
         if not cells:
             return math.inf
-        return len(list_common_seeds(cells))
+        return len(list_common_seeds(cell.seeds for cell in cells))
 
     @property
     def is_number(self) -> bool:
@@ -67,7 +63,7 @@ class Side:
     def average_by_seed(self) -> dict[int, float]:
         """Return seed -> mean over the cells, for seeds that all cells have."""
         averages = {}
-        for seed in list_common_seeds(self.cells):
+        for seed in list_common_seeds(cell.seeds for cell in self.cells):
             values = [cell.seeds[seed] for cell in self.cells]
             averages[seed] = float(np.mean(values))
         return averages
@@ -204,7 +200,7 @@ def _compute_gain(claim: Claim, pairs: list[tuple[Cell, Cell]]) -> Effect:
 def _measure_trend(pairs: list[tuple[Cell, Cell]]) -> Effect:
     """Measure how both sides rise together along the pairs, over the seeds that all cells have."""
     left, right = _split_pairs(pairs)
-    seeds = list_common_seeds([*left.cells, *right.cells])
+    seeds = list_common_seeds(cell.seeds for cell in (*left.cells, *right.cells))
     if not seeds:
         raise NoEffectError("its cells share no seed")
     return statistics.measure_association(_stack_seeds(left, seeds), _stack_seeds(right, seeds))

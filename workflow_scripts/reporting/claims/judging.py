@@ -1,16 +1,17 @@
 """Judge the claims of a paper, and write claims.csv and claim_sides.csv."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from workflow_scripts.common.files import read_mapping, write_text_file
 from workflow_scripts.common.result_folders import ClaimFiles, RunFolder, ScaleFolder
+from workflow_scripts.common.run_names import START, Run
 from workflow_scripts.config.analysis_plan import AnalysisPlan, LaterPlan, PlannedClaim
-from workflow_scripts.config.catalogue import START, Catalogue, Paper, Run
+from workflow_scripts.config.catalogue import Catalogue, Paper
 from workflow_scripts.config.display_schema import TableDisplay, list_cells
 from workflow_scripts.config.displays import find_paper, select_display_runs
 from workflow_scripts.config.specs import read_precision
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -25,11 +26,17 @@ from workflow_scripts.reporting.tables.cells import WITHHELD, Cell, make_cells
 
 
 def judge_paper(
-    catalogue: Catalogue, key: str, scale: str, requested: Iterable[Run], results: Path
+    catalogue: Catalogue,
+    key: str,
+    scale: str,
+    requested: Iterable[Run],
+    results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> list[Outcome]:
     """Judge the claims of one paper by the tables that they name.
 
-    Their cells have the scores of the `requested` runs under `results`.
+    Their cells have the scores of the `requested` runs under `results`, without the `unfinished`
+    ones.
     """
     paper = find_paper(catalogue, key)
     requested = list(requested)
@@ -37,7 +44,7 @@ def judge_paper(
     runs: dict[Run, None] = {}
     for display in displays:
         runs |= dict.fromkeys(select_display_runs(display, requested))
-    evidence = read_evidence(catalogue, key, scale, runs, displays, results)
+    evidence = read_evidence(catalogue, key, scale, runs, displays, results, unfinished)
     cells: dict[str, Cell] = {}
     for name, display in paper.select_claimed_displays().items():
         if isinstance(display, TableDisplay):
@@ -70,7 +77,7 @@ def _find_training(run: Run) -> Run:
     """Return the training whose weights a run scores: its own, or that of given weights."""
     if run.weights in (None, START):
         return run.training
-    return replace(run.training, task=run.weights)
+    return run.training._replace(task=run.weights)
 
 
 def _find_departure(plan: AnalysisPlan, folder: RunFolder) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv
 
 # Rows of pilots with equal values in these columns differ in the seed alone.
 SETTINGS = ("task", "method", "variant", "change", "trained_share", "updates")
@@ -32,6 +33,19 @@ class SeedSpread:
         # The quantile of chi-square with f degrees of freedom is 2 gammaincinv(f / 2, probability).
         chi_square = 2 * float(gammaincinv(self.freedom / 2, 1 - CONFIDENCE))
         return self.sd * math.sqrt(self.freedom / chi_square)
+
+
+def print_spreads(file: str, metric: str, log_odds: bool) -> None:
+    """Print the spread over seeds of the pilots of a file: of each setting, and pooled."""
+    rows = read_csv(file, ("seed", metric))
+    if not rows:
+        raise UserError(f"{file}: no pilots; name a file such as papers/lrf/pilots.csv")
+    spreads = measure_spreads(rows, metric, log_odds, file)
+    width = max(len(spread.name) for spread in spreads)
+    scale = f"{metric} in log odds" if log_odds else metric
+    print(f"{scale}: standard deviation over seeds, degrees of freedom, upper 80% limit")
+    for spread in spreads:
+        print(f"{spread.name:{width}}  {spread.sd:8.4g}  {spread.freedom:3}  {spread.upper:8.4g}")
 
 
 def measure_spreads(

@@ -63,29 +63,37 @@ def judge_claims(
         outcomes.append(outcome)
     if not verdicts:
         return [_drop_verdict(outcome, scale) for outcome in outcomes]
-    outcomes = _add_q_values(outcomes)
-    by_name = {claim.claim: claim for claim in claims}
-    for i, outcome in enumerate(outcomes):
-        if not _is_undecided(outcome):
-            continue
-        planned_claim = primary.get(outcome.claim.claim)
-        if planned_claim is None:
-            floor = outcome.claim.floor
-            failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
-        else:
-            other_claim = by_name.get(planned_claim.entry.control.same_sign)
-            other_effect = None
-            if other_claim is not None:
-                other_effect = effects.compute_planned_effect(
-                    other_claim, cells, planned_claim.seeds, file
-                )
-            failure = effects.find_failed_control(outcome, planned_claim, cells, other_effect)
-        if failure:
-            outcomes[i] = replace(outcome, reason=failure)
-        else:
-            outcomes[i] = _decide(outcome, planned_claim)
-    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in outcomes}
-    return [_apply_condition(outcome, verdict_of, file) for outcome in outcomes]
+    claims_by_name = {claim.claim: claim for claim in claims}
+    judged = []
+    for outcome in _add_q_values(outcomes):
+        if _is_undecided(outcome):
+            planned_claim = primary.get(outcome.claim.claim)
+            outcome = _judge(outcome, planned_claim, claims_by_name, cells, file)
+        judged.append(outcome)
+    verdict_of = {outcome.claim.claim: outcome.verdict for outcome in judged}
+    return [_apply_condition(outcome, verdict_of, file) for outcome in judged]
+
+
+def _judge(
+    outcome: Outcome,
+    planned: PlannedClaim | None,
+    claims_by_name: Mapping[str, Claim],
+    cells: dict[str, Cell],
+    file: str,
+) -> Outcome:
+    """Decide an outcome by its limits, unless a control fails."""
+    if planned is None:
+        floor = outcome.claim.floor
+        failure = effects.find_failed_floor(outcome, floor, distance=0.0, cells=cells)
+    else:
+        other_effect = None
+        other_claim = claims_by_name.get(planned.entry.control.same_sign)
+        if other_claim is not None:
+            other_effect = effects.compute_planned_effect(other_claim, cells, planned.seeds, file)
+        failure = effects.find_failed_control(outcome, planned, cells, other_effect)
+    if failure:
+        return replace(outcome, reason=failure)
+    return _decide(outcome, planned)
 
 
 def _is_undecided(outcome: Outcome) -> bool:
@@ -122,7 +130,8 @@ def _measure(
     if planned:
         n_done = min(side.n_complete_seeds for side in outcome.sides)
         if n_done < len(planned.seeds):
-            reason = f"{n_done} of {len(planned.seeds)} seeds"
+            reasons = [f"{n_done} of {len(planned.seeds)} seeds", _name_cause(outcome)]
+            reason = "; ".join(filter(None, reasons))
             return replace(outcome, n_seeds=n_done, reason=reason)
     measured = _select_measured_pairs(outcome)
     is_trend = claim.relation == "falls_with"
@@ -195,7 +204,19 @@ def _explain_missing_cells(outcome: Outcome, scale: str) -> str:
         for cell in pair:
             if cell.status == WITHHELD:
                 return cell.note
-    return f"not measured at {scale}"
+    return _name_cause(outcome) or f"not measured at {scale}"
+
+
+def _name_cause(outcome: Outcome) -> str:
+    """Say why runs that the claim compares are not run although they were asked for.
+
+    Empty if they are run, or were not asked for.
+    """
+    for pair in outcome.pairs:
+        for cell in pair:
+            if cell.cause:
+                return f"not run: {cell.cause.sentence}"
+    return ""
 
 
 def _add_effect(outcome: Outcome, measured: list[tuple[Cell, Cell]]) -> Outcome:
@@ -266,7 +287,7 @@ def _decide(outcome: Outcome, planned: PlannedClaim | None) -> Outcome:
         verdict, reason = decide_by_success(outcome, planned.entry)
     else:
         verdict, reason = decide_by_interval(outcome)
-    reasons = [reason, _count_missing_cells(outcome)]
+    reasons = [reason, _count_missing_cells(outcome), _name_cause(outcome)]
     if planned and planned.entry.threshold is not None and not outcome.success:
         rates = count_successes(outcome.sides, planned.entry.threshold)
         reasons.append(describe_successes(rates, planned.entry.threshold))

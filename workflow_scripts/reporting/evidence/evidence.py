@@ -8,12 +8,14 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import hash_file, read_mapping, write_json
 from workflow_scripts.common.result_folders import ScaleFolder
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import Display, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import Display
 from workflow_scripts.config.displays import find_intervened_variants, list_score_files
-from workflow_scripts.evaluation.published import Key, Published, read_published
+from workflow_scripts.evaluation.published_numbers import Key, Published, read_published
 from workflow_scripts.provenance.record import make_record
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import NOTHING, Cause, Unfinished
 from workflow_scripts.reporting.evidence.pairing import get_initial_weights
 from workflow_scripts.reporting.evidence.selected_scores import AbsentScore, Score, load_scores
 from workflow_scripts.reporting.evidence.withholding import find_withheld
@@ -25,7 +27,7 @@ class Evidence:
 
     scores: of the requested runs. analyses: by name. weights: what the runs of a measured variant
     start from. absent: scores that are undefined. withheld: why a variant's scores are not shown
-    yet.
+    yet. unfinished: scores that are not there.
     """
 
     paper: str
@@ -36,6 +38,22 @@ class Evidence:
     weights: dict[VariantKey, str] = field(default_factory=dict)
     absent: dict[VariantKey, list[AbsentScore]] = field(default_factory=dict)
     withheld: dict[VariantKey, str] = field(default_factory=dict)
+    unfinished: Unfinished = NOTHING
+
+    def list_causes(self, variant: VariantKey, is_intervened: bool) -> list[Cause]:
+        """List why seeds of a variant have no scores, or none under interventions."""
+        by_variant = self.unfinished.evaluations
+        if is_intervened:
+            by_variant = self.unfinished.interventions
+        return list(by_variant.get(variant, {}).values())
+
+    def find_cause(self, run: Run) -> Cause | None:
+        """Return why a run has no scores; None if it has them."""
+        return self.unfinished.evaluations.get(run.variant_key, {}).get(run.seed)
+
+    def get_analysis_cause(self, analysis: str | None) -> Cause | None:
+        """Return why an analysis has no scores; None if it has some, or was not asked for."""
+        return self.unfinished.analyses.get((self.paper, str(analysis)))
 
     def drop_withheld(self) -> "Evidence":
         """Return the evidence without the scores that are not shown yet."""
@@ -55,11 +73,12 @@ def read_evidence(
     runs: Iterable[Run],
     displays: Sequence[Display],
     results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> Evidence:
     """Read published.csv of a paper, and what its `displays` show of `runs` and analyses.
 
-    The scores are those under `results`. Raises UserError if the scores of one of `runs` are
-    missing or of another run.
+    The scores are those under `results`, without the `unfinished` ones. Raises UserError if other
+    scores of one of `runs` are missing or of another run.
     """
     runs = list(runs)
     intervened = find_intervened_variants(displays)
@@ -67,14 +86,17 @@ def read_evidence(
     absent: dict[VariantKey, list[AbsentScore]] = {}
     folder = ScaleFolder(results)
     for run in runs:
-        absent.setdefault(run.unseeded, []).extend(read_absent_scores(run, folder))
-        for file in list_score_files(folder, run, intervened):
-            scores.setdefault(run.unseeded, []).extend(read_run_scores(run, folder, file))
+        files = unfinished.drop_files(list_score_files(folder, run, intervened))
+        if folder.run(run).evaluation.scores in files:
+            absent.setdefault(run.variant_key, []).extend(read_absent_scores(run, folder))
+        for file in files:
+            scores.setdefault(run.variant_key, []).extend(read_run_scores(run, folder, file))
     analyses: dict[str, list[Score]] = {}
     for display in displays:
         for name in display.list_analyses():
-            if name not in analyses:
-                analyses[name] = load_scores(folder.analysis(paper, name).scores)
+            file = folder.analysis(paper, name).scores
+            if name not in analyses and not unfinished.is_missing_any([file]):
+                analyses[name] = load_scores(file)
     analysed: list[Score] = []
     for of_analysis in analyses.values():
         analysed += of_analysis
@@ -84,10 +106,12 @@ def read_evidence(
         variant: get_initial_weights(catalogue, variant, scale) for variant in sorted(variants)
     }
     shown_seeds = {(score.variant_key, score.seed) for score in analysed}
-    shown_seeds.update((run.unseeded, run.seed) for run in runs)
-    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results)
+    shown_seeds.update((run.variant_key, run.seed) for run in runs)
+    withheld = find_withheld(catalogue, paper, scale, shown_seeds, results, unfinished)
     published = read_published(catalogue.root / "papers" / paper / "published.csv")
-    return Evidence(paper, scale, published, scores, analyses, weights, absent, withheld)
+    return Evidence(
+        paper, scale, published, scores, analyses, weights, absent, withheld, unfinished
+    )
 
 
 def read_run_scores(run: Run, results: ScaleFolder, file: Path) -> list[Score]:
@@ -97,10 +121,10 @@ def read_run_scores(run: Run, results: ScaleFolder, file: Path) -> list[Score]:
     """
     scores = load_scores(file)
     for score in scores:
-        if score.variant_key != run.unseeded or score.seed != run.seed:
-            other = f"{'/'.join(map(str, score.variant_key))}/seed-{score.seed}"
+        scored_run = Run(*score.variant_key, score.seed)  # type: ignore[arg-type]
+        if scored_run != run:
             advice = f"move {results.run(run).path} away, then call ./reproduce"
-            raise UserError(f"{file} holds scores of {other}; {advice}")
+            raise UserError(f"{file} holds scores of {scored_run}; {advice}")
     return scores
 
 

@@ -7,7 +7,8 @@ independent.
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import format_canonical_json
-from workflow_scripts.config.catalogue import START, Catalogue, VariantKey, parse_run
+from workflow_scripts.common.run_names import START, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import find_parent_run, resolve_run
 from workflow_scripts.evaluation.statistics import Effect, compare_independent, compare_paired
 
@@ -17,14 +18,14 @@ def get_initial_weights(catalogue: Catalogue, variant: VariantKey, scale: str) -
 
     For random weights that is the name of the variant.
     """
-    run = parse_run(catalogue, "/".join((*variant, "seed-0")))
+    run = variant.make_run(seed=0)
     if run.weights not in (None, START):
         parent = find_parent_run(catalogue, run, scale)
         assert parent
-        return get_initial_weights(catalogue, parent.unseeded, scale)
+        return get_initial_weights(catalogue, parent.variant_key, scale)
     origin = resolve_run(catalogue, run, scale).origin
     if origin is None:
-        return "/".join(variant)
+        return str(variant)
     return format_canonical_json(origin.model_dump())
 
 
@@ -52,9 +53,8 @@ def require_same_weights(
         return
     if weights[variant] == weights[other]:
         return
-    names = f"{'/'.join(variant)} and {'/'.join(other)}"
     rule = "so no seeds are paired; show both, and no gain"
-    raise UserError(f"{place}: {names} start from different weights, {rule}")
+    raise UserError(f"{place}: {variant} and {other} start from different weights, {rule}")
 
 
 def compute_gains(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.evaluation.scores import read_scores
 
 DEPTH = re.compile(r"\d+(\.\d+)?%")
@@ -39,7 +39,7 @@ class Score(NamedTuple):
     @property
     def variant_key(self) -> VariantKey:
         """The variant that has the score; parts are None in a score of an analysis as a whole."""
-        return self.task, self.method, self.variant  # type: ignore[return-value]
+        return VariantKey(self.task, self.method, self.variant)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

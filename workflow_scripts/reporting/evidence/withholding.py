@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.common.result_folders import ScaleFolder
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import VariantKey
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 
 
 def find_withheld(
@@ -15,13 +16,14 @@ def find_withheld(
     scale: str,
     shown_seeds: Iterable[tuple[VariantKey, int | None]],
     results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> dict[VariantKey, str]:
     """Return variant -> "2 of 8 planned seeds" for variants of which not all of these are scored.
 
     shown_seeds: (variant, seed) of what a paper's displays read; numbers without a seed have None.
     A variant is withheld if planned seeds are among them. results: folder of the scale, where the
-    planned runs are looked for. The seeds of a variant are those of the paper's own plans, or of
-    another paper's if its own name no claim about it.
+    planned runs are looked for, without the `unfinished` ones. The seeds of a variant are those of
+    the paper's own plans, or of another paper's if its own name no claim about it.
     """
     seeds_of_variant: dict[VariantKey, set[int | None]] = defaultdict(set)
     for variant, seed in shown_seeds:
@@ -35,8 +37,9 @@ def find_withheld(
         planned = planned_seeds[variant]
         if not seeds_of_variant[variant] & set(planned):
             continue
-        folders = [ScaleFolder(results).run(Run(*variant, seed)) for seed in planned]
-        scored = sum(folder.evaluation.scores.exists() for folder in folders)
+        runs = [variant.make_run(seed) for seed in planned]
+        files = [ScaleFolder(results).run(run).evaluation.scores for run in runs]
+        scored = sum(file.exists() for file in unfinished.drop_files(files))
         if scored < len(planned):
             withheld[variant] = f"{scored} of {len(planned)} planned seeds"
     return withheld

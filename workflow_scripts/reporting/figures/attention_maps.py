@@ -65,7 +65,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
             panel = figure.add_axes(place)
             panel.set_title(f"“{sentence}”", pad=3)
             if row.seed is None:
-                mark_not_run(panel, inputs.scale)
+                mark_not_run(panel, inputs.absence)
                 continue
             of_sentence = row.weights[row.weights["sentence"] == sentence]
             draw_head_maps(panel, of_sentence, sentence)

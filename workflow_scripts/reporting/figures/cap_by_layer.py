@@ -57,7 +57,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         title = f"{name}, {pooling} pooling" if pooling else name
         axes.set_title(title, loc="left")
         if (name, pooling) not in points:
-            mark_not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.absence)
             continue
         of_panel = points[name, pooling]
         handles |= draw_lines(axes, of_panel, looks, bottom)

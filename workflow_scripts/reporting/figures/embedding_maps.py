@@ -48,7 +48,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         seed = inputs.find_median_seed(entry)
         if seed is None:
             panel.set_title(title, loc="left")
-            style.mark_not_run(panel, inputs.scale)
+            style.mark_not_run(panel, inputs.absence)
             continue
         accuracy = select_entry(accuracies, entry, seed)["value"].item()
         panel.set_title(

@@ -1,5 +1,6 @@
 """A figure of a paper with its plotted data, and its inputs."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,13 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError
 from workflow_scripts.common.plug_ins import FIGURES, import_function, parse_options
 from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
-from workflow_scripts.config.catalogue import Catalogue, Run
-from workflow_scripts.config.display_schema import FigureDisplay, Runs, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.display_schema import FigureDisplay, Runs
 from workflow_scripts.config.displays import find_figure
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import Evidence, read_evidence
 from workflow_scripts.reporting.evidence.selected_scores import Score, select_scores
 
@@ -47,6 +50,14 @@ class Inputs:
     def scale(self) -> str:
         """Name of the scale."""
         return self.evidence.scale
+
+    @property
+    def absence(self) -> str:
+        """The text for a panel without scores. The footer says more."""
+        for entry in self.display.runs:
+            if entry.variant_key in self.evidence.unfinished.evaluations:
+                return "not finished"
+        return f"not run at {self.scale}"
 
     def read_table(self, name: str) -> pandas.DataFrame:
         """Read <name>.csv of all analyses of the figure as one table."""
@@ -98,7 +109,7 @@ class Inputs:
 
     def list_seeds(self, entry: Runs) -> list[int]:
         """List the seeds of an entry of `runs`, lowest first; none if the scale does not run it."""
-        return sorted(run.seed for run in self.requested if run.unseeded == entry.key)
+        return sorted(run.seed for run in self.requested if run.variant_key == entry.variant_key)
 
     def find_median_seed(self, entry: Runs) -> int | None:
         """Find the (lowest) seed of an entry with the (lower) median test accuracy.
@@ -137,7 +148,7 @@ def make_score_table(scores: list[Score], columns: list[str]) -> pandas.DataFram
 
 def select_entry(table: pandas.DataFrame, entry: Runs, seed: int | None = None) -> pandas.DataFrame:
     """Select the rows of `table` that belong to an entry of `runs`, and to one seed if given."""
-    rows = select_variant_rows(table, entry.key)
+    rows = select_variant_rows(table, entry.variant_key)
     return rows if seed is None else rows[rows["seed"] == seed]
 
 
@@ -166,16 +177,33 @@ class RenderedFigure:
 
 
 def draw_figure(
-    catalogue: Catalogue, paper: str, name: str, scale: str, runs: list[Run], results: Path
+    catalogue: Catalogue,
+    paper: str,
+    name: str,
+    scale: str,
+    runs: list[Run],
+    results: Path,
+    unfinished: Unfinished = NOTHING,
 ) -> RenderedFigure:
-    """Draw the figure of `runs` from the files under `results`, the folder of the scale."""
+    """Draw the figure of `runs` from the files under `results`, the folder of the scale.
+
+    Runs with `unfinished` scores are left out, and named below it.
+    """
     display = find_figure(catalogue, paper, name)
     draw = import_function(display.module, "draw", FIGURES)
     file = catalogue.root / "papers" / paper / "displays.yaml"
     keys = ("displays", name, "options")
     options = parse_options(display.module, FIGURES, display.options, file, keys)
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results).drop_withheld()
-    runs = [run for run in runs if run.unseeded not in evidence.withheld]
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results, unfinished)
+    evidence = evidence.drop_withheld()
+    shown_runs = []
+    causes: list[str] = []  # of each run that is not finished
+    for run in runs:
+        cause = evidence.find_cause(run)
+        if cause:
+            causes.append(cause.sentence)
+        elif run.variant_key not in evidence.withheld:
+            shown_runs.append(run)
 
     # matplotlib takes a second to import, so errors in names are reported first.
     from workflow_scripts.reporting.figures.style import use_style
@@ -185,10 +213,12 @@ def draw_figure(
         protocols.update(score.protocol for score in scores)
     protocol = find_worst_protocol(*protocols)
     with use_style():
-        figure, plotted = draw(Inputs(display, runs, results, evidence), options)
+        figure, plotted = draw(Inputs(display, shown_runs, results, evidence), options)
     plotted = plotted.assign(protocol=protocol)
     csv = plotted.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     notes = [FOOTERS[protocol].format(scale=scale)]
     for variant, reason in sorted(evidence.withheld.items()):
-        notes.append(f"{'/'.join(variant)} not shown, {reason}")
+        notes.append(f"{variant} not shown, {reason}")
+    for cause, count in Counter(causes).items():
+        notes.append(f"{'1 run' if count == 1 else f'{count} runs'} left out: {cause}")
     return RenderedFigure(figure, csv, footer="; ".join(filter(None, notes)))

@@ -36,7 +36,7 @@ def draw(inputs: Inputs, options: NoOptions) -> tuple[Figure, pandas.DataFrame]:
         axes.set_title(f"({chr(ord('a') + number)}) {name}", loc="left")
         of_panel = [entry for entry in entries if entry.panel == name]
         if not any(inputs.list_seeds(entry) for entry in of_panel):
-            mark_not_run(axes, inputs.scale)
+            mark_not_run(axes, inputs.absence)
             continue
         # Each panel has its own range: values below 10% would be invisible on an axis up to 100%.
         top = 1.0

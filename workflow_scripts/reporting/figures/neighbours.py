@@ -42,7 +42,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         black = [other not in classified or class_of[other] == own for other in nearest]
         none = "not in the training data"
         if row["seed"] is None:
-            none = f"not run at {inputs.scale}"
+            none = inputs.absence
         share = "–"
         if classified:
             share = f"{row['same_class']} of {len(classified)}"

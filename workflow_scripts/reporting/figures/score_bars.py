@@ -36,7 +36,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         values = select_panel_scores(inputs, panel.metric, panel.split, entries)
         rows.append(values.assign(title=panel.title))
         if values.empty:
-            style.mark_not_run(axes, inputs.scale)
+            style.mark_not_run(axes, inputs.absence)
             continue
         draw_bars(axes, values, models, looks)
         highest = values["value"].max()
@@ -60,7 +60,7 @@ def name_models(inputs: Inputs, models: list[str]) -> list[str]:
     for model in models:
         label = model
         if model not in requested:
-            label += f"\nnot run at {inputs.scale}"
+            label += f"\n{inputs.absence}"
         labels.append(label)
     return labels
 

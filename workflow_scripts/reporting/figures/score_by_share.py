@@ -32,7 +32,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     figure = make_figure(PAGE, 2.4)
     axes = figure.subplots()
     if values.empty:
-        mark_not_run(axes, inputs.scale)
+        mark_not_run(axes, inputs.absence)
         return figure, values
     looks = dict(zip(series, LOOKS, strict=False))
     ran = [name for name in series if name in set(values["series"])]
@@ -52,8 +52,6 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
         Line2D([], [], marker="o", color=GREY, linestyle="", markersize=2, label="seeds")
     )
     absent = [name for name in series if name not in ran]
-    handles += [
-        Line2D([], [], color="none", label=f"{name}: not run at {inputs.scale}") for name in absent
-    ]
+    handles += [Line2D([], [], color="none", label=f"{name}: {inputs.absence}") for name in absent]
     add_legend_below(figure, handles, len(ran) + 1)
     return figure, values

@@ -39,7 +39,7 @@ def draw(inputs: Inputs, options: Options) -> tuple[Figure, pandas.DataFrame]:
     for word, model, seed, sememes, own in plotted.itertuples(index=False):
         none = "none"
         if pandas.isna(seed) and model != GOLD:
-            none = f"not run at {inputs.scale}"
+            none = inputs.absence
         word_lines.append(WordLine(word, model, sememes, own, none))
     headings = {"word": (LEFT, "left"), "sememes (% of the weights)": (SEMEMES, "left")}
     figure = draw_word_lines(word_lines, headings, MODEL, SEMEMES)

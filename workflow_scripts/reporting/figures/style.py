@@ -89,12 +89,12 @@ def add_legend_below(figure: Figure, handles: Sequence[Artist], columns: int) ->
         figure.legend(handles=handles, loc="outside lower center", ncols=columns, **spacing)
 
 
-def mark_not_run(axes: Axes, scale: str) -> None:
+def mark_not_run(axes: Axes, absence: str) -> None:
     """Mark a panel as empty, and say why."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, linestyle=(0, (4, 3)), color="0.7")
     look = {"ha": "center", "va": "center", "color": GREY}
-    axes.text(0.5, 0.5, f"not run at {scale}", transform=axes.transAxes, **look)
+    axes.text(0.5, 0.5, absence, transform=axes.transAxes, **look)
 
 
 def save_figure(figure: Figure, files: FigureFiles, footer: str = "") -> None:

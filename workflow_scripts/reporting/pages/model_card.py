@@ -8,11 +8,12 @@ from typing import Any
 
 from workflow_scripts.common.files import read_mapping
 from workflow_scripts.common.result_folders import RESULTS, ScaleFolder
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run
-from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue, check_run
+from workflow_scripts.config.display_schema import TableDisplay
 from workflow_scripts.config.requested import list_decided_claims
 from workflow_scripts.data.sources.declared import load_repositories, load_sources, select_sources
-from workflow_scripts.evaluation.published import read_published
+from workflow_scripts.evaluation.published_numbers import read_published
 from workflow_scripts.reporting.evidence.selected_scores import Score, load_scores, select_scores
 from workflow_scripts.tasks.checkpoints import read_run
 from workflow_scripts.tasks.run_spec import HubModel, ParentRun, RunSpec
@@ -104,14 +105,14 @@ def collect_published_cells(catalogue: Catalogue) -> PublishedCells:
 
 
 def make_model_card(
-    catalogue: Catalogue, published: PublishedCells, results: Path, name: str
+    catalogue: Catalogue, published: PublishedCells, results: Path, run: Run
 ) -> str:
     """Return the Markdown for a run of `results`, the folder of its scale.
 
     Raises UserError if a file is missing.
     """
-    run = parse_run(catalogue, name)
-    folder = ScaleFolder(results).run(name)
+    check_run(catalogue, run)
+    folder = ScaleFolder(results).run(run)
     manifest = read_run(folder.path)
     training = read_mapping(folder.manifest, "parameters", "steps", "best_step")
     record = read_mapping(folder.record, "commit", "dirty")
@@ -125,8 +126,8 @@ def make_model_card(
         library="transformers" if spec.kind in CAUSAL else "recompose",
         method=run.method,
         title=f"{method.title}, {variant.title}: {catalogue.tasks[run.task].title}",
-        name=name,
-        target=RESULTS.scale(scale).run(name).manifest,
+        name=run,
+        target=RESULTS.scale(scale).run(run).manifest,
         scale=scale,
         scale_title=catalogue.scales[scale].title,
         papers="\n".join(list_papers(catalogue, run, scale)) or "- no paper any more",
@@ -134,7 +135,7 @@ def make_model_card(
         calls=format_calls(spec.kind),
         hints=format_hints(spec),
         protocol=spec.protocol,
-        scores=format_card_scores(scores, published.get(run.unseeded, [])),
+        scores=format_card_scores(scores, published.get(run.variant_key, [])),
         commit=format_commit(record),
         parameters=training["parameters"],
         steps=training["steps"],
@@ -150,7 +151,7 @@ def list_papers(catalogue: Catalogue, run: Run, scale: str) -> Iterator[str]:
         variants: set[VariantKey] = set()
         for experiment in paper.experiments.list_at(scale):
             variants.update(experiment.list_variants())
-        if run.unseeded in variants:
+        if run.variant_key in variants:
             yield f"- {paper.experiments.title} ({paper.experiments.citation})"
 
 

@@ -17,7 +17,8 @@ from workflow_scripts.common.result_folders import (
     InterventionFolder,
     ScaleFolder,
 )
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.display_schema import Display, FigureDisplay
 from workflow_scripts.config.displays import select_display_runs, select_intervened_runs
 from workflow_scripts.config.loading import load_catalogue, load_config

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.reporting.claims.claim_rows import ClaimRow, format_effect
 from workflow_scripts.reporting.site.measured_claims import ComparedCell, Curves, MeasuredClaim
 
@@ -305,16 +306,16 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
 
     There is a panel for each logged value, and a colour for each variant.
     """
-    variants: list[str] = []
+    variants: list[VariantKey] = []
     for runs in curves.values():
-        variants += [name_curve_variant(run) for run in runs]
+        variants += [run.variant_key for run in runs]
     variants = list(dict.fromkeys(variants))
     body = ""
     top = 8
     for number, variant in enumerate(variants):
         look = f"curve series-{number % CURVE_COLOURS}"
         body += draw_line(CURVE_LEFT, top + 8, CURVE_LEFT + 24, top + 8, look)
-        body += draw_text(CURVE_LEFT + 32, top + 12, variant, "label")
+        body += draw_text(CURVE_LEFT + 32, top + 12, str(variant), "label")
         top += 20
     for name, runs in curves.items():
         top += 40
@@ -324,17 +325,16 @@ def draw_curves(curves: Curves, width: int = 760) -> str:
     return make_svg(width, top + 18, body, "learning curves")
 
 
-def name_curve_variant(run: str) -> str:
-    """Return the name of a run without its seed."""
-    return run.rpartition("/")[0]
-
-
 def draw_curve_panel(
-    name: str, runs: dict[str, list[tuple[int, float]]], variants: list[str], top: float, width: int
+    name: str,
+    runs: dict[Run, list[tuple[int, float]]],
+    variants: list[VariantKey],
+    top: float,
+    width: int,
 ) -> str:
     """Draw the curves of one logged value, from y = `top` down.
 
-    runs: (step, value) by name. variants: of all panels, in the order of their colours.
+    runs: (step, value) of each. variants: of all panels, in the order of their colours.
     """
     bottom = top + PANEL_HEIGHT
     steps: list[float | None] = []
@@ -352,9 +352,9 @@ def draw_curve_panel(
         body += draw_text(CURVE_LEFT - 8, y, format_tick(tick), "tick", "end")
     for run, points in runs.items():
         line = " ".join(f"{across.place(x):g},{upwards.place(y):g}" for x, y in points)
-        series = variants.index(name_curve_variant(run)) % CURVE_COLOURS
+        series = variants.index(run.variant_key) % CURVE_COLOURS
         body += f'<polyline points="{line}" class="curve series-{series}">'
-        body += f"<title>{escape(run)}</title></polyline>"
+        body += f"<title>{escape(str(run))}</title></polyline>"
     return body
 
 

@@ -12,9 +12,11 @@ from typing import Any
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_json
 from workflow_scripts.common.result_folders import ExportFolder
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.analysis_plan import PlannedClaim
 from workflow_scripts.config.catalogue import Catalogue, Paper
-from workflow_scripts.config.display_schema import TableDisplay, VariantKey
+from workflow_scripts.config.display_schema import TableDisplay
+from workflow_scripts.evaluation.seeds import list_common_seeds
 from workflow_scripts.reporting.claims.claim_rows import (
     ClaimRow,
     SideRow,
@@ -27,8 +29,8 @@ from workflow_scripts.reporting.claims.verdicts import VERDICTS
 KEY_PARTS = 4
 ROW_PART = 1
 COLUMN_PART = 2
-# Name of a value -> run (task/method/variant/seed) -> (step, value).
-Curves = dict[str, dict[str, list[tuple[int, float]]]]
+# Name of a value -> run -> (step, value).
+Curves = dict[str, dict[Run, list[tuple[int, float]]]]
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,7 @@ class MeasuredClaim:
         """The seeds that all cells have; none of a primary claim, whose plan names them."""
         if self.row.is_primary:
             return []
-        seeds_of_cells = [cell.seeds for cell in self.cells if cell.seeds]
-        if not seeds_of_cells:
-            return []
-        return sorted(set.intersection(*seeds_of_cells))
+        return list_common_seeds(cell.seeds for cell in self.cells if cell.seeds)
 
     @property
     def table(self) -> str:
@@ -127,13 +126,13 @@ class ExportedResults:
     """What claims need of a folder that `export` wrote.
 
     sides: by paper and claim. runs: entries of provenance.json, by name. curves: lines of
-    curves.csv, by run (task/method/variant/seed).
+    curves.csv, by run.
     """
 
     rows: list[ClaimRow]
     sides: dict[tuple[str, str], list[SideRow]]
     runs: dict[str, dict[str, Any]]
-    curves: dict[str, list[dict[str, str]]]
+    curves: dict[Run, list[dict[str, str]]]
 
 
 def read_measured_claims(catalogue: Catalogue, results: Path) -> list[MeasuredClaim]:
@@ -166,7 +165,7 @@ def read_exported_results(catalogue: Catalogue, results: Path) -> ExportedResult
     runs = {entry["run"]: entry for entry in read_json(folder.provenance)}
     curves = defaultdict(list)
     for line in read_csv(folder.curves):
-        run = f"{line['task']}/{line['method']}/{line['variant']}/{line['seed']}"
+        run = Run(line["task"], line["method"], line["variant"], int(line["seed"]))
         curves[run].append(line)
     return ExportedResults(rows, sides, runs, curves)
 
@@ -180,8 +179,7 @@ def _make_claim(row: ClaimRow, paper: Paper, exported: ExportedResults) -> Measu
     runs = _list_runs(paper, cells, planned)
     trainings = []
     for run in runs:
-        variant, _, seed = run.rpartition("/")
-        entry = exported.runs.get(f"{variant}/seed-{seed}", {})
+        entry = exported.runs.get(str(run), {})
         if entry.get("steps"):  # scores of given weights need no training
             trainings.append(entry)
     curves: Curves = {}
@@ -199,8 +197,8 @@ def _find_planned_claim(paper: Paper, name: str) -> PlannedClaim | None:
     return None
 
 
-def _list_runs(paper: Paper, cells: list[ComparedCell], planned: PlannedClaim | None) -> list[str]:
-    """List the runs that the cells read, as task/method/variant/seed.
+def _list_runs(paper: Paper, cells: list[ComparedCell], planned: PlannedClaim | None) -> list[Run]:
+    """List the runs that the cells read.
 
     Runs of other seeds than the planned ones do not belong to a primary claim.
     """
@@ -211,11 +209,11 @@ def _list_runs(paper: Paper, cells: list[ComparedCell], planned: PlannedClaim | 
             seeds_of_variant[variant].update(seeds)
     runs = []
     for variant, variant_seeds in seeds_of_variant.items():
-        runs += ["/".join((*variant, str(seed))) for seed in sorted(variant_seeds)]
+        runs += [variant.make_run(seed) for seed in sorted(variant_seeds)]
     return runs
 
 
-def _collect_curves(runs: list[str], lines: dict[str, list[dict[str, str]]]) -> Curves:
+def _collect_curves(runs: list[Run], lines: dict[Run, list[dict[str, str]]]) -> Curves:
     """Collect the points of the curves of `runs`; lines: of curves.csv, by run."""
     curves: Curves = defaultdict(dict)
     for run in runs:
@@ -300,8 +298,8 @@ def _list_variants(paper: Paper, key: str) -> list[VariantKey]:
         if (cell.row, cell.column) == (row, column):
             variants += cell.list_variants()
     trained: list[VariantKey] = []
-    for _, method, variant in variants:
-        trained_variant, _, task = variant.partition("@")
+    for variant in variants:
+        task = variant.weights
         if task:  # `ft@paws` is not trained: its weights are those of `ft` on the task `paws`
-            trained.append((task, method, trained_variant))
+            trained.append(variant.trained_variant._replace(task=task))
     return variants + trained

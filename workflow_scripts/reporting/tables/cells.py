@@ -6,15 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.config.display_schema import (
-    SELECTORS,
-    TableCell,
-    TableDisplay,
-    VariantKey,
-)
+from workflow_scripts.common.run_names import VariantKey
+from workflow_scripts.config.display_schema import SELECTORS, TableCell, TableDisplay
 from workflow_scripts.evaluation.protocol import find_worst_protocol
-from workflow_scripts.evaluation.published import Published
+from workflow_scripts.evaluation.published_numbers import Published
 from workflow_scripts.evaluation.statistics import Summary, summarise_seeds
+from workflow_scripts.provenance.unfinished import Cause
 from workflow_scripts.reporting.evidence.evidence import Evidence
 from workflow_scripts.reporting.evidence.pairing import compute_gains, require_same_weights
 from workflow_scripts.reporting.evidence.selected_scores import (
@@ -44,8 +41,8 @@ class Cell:
 
     Measured cells have `seeds` (seed -> value), `weights` (source of the initial weights) and
     `block` of an intervention; computed ones have `computed`, a number of an analysis without
-    seeds. Withheld cells have what measured ones have, for primary claims to count their seeds;
-    nothing of it is shown.
+    seeds. `cause`: why seeds of the cell are not run, although they were asked for. Withheld cells
+    have what measured ones have, for primary claims to count their seeds; nothing of it is shown.
     """
 
     paper: str
@@ -64,6 +61,7 @@ class Cell:
     computed: float | None = None
     weights: str = ""
     block: int | None = None
+    cause: Cause | None = None
 
     @property
     def key(self) -> str:
@@ -131,7 +129,8 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
     selection: dict[str, Any] = {"metric": entry.metric} | entry.selectors
     if entry.task is not None:
         selection["task"] = entry.task
-    selected_cell = replace(cell, selection=selection)
+    cause = evidence.get_analysis_cause(entry.analysis)
+    selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_analysis = evidence.analyses.get(entry.analysis or "", [])
     scores = select_scores(scores_of_analysis, selection)
     if len(scores) > 1:
@@ -143,7 +142,14 @@ def make_computed_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         )
     if any(score.subset == entry.subset for score in scores_of_analysis):
         return replace(selected_cell, status=NOT_RUN, note="does not apply")
-    return replace(selected_cell, status=NOT_RUN, note=f"not run at {evidence.scale}")
+    return explain_not_run(selected_cell, evidence.scale)
+
+
+def explain_not_run(cell: Cell, scale: str) -> Cell:
+    """Return a cell without scores: they were asked for, or the scale does not measure them."""
+    if cell.cause:
+        return replace(cell, status=NOT_RUN, note=f"not run: {cell.cause.word}")
+    return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
 
 
 def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell:
@@ -151,12 +157,14 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
 
     The scores are those of the runs, or of an analysis of them; those of the other variant, the
     baseline, are always those of its runs. The note counts the seeds for which the variant's score
-    is undefined. If variant or baseline is withheld, so is the cell, which keeps its seeds.
+    is undefined, and those that are not run although they were asked for. If variant or baseline is
+    withheld, so is the cell, which keeps its seeds.
     """
-    variant = (entry.task, entry.method, entry.variant_name)
-    selection = dict(zip(("task", "method", "variant"), variant, strict=True))
-    selection |= {"metric": entry.metric} | entry.selectors
-    selected_cell = replace(cell, selection=selection)
+    variant = VariantKey(entry.task, entry.method, entry.variant_name)
+    selection = variant._asdict() | {"metric": entry.metric} | entry.selectors
+    causes = evidence.list_causes(variant, entry.intervention is not None)
+    cause = evidence.get_analysis_cause(entry.analysis) or next(iter(causes), None)
+    selected_cell = replace(cell, selection=selection, cause=cause)
     scores_of_variant = list_variant_scores(entry, variant, evidence)
     absent = [score for score in evidence.absent.get(variant, []) if score.matches(selection)]
     scores = select_scores(scores_of_variant, selection)
@@ -166,40 +174,60 @@ def make_measured_cell(cell: Cell, entry: TableCell, evidence: Evidence) -> Cell
         )
 
     values_by_seed = average_repetitions(selected_cell, scores)
-    note = describe_undefined_seeds(absent, values_by_seed)
-    protocols = [score.protocol for score in scores]
-    shown_variants = [variant]
-    shown_selection = selection
-    if entry.over is not None:
-        baseline = (entry.task, entry.method, entry.over)
-        require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
-        scores_of_baseline = evidence.scores.get(baseline, [])
-        gain = Gain(selected_cell, entry, values_by_seed, scores_of_baseline, evidence.scale)
-        if not gain.by_seed:
-            return gain.explain_absence()
-        values_by_seed = gain.by_seed
-        protocols += [score.protocol for score in gain.scores]
-        shown_variants.append(baseline)
-        shown_selection = selection | {"over": entry.over}
-
-    block = None
-    if entry.intervention is not None and entry.layer is not None:
-        block = scores[0].layer
+    notes = [describe_undefined_seeds(absent, values_by_seed), describe_unfinished_seeds(causes)]
     measured_cell = replace(
         selected_cell,
-        selection=shown_selection,
         status=MEASURED,
-        note=note,
+        note="; ".join(filter(None, notes)),
         seeds=dict(sorted(values_by_seed.items())),
-        protocol=find_worst_protocol(*protocols),
+        protocol=find_worst_protocol(*(score.protocol for score in scores)),
         weights=evidence.weights.get(variant, ""),
-        block=block,
     )
-    for shown_variant in shown_variants:
-        if shown_variant in evidence.withheld:
-            reason = evidence.withheld[shown_variant]
-            return replace(measured_cell, status=WITHHELD, note=reason)
-    return measured_cell
+    if entry.intervention is not None and entry.layer is not None:
+        measured_cell = replace(measured_cell, block=scores[0].layer)
+    if entry.over is not None:
+        return compare_with_baseline(measured_cell, selected_cell, entry, evidence)
+    return hide_withheld_cell(measured_cell, [variant], evidence)
+
+
+def compare_with_baseline(
+    measured_cell: Cell, selected_cell: Cell, entry: TableCell, evidence: Evidence
+) -> Cell:
+    """Make the cell of gains over the variant `over` of a measured cell.
+
+    selected_cell: without scores, which says why there is no gain.
+    """
+    variant = VariantKey(entry.task, entry.method, entry.variant_name)
+    baseline = variant._replace(variant=entry.over)
+    require_same_weights(evidence.weights, variant, baseline, selected_cell.place)
+    scores_of_baseline = evidence.scores.get(baseline, [])
+    causes_of_baseline = evidence.list_causes(baseline, entry.intervention is not None)
+    gain = Gain(
+        selected_cell,
+        entry,
+        measured_cell.seeds,
+        scores_of_baseline,
+        next(iter(causes_of_baseline), None),
+        evidence.scale,
+    )
+    if not gain.by_seed:
+        return gain.explain_absence()
+    protocols = [measured_cell.protocol, *(score.protocol for score in gain.scores)]
+    gain_cell = replace(
+        measured_cell,
+        selection=measured_cell.selection | {"over": entry.over},
+        seeds=dict(sorted(gain.by_seed.items())),
+        protocol=find_worst_protocol(*protocols),
+    )
+    return hide_withheld_cell(gain_cell, [variant, baseline], evidence)
+
+
+def hide_withheld_cell(cell: Cell, variants: list[VariantKey], evidence: Evidence) -> Cell:
+    """Return a cell of these variants; withheld, with the reason, if one of them is."""
+    for variant in variants:
+        if variant in evidence.withheld:
+            return replace(cell, status=WITHHELD, note=evidence.withheld[variant])
+    return cell
 
 
 def list_variant_scores(entry: TableCell, variant: VariantKey, evidence: Evidence) -> list[Score]:
@@ -216,6 +244,14 @@ def describe_undefined_seeds(absent: list[AbsentScore], values: Mapping[int, flo
     if not seeds_without_value:
         return ""
     return f"seeds without a value, left out: {len(seeds_without_value)} ({absent[0].reason})"
+
+
+def describe_unfinished_seeds(causes: list[Cause]) -> str:
+    """Say how many seeds are not run although they were asked for; empty if all are."""
+    if not causes:
+        return ""
+    count = "1 seed" if len(causes) == 1 else f"{len(causes)} seeds"
+    return f"{count} not run: {causes[0].word}"
 
 
 def explain_missing_score(
@@ -246,7 +282,7 @@ def explain_missing_score(
         return replace(cell, status=UNDEFINED, note="undefined: no right answers")
     if any(score.rate == entry.rate for score in scores_of_intervention):
         return replace(cell, status=NOT_RUN, note="does not apply")
-    return replace(cell, status=NOT_RUN, note=f"not run at {scale}")
+    return explain_not_run(cell, scale)
 
 
 @dataclass(frozen=True)
@@ -254,13 +290,14 @@ class Gain:
     """What the seeds of a cell gain over the variant `over` of the same method and task.
 
     cell: with the selection of its own variant. values: its scores by seed. scores_of_baseline: all
-    scores of the other variant.
+    scores of the other variant. cause_of_baseline: why some of them are not run.
     """
 
     cell: Cell
     entry: TableCell
     values: dict[int, float]
     scores_of_baseline: list[Score]
+    cause_of_baseline: Cause | None
     scale: str
 
     @property
@@ -302,7 +339,7 @@ class Gain:
             return replace(
                 self.cell, status=UNDEFINED, note=f"undefined: no right answers of {over}"
             )
-        return replace(self.cell, status=NOT_RUN, note=f"not run at {self.scale}")
+        return explain_not_run(replace(self.cell, cause=self.cause_of_baseline), self.scale)
 
 
 def average_repetitions(cell: Cell, scores: list[Score]) -> dict[int, float]:

@@ -68,14 +68,14 @@ code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: a
 </th></tr></thead>
 <tbody>
 {% for run in trained %}
-<tr><td class="label"><code>{{ run.name | breakable }}</code></td><td>{{ run.seeds | join(", ") }}\
-</td>
+<tr><td class="label"><code>{{ run.variant_key | string | breakable }}</code></td>
+<td>{{ run.seeds | join(", ") }}</td>
 <td>{{ run.protocol }}</td><td>{{ "{:,}".format(run.steps) }}</td>\
 <td>{{ "{:,}".format(run.parameters) }}</td></tr>
 {% endfor %}</tbody></table></div>
 <p>All settings of a run:
-<code>.venv/bin/python -m workflow_scripts plan --show {{ trained[0].name }}/seed-{{ \
-trained[0].seeds[0] }}</code></p>
+<code>.venv/bin/python -m workflow_scripts plan --show {{ \
+trained[0].variant_key.make_run(trained[0].seeds[0]) }}</code></p>
 <p>This table again: <code>{{ command }}</code></p>
 </details>
 {% endif %}

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import MissingFileError, read_json
 from workflow_scripts.common.result_folders import ScaleFolder, verify_checksum
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.evaluation.statistics import Effect, bootstrap_over_examples
 from workflow_scripts.reporting.evidence.pairing import compute_difference
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -100,8 +101,7 @@ def read_correctness(results: Path, cell: Cell) -> np.ndarray:
     folder = ScaleFolder(results)
     rows = []
     for seed in cell.seeds:
-        run = f"{task}/{method}/{variant}/seed-{seed}"
-        file = folder.run(run).evaluation.predictions
+        file = folder.run(Run(task, method, variant, seed)).evaluation.predictions
         splits, subsets, correct = _read_predictions(file, cell.selection.get("readout"))
         is_of_cell = splits == split
         if subset != "all":

@@ -1,6 +1,6 @@
 """Layout and wording of tables, for all formats."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from workflow_scripts.config.display_schema import TableDisplay
@@ -136,10 +136,10 @@ def format_number(value: float, decimals: int, signed: bool = False) -> str:
 
 
 def format_published(cell: Cell) -> str:
-    """Format the number as printed, with spaces around ± and without TeX; empty without one."""
+    """Format the number as printed, with spaces around ±, and `~` in words; empty without one."""
     if not cell.published:
         return ""
-    return cell.published.printed.replace("±", " ± ").replace("\\sim", "about").replace("\\%", "%")
+    return cell.published.printed.replace("±", " ± ").replace("~", "about ")
 
 
 def format_reproduced(cell: Cell) -> str:
@@ -210,12 +210,14 @@ def explain_table(
         seeds = f"mean ± standard deviation over seeds (n − 1), {SEED_INTERVAL}"
         sentences.append(f"Ours, at scale {scale}: {seeds}.")
     elif not any(cell.status in (COMPUTED, WITHHELD) for cell in cells):
-        nothing = f"Nothing of this table is run at scale {scale}"
+        state = "finished" if any(cell.cause for cell in cells) else "run"
+        nothing = f"Nothing of this table is {state} at scale {scale}"
         if any(cell.published for cell in cells):
             nothing += ": it holds the published numbers only"
         sentences.append(f"{nothing}.")
     if any(cell.status == WITHHELD for cell in cells):
         sentences.append("Planned seeds are not shown before the last one is done.")
+    sentences += describe_causes(cells)
     blocks = describe_blocks(measured)
     if blocks:
         sentences.append(blocks)
@@ -227,6 +229,15 @@ def explain_table(
     if tests:
         sentences += describe_tests(display.baseline, list(tests.values()))
     return sentences
+
+
+def describe_causes(cells: Iterable[Cell]) -> list[str]:
+    """Say why runs are not run although they were asked for: the cause, and the rows of each."""
+    rows: dict[str, dict[str, None]] = {}  # cause -> rows, without repeats
+    for cell in cells:
+        if cell.cause:
+            rows.setdefault(cell.cause.sentence, {})[cell.row] = None
+    return [f"Not run, because {cause}: {', '.join(labels)}." for cause, labels in rows.items()]
 
 
 def describe_tests(baseline: str | None, tests: list[ExampleTest]) -> list[str]:

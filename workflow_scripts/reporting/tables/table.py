@@ -6,9 +6,11 @@ from pathlib import Path
 
 from workflow_scripts.common.files import format_csv
 from workflow_scripts.common.result_folders import RESULTS
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.displays import find_table
 from workflow_scripts.evaluation.protocol import PROTOCOLS
+from workflow_scripts.provenance.unfinished import NOTHING, Unfinished
 from workflow_scripts.reporting.evidence.evidence import read_evidence
 from workflow_scripts.reporting.tables.cells import COMPUTED, MEASURED, Cell, make_cells
 from workflow_scripts.reporting.tables.formats import format_latex_table, format_markdown_table
@@ -65,13 +67,14 @@ def make_table(
     runs: list[Run],
     results: Path,
     tests: Tests | None = None,
+    unfinished: Unfinished = NOTHING,
 ) -> RenderedTable:
-    """Make the table of `runs` from `results`.
+    """Make the table of `runs` from `results`, without the `unfinished` scores.
 
     Without earlier `tests` these are made from the runs' predictions.
     """
     display = find_table(catalogue, paper, name)
-    evidence = read_evidence(catalogue, paper, scale, runs, [display], results)
+    evidence = read_evidence(catalogue, paper, scale, runs, [display], results, unfinished)
     cells = make_cells(name, display, evidence)
     if tests is None:
         tests = {}

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from workflow_scripts.common.files import read_json
 from workflow_scripts.common.result_folders import ScaleFolder
-from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import find_parent_run, read_precision
 from workflow_scripts.evaluation.protocol import find_worst_protocol
 from workflow_scripts.reporting.tables.cells import MEASURED, Cell
@@ -16,7 +17,7 @@ from workflow_scripts.reporting.tables.cells import MEASURED, Cell
 class TrainedVariant:
     """The trainings of a variant. Steps and parameters are those of one of them."""
 
-    name: str
+    variant_key: VariantKey
     seeds: list[int]
     steps: int
     parameters: int
@@ -32,23 +33,24 @@ def summarise_trainings(
     Given weights count as the runs that trained them; models of the hub have none. Raises UserError
     without a run.json.
     """
-    by_variant: dict[str, dict[Run, None]] = {}
+    by_variant: dict[VariantKey, dict[Run, None]] = {}
     for run in runs:
         training: Run | None = run
         if run.weights:
             training = find_parent_run(catalogue, run, scale)
         if training is not None:
-            by_variant.setdefault("/".join(training.unseeded), {})[training] = None
+            by_variant.setdefault(training.variant_key, {})[training] = None
     return [
-        _summarise_variant(name, list(trainings), results) for name, trainings in by_variant.items()
+        _summarise_variant(variant, list(trainings), results)
+        for variant, trainings in by_variant.items()
     ]
 
 
-def _summarise_variant(name: str, trainings: list[Run], results: Path) -> TrainedVariant:
+def _summarise_variant(variant: VariantKey, trainings: list[Run], results: Path) -> TrainedVariant:
     """Summarise the trainings of one variant; steps and parameters are those of the first."""
     manifests = [read_json(ScaleFolder(results).run(run).manifest) for run in trainings]
     return TrainedVariant(
-        name=name,
+        variant_key=variant,
         seeds=sorted(run.seed for run in trainings),
         steps=manifests[0]["steps"],
         parameters=manifests[0]["parameters"],
@@ -77,14 +79,14 @@ def describe_precision(trained: Iterable[TrainedVariant]) -> list[str]:
 
     There is none without trainings.
     """
-    pairs: list[tuple[str, str]] = []  # (precision, variant)
+    pairs: list[tuple[str, VariantKey]] = []  # (precision, variant)
     for variant in trained:
-        pairs += [(precision, variant.name) for precision in variant.precisions]
+        pairs += [(precision, variant.variant_key) for precision in variant.precisions]
     precisions = {precision for precision, _ in pairs}
     if not precisions:
         return []
     if len(precisions) == 1:
         (precision,) = precisions
         return [f"Trained in {precision}."]
-    variants = [f"{name} in {precision}" for precision, name in sorted(pairs)]
+    variants = [f"{variant} in {precision}" for precision, variant in sorted(pairs)]
     return [f"Precision differs: {', '.join(variants)}."]

@@ -11,13 +11,13 @@ from torch import nn
 
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import find_bos_id, load_causal_lm
-from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences, bucket_texts
-from workflow_scripts.tasks.language_modelling.problem import (
+from workflow_scripts.tasks.language_modelling.training_setup import (
     compute_token_nll,
-    make_problem,
     pad_texts,
     read_text_pieces,
+    set_up_training,
 )
 from workflow_scripts.tasks.run_spec import RunSpec
 
@@ -25,11 +25,11 @@ from workflow_scripts.tasks.run_spec import RunSpec
 class Kind(TaskKind):
     """Pre-training on text, scored by perplexity."""
 
-    def make_problem(
+    def set_up_training(
         self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> Problem:
-        """Make what trains a model: see `problem.make_problem`."""
-        return make_problem(spec, data, init, device)
+    ) -> TrainingSetup:
+        """Make what trains a model: see `training_setup.set_up_training`."""
+        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> nn.Module:
         """Load the model. Raises UserError if a file is missing or broken."""

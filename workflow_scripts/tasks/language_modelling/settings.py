@@ -1,11 +1,7 @@
 """Settings of pre-training on text."""
 
-from workflow_scripts.tasks.settings import (
-    CrossEntropySettings,
-    Evaluation,
-    KindSettings,
-    TextTraining,
-)
+from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings
+from workflow_scripts.training.settings import TextTraining
 
 
 class Settings(CrossEntropySettings):

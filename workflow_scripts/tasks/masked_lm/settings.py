@@ -5,7 +5,8 @@ from typing import Annotated
 from pydantic import Field
 
 from workflow_scripts.common.validation import StrictModel
-from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
+from workflow_scripts.tasks.settings import Evaluation, KindSettings
+from workflow_scripts.training.settings import RecomputingTraining
 
 
 class Settings(StrictModel):

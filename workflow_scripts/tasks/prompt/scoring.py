@@ -10,7 +10,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.models.causal_lm.model import compute_last_logits
 from workflow_scripts.models.hugging_face import load_tokenizer
 from workflow_scripts.tasks.batching import bucket_texts
-from workflow_scripts.tasks.prompt.problem import PromptBatch, Prompts
+from workflow_scripts.tasks.prompt.training_setup import PromptBatch, Prompts
 
 
 def decode_vocabulary(folder: Path, model: nn.Module) -> np.ndarray:

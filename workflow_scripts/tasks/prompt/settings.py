@@ -4,12 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from workflow_scripts.tasks.settings import (
-    CrossEntropySettings,
-    Evaluation,
-    KindSettings,
-    RecomputingTraining,
-)
+from workflow_scripts.tasks.settings import CrossEntropySettings, Evaluation, KindSettings
+from workflow_scripts.training.settings import RecomputingTraining
 
 
 class Settings(CrossEntropySettings):

@@ -11,15 +11,15 @@ import torch
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.span_metrics import select_worst_variants
-from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
 from workflow_scripts.tasks.encoders import load_fine_tuned
-from workflow_scripts.tasks.question_answering.problem import (
+from workflow_scripts.tasks.question_answering.training_setup import (
     SpanModel,
     find_answers,
-    make_problem,
     make_windows,
     measure_answers,
     read_windows,
+    set_up_training,
 )
 from workflow_scripts.tasks.run_spec import RunSpec
 
@@ -27,11 +27,11 @@ from workflow_scripts.tasks.run_spec import RunSpec
 class Kind(TaskKind):
     """Fine-tuning on questions about paragraphs, scored by exact match and F1 of the answers."""
 
-    def make_problem(
+    def set_up_training(
         self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> Problem:
-        """Make what trains a model: see `problem.make_problem`."""
-        return make_problem(spec, data, init, device)
+    ) -> TrainingSetup:
+        """Make what trains a model: see `training_setup.set_up_training`."""
+        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SpanModel:
         """Load encoder and head. Raises UserError if a file is missing or broken."""

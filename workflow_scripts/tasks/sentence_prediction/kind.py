@@ -10,32 +10,32 @@ import torch
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.tasks.base import Checkpoint, Problem, TaskKind
+from workflow_scripts.tasks.base import Checkpoint, TaskKind, TrainingSetup
 from workflow_scripts.tasks.encoders import load_fine_tuned
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.sentence_prediction.problem import (
-    SentenceModel,
-    decide_classes,
-    make_problem,
-    read_sentences,
-    tokenise_sentences,
-)
 from workflow_scripts.tasks.sentence_prediction.scoring import (
     PredictedItems,
     decide_predictions,
     predict_items,
     score_subsets,
 )
+from workflow_scripts.tasks.sentence_prediction.training_setup import (
+    SentenceModel,
+    decide_classes,
+    read_sentences,
+    set_up_training,
+    tokenise_sentences,
+)
 
 
 class Kind(TaskKind):
     """Fine-tuning on sentences and pairs of them: classes, scores or cosines, by readout."""
 
-    def make_problem(
+    def set_up_training(
         self, spec: RunSpec, data: Path, init: Path | None, device: torch.device
-    ) -> Problem:
-        """Make what trains a model: see `problem.make_problem`."""
-        return make_problem(spec, data, init, device)
+    ) -> TrainingSetup:
+        """Make what trains a model: see `training_setup.set_up_training`."""
+        return set_up_training(spec, data, init, device)
 
     def load_model(self, checkpoint: Checkpoint) -> SentenceModel:
         """Load encoder and head. Raises UserError if a file is missing or broken."""

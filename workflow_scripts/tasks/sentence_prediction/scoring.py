@@ -10,7 +10,8 @@ from torch import Tensor
 from workflow_scripts.common.progress import Reporter
 from workflow_scripts.evaluation.scores import find_subset_rows
 from workflow_scripts.evaluation.sentence_metrics import compute_class_metrics, compute_correlations
-from workflow_scripts.tasks.sentence_prediction.problem import (
+from workflow_scripts.tasks.batching import find_file_order
+from workflow_scripts.tasks.sentence_prediction.training_setup import (
     SentenceModel,
     Sentences,
     decide_classes,
@@ -49,14 +50,14 @@ def predict_items(
     """Return the outputs by readout: that of the head, or all readouts if there is no head."""
     values_of = defaultdict(list)
     zeros_of = defaultdict(list)
-    rows_of_batches, batches = sentences.make_batches(batch_tokens, device)
-    for rows, batch in zip(rows_of_batches, batches, strict=True):
+    batches = sentences.make_batches(batch_tokens, device)
+    for rows, batch in batches:
         for readout, states in model.compute_cls_states(batch).items():
             if not model.heads or readout == model.readout:
                 values_of[readout].append(model.predict(states).float().cpu())
                 zeros_of[readout].append((states == 0).all(-1).any(-1).cpu())
         reporter.advance(len(rows))
-    order = np.argsort(np.concatenate(rows_of_batches))
+    order = find_file_order(batches)
     outputs_of = {}
     for readout in values_of:
         values = torch.cat(values_of[readout])[order]

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from workflow_scripts.common.validation import AtLeastOne, StrictModel
-from workflow_scripts.tasks.settings import Evaluation, KindSettings, RecomputingTraining
+from workflow_scripts.tasks.settings import Evaluation, KindSettings
+from workflow_scripts.training.settings import RecomputingTraining
 
 
 class Settings(StrictModel):

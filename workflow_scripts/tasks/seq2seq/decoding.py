@@ -18,7 +18,7 @@ from workflow_scripts.common.progress import Reporter
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.evaluation.measures import parse_measure_options
 from workflow_scripts.tasks.batching import EOS, PAD, bucket_by_length, to_sequences
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
+from workflow_scripts.tasks.seq2seq.settings import Decoding
 
 COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 
@@ -26,7 +26,7 @@ COLUMNS = ["source", "target", "subset", "source_ids", "target_ids"]
 @torch.no_grad()
 def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) -> Tensor:
     """Choose the most probable token at every step: source [B, S] -> ids [B, T]."""
-    limit, longest = _limits(max_length, source)
+    limit, longest = _compute_limits(max_length, source)
     memory = model.encode(source)
     cache = None
     output = source.new_full((source.size(0), longest), PAD)
@@ -41,13 +41,13 @@ def decode_greedily(model: nn.Module, source: Tensor, max_length: int | Tensor) 
         alive &= tokens.ne(EOS) & (limit > step + 1)
         if not alive.any():
             break
-        if _worth_dropping(alive):
+        if _is_worth_dropping(alive):
             cache = cache.select(alive.nonzero()[:, 0])
             rows = rows[alive]
             limit = limit[alive]
             tokens = tokens[alive]
             alive = alive[alive]
-    return _cut(output)
+    return _remove_padding(output)
 
 
 @torch.no_grad()
@@ -66,7 +66,7 @@ def decode_with_beam(
     """
     device = source.device
     sentences = source.size(0)
-    limit, longest = _limits(max_length, source)
+    limit, longest = _compute_limits(max_length, source)
     memory = model.encode(source)
     sentence_of_hypothesis = torch.arange(sentences, device=device).repeat_interleave(beam)
     cache = model.start(memory).select(sentence_of_hypothesis)
@@ -81,7 +81,7 @@ def decode_with_beam(
         alive = search.ended < beam
         if not alive.any():
             break
-        if _worth_dropping(alive):
+        if _is_worth_dropping(alive):
             kept = alive.nonzero()[:, 0]
             search.keep(kept)
             cache = cache.select((kept[:, None] * beam + search.parents).flatten())
@@ -90,7 +90,7 @@ def decode_with_beam(
             origins = (searched[:, None] * beam + search.parents).flatten()
             cache = cache.select(origins, same_sentences=True)
         last = search.tokens.flatten()
-    return _cut(search.output)
+    return _remove_padding(search.output)
 
 
 class Candidates(NamedTuple):
@@ -191,13 +191,13 @@ class BeamSearch:
         self.best = self.best[kept]
 
 
-def _limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
+def _compute_limits(max_length: int | Tensor, source: Tensor) -> tuple[Tensor, int]:
     """Return (maximum tokens of each sentence [B], the largest of them)."""
     limit = torch.as_tensor(max_length, device=source.device).expand(source.size(0))
     return limit, int(limit.max())
 
 
-def _worth_dropping(alive: Tensor) -> bool:
+def _is_worth_dropping(alive: Tensor) -> bool:
     """Whether enough sentences are finished to pay for copying the cache without them.
 
     alive [B] is False where a sentence is finished.
@@ -205,7 +205,7 @@ def _worth_dropping(alive: Tensor) -> bool:
     return bool(alive.sum() <= 0.75 * alive.numel())
 
 
-def _cut(output: Tensor) -> Tensor:
+def _remove_padding(output: Tensor) -> Tensor:
     """Remove the columns that are padding in every row."""
     return output[:, : int(output.ne(PAD).sum(dim=1).max())]
 
@@ -214,7 +214,7 @@ def decode(
     model: nn.Module,
     table: pa.Table,
     target_words: list[str],
-    settings: Seq2SeqEvaluation,
+    settings: Decoding,
     device: torch.device,
     reporter: Reporter | None = None,
 ) -> list[str]:
@@ -238,13 +238,13 @@ def decode(
         else:
             ids = decode_with_beam(model, source, settings.beam, limit)
         for row, sentence in zip(rows.tolist(), ids.tolist(), strict=True):
-            outputs[row] = _spell_out(sentence, target_words)
+            outputs[row] = _join_words(sentence, target_words)
         if reporter:
             reporter.advance(len(rows))
     return [outputs[index] for index in source_of_row]
 
 
-def _spell_out(ids: list[int], target_words: list[str]) -> str:
+def _join_words(ids: list[int], target_words: list[str]) -> str:
     """Return the words of a decoded row up to its end symbol, joined by one space."""
     if EOS in ids:
         ids = ids[: ids.index(EOS)]
@@ -252,7 +252,7 @@ def _spell_out(ids: list[int], target_words: list[str]) -> str:
 
 
 def join_tokens(texts: Sequence[str], into: str) -> list[str]:
-    """Join space-separated tokens as `Seq2SeqEvaluation.joined` says.
+    """Join space-separated tokens as `Decoding.joined` says.
 
     `tokens` leaves them unchanged, `words` joins parts of words, and `text` makes one text.
     """
@@ -265,7 +265,7 @@ def join_tokens(texts: Sequence[str], into: str) -> list[str]:
 
 
 def score_with_modules(
-    outputs: list[str], references: list[str], data: Path, split: str, settings: Seq2SeqEvaluation
+    outputs: list[str], references: list[str], data: Path, split: str, settings: Decoding
 ) -> list[dict[str, Any]]:
     """Return the score rows of the metric modules of the settings.
 

@@ -25,8 +25,8 @@ from tests.training.causal_toy import (
 )
 from tests.training.toy import assert_one_error, record_files, run_main, stopping_at
 from workflow_scripts.models.causal_lm.model import compute_last_logits, load_causal_lm
-from workflow_scripts.tasks.prompt import problem as prompt
-from workflow_scripts.tasks.prompt.problem import (
+from workflow_scripts.tasks.prompt import training_setup as prompt
+from workflow_scripts.tasks.prompt.training_setup import (
     OUTSIDE,
     assign_words,
     compute_answer_loss,
@@ -228,7 +228,7 @@ def test_validation_is_of_one_prompt_at_a_time_and_the_surer_of_equal_weights_is
         place / "runs/ft/checkpoint",
         read_run_spec(causal_spec("prompt", family_of(place)), "spec"),
     )
-    task = prompt.make_problem(spec, place / "prompts", folder, torch.device("cpu"))
+    task = prompt.set_up_training(spec, place / "prompts", folder, torch.device("cpu"))
     prompts = read_prompts(spec, task.model.eval(), folder, place / "prompts", "valid")
     right, nats = [], []
     with torch.no_grad():

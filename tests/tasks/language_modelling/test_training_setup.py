@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from workflow_scripts.tasks.language_modelling.problem import pad_texts, read_text_pieces
+from workflow_scripts.tasks.language_modelling.training_setup import pad_texts, read_text_pieces
 
 TEXTS = [[5], [6, 7, 8], [9] * 4, [10, 11, 12, 13, 14], list(range(20, 33))]
 

@@ -1,7 +1,7 @@
 import pytest
 
 from workflow_scripts.common.errors import UserError
-from workflow_scripts.evaluation.published import PUBLISHED_COLUMNS, read_published
+from workflow_scripts.evaluation.published_numbers import PUBLISHED_COLUMNS, read_published
 
 HEADER = ",".join(PUBLISHED_COLUMNS) + "\n"
 

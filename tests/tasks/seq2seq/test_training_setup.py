@@ -11,7 +11,7 @@ from tests.models.small_models import decoder_input, make, sentences
 from workflow_scripts.tasks.batching import Batch, make_bucketed_batches
 from workflow_scripts.tasks.seq2seq.batches import read_pairs
 from workflow_scripts.tasks.seq2seq.checkpoint import load_run
-from workflow_scripts.tasks.seq2seq.problem import (
+from workflow_scripts.tasks.seq2seq.training_setup import (
     WordLoss,
     compute_word_cross_entropy,
     find_exact_matches,

@@ -15,10 +15,10 @@ from workflow_scripts.common.errors import UserError
 from workflow_scripts.data.prepared import read_table
 from workflow_scripts.models.causal_lm.model import EOS, PAD, build, find_bos_id
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences, TensorBatch, bucket_texts, to_sequences
 from workflow_scripts.tasks.run_spec import RunSpec
-from workflow_scripts.tasks.settings import TextTraining
+from workflow_scripts.training.settings import TextTraining
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ def pad_texts(texts: RaggedSequences, rows: np.ndarray) -> TextBatch:
     return TextBatch(torch.from_numpy(ids), torch.from_numpy(real))
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Make a model with random weights, and batches on `device`.
 
     Raises UserError if `init` is given.
@@ -88,7 +90,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         validate = partial(validate_texts, valid_batches)
     texts = read_text_pieces(data, "train", bos, limit)
     check_text_ids(texts, vocabulary_size, data, "train")
-    return Problem(
+    return TrainingSetup(
         model,
         partial(compute_text_loss, label_smoothing=spec.problem.label_smoothing),
         make_text_batches(texts, settings, limit, device),

@@ -20,7 +20,7 @@ from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.models.importing import import_model
 from workflow_scripts.tasks.base import Checkpoint
 from workflow_scripts.tasks.masked_lm.batches import IGNORED, bucket_pairs
-from workflow_scripts.tasks.masked_lm.problem import read_sentence_pairs
+from workflow_scripts.tasks.masked_lm.training_setup import read_sentence_pairs
 from workflow_scripts.tasks.run_spec import read_run_spec
 from workflow_scripts.tasks.settings import Evaluation
 
@@ -235,7 +235,7 @@ def test_what_does_not_fit_is_one_line(capsys, tmp_path, data, section, key, val
 
 def test_a_run_that_starts_from_another_is_refused(capsys, tmp_path, data, trained):
     spec = spec_of(json.loads((trained / "spec.json").read_text())["method"])
-    spec["init"] = {"run": "x", "spec": "0"}
+    spec["init"] = {"run": "pairs/x/pretrain/seed-3", "spec": "0"}
     capsys.readouterr()
     assert train(tmp_path, spec, data, "--init", trained / "out/checkpoint") == 1
     assert_one_error(capsys.readouterr().err, "starts from random weights")

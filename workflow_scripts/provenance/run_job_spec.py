@@ -1,6 +1,6 @@
 """What the jobs of a run are given: results/<scale>/specs/<run>.json.
 
-The file is written when the workflow is planned.
+The file is written before the first job starts.
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ class JobResources(StrictModel):
 
 
 @dataclass(frozen=True)
-class PlannedRun:
+class RunJobSpec:
     """A run with all that its jobs need to know.
 
     scale, resources: None for a spec that a person wrote. evaluation, intervention: None if the run
@@ -53,7 +53,7 @@ class PlannedRun:
     def training(self) -> RunSpec:
         """The spec as that of a training. Raises UserError if the run scores given weights."""
         if not isinstance(self.spec, RunSpec):
-            raise UserError(f"{self.spec.run_name} scores given weights and is no training")
+            raise UserError(f"{self.spec.run} scores given weights and is no training")
         return self.spec
 
     def to_json(self) -> dict[str, Any]:
@@ -78,32 +78,32 @@ class PlannedRun:
         return content
 
 
-def read_planned_run(file: Path) -> PlannedRun:
+def read_run_job_spec(file: Path) -> RunJobSpec:
     """Read the spec file of a run, or a file with the spec of a training alone.
 
     Raises UserError if it is wrong.
     """
     content = read_mapping(file)
     if "spec" not in content:
-        return PlannedRun(read_run_spec(content, file))
+        return RunJobSpec(read_run_spec(content, file))
     spec = _read_spec(content, file)
-    planned = PlannedRun(
+    job_spec = RunJobSpec(
         spec, content.get("scale"), analysis_plans=content.get("analysis_plans", {})
     )
     if "evaluation" in content:
         evaluation_class = load_kind_settings(spec.kind).evaluation
         evaluation = parse_as(evaluation_class, content["evaluation"], file, "evaluation")
-        planned = replace(planned, evaluation=evaluation)
+        job_spec = replace(job_spec, evaluation=evaluation)
     if "intervention" in content:
         intervention = parse_as(Intervention, content["intervention"], file, "intervention")
-        planned = replace(planned, intervention=intervention)
+        job_spec = replace(job_spec, intervention=intervention)
     if "resources" in content:
         resources = parse_as(JobResources, content["resources"], file, "resources")
-        planned = replace(planned, resources=resources)
+        job_spec = replace(job_spec, resources=resources)
     if "shared_spec" in content:
         shared_spec = read_given_weights_spec(content["shared_spec"], file, "shared_spec")
-        planned = replace(planned, shared_spec=shared_spec)
-    return planned
+        job_spec = replace(job_spec, shared_spec=shared_spec)
+    return job_spec
 
 
 def _read_spec(content: dict[str, Any], file: Path) -> RunSpec | GivenWeightsSpec:

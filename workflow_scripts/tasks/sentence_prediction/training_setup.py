@@ -28,12 +28,14 @@ from workflow_scripts.evaluation.sentence_metrics import (
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import (
     RaggedSequences,
+    RowsBatch,
     ShuffledBatches,
     TensorBatch,
     bucket_texts,
+    find_file_order,
     shuffle_examples,
 )
 from workflow_scripts.tasks.encoders import (
@@ -44,7 +46,7 @@ from workflow_scripts.tasks.encoders import (
 )
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 from workflow_scripts.tasks.sentence_prediction.settings import Settings
-from workflow_scripts.tasks.settings import Training
+from workflow_scripts.training.settings import Training
 
 STATES_TOKENS = 16384  # of a batch that a frozen encoder reads once
 
@@ -140,11 +142,12 @@ class Sentences:
 
     def make_batches(
         self, batch_tokens: int, device: torch.device
-    ) -> tuple[list[np.ndarray], list[SentenceBatch]]:
-        """Return (rows of each batch, batches on `device`) of similar length."""
-        rows_of_batches = bucket_texts(self.length, batch_tokens)
-        batches = [self.make_batch(rows).to(device) for rows in rows_of_batches]
-        return rows_of_batches, batches
+    ) -> list[RowsBatch[SentenceBatch]]:
+        """Make batches of items of similar length, on `device`."""
+        batches = []
+        for rows in bucket_texts(self.length, batch_tokens):
+            batches.append(RowsBatch(rows, self.make_batch(rows).to(device)))
+        return batches
 
 
 def read_sentences(
@@ -265,7 +268,9 @@ def make_head(settings: Settings, width: int, outputs: int, dropout: float) -> n
     return nn.Sequential(first, nn.Tanh(), nn.Dropout(dropout), last)
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
     The batches are of shuffled items. Validation: the metrics of `evaluation.sentence_metrics`; an
@@ -291,9 +296,9 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
             valid_batches = [compute_states(model, valid, device)]
         else:
             batch_tokens = max(settings.batch_tokens, STATES_TOKENS)
-            _, valid_batches = valid.make_batches(batch_tokens, device)
+            valid_batches = [batch for _, batch in valid.make_batches(batch_tokens, device)]
         validate = partial(validate_sentences, valid_batches, settings.selection.metric)
-    return Problem(
+    return TrainingSetup(
         model,
         compute_sentence_loss,
         batches,
@@ -354,15 +359,15 @@ def shuffle_items(
 
 def compute_states(model: SentenceModel, sentences: Sentences, device: torch.device) -> StateBatch:
     """Compute the states of all items by a frozen encoder, in the order of the file."""
-    rows_of_batches, batches = sentences.make_batches(STATES_TOKENS, device)
+    batches = sentences.make_batches(STATES_TOKENS, device)
     model.eval()
     states_of_batches = []
     with torch.no_grad():
-        for batch in batches:
+        for _, batch in batches:
             states = model.compute_cls_states(batch)[model.readout]
             states_of_batches.append(states.float())
     model.train()
-    order = torch.from_numpy(np.argsort(np.concatenate(rows_of_batches))).to(device)
+    order = torch.from_numpy(find_file_order(batches)).to(device)
     states = torch.cat(states_of_batches)[order]  # [N, T, d]
     return StateBatch(states, torch.from_numpy(sentences.label.astype(np.float32)).to(device))
 

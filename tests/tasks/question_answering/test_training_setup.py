@@ -24,7 +24,7 @@ from workflow_scripts.evaluation.span_metrics import (
     select_worst_variants,
 )
 from workflow_scripts.tasks.base import Checkpoint
-from workflow_scripts.tasks.question_answering.problem import (
+from workflow_scripts.tasks.question_answering.training_setup import (
     NOT_HERE,
     find_best_spans,
     read_windows,
@@ -81,9 +81,10 @@ def test_batches_allow_the_paragraph_alone(place):
         windows(place, "test"),
         Tokenizer.from_file(str(place / "init/tokenizer.json")),
     )
-    rows, batches = found.make_batches(300, torch.device("cpu"))
-    assert sorted(np.concatenate(rows)) == list(range(len(found.item)))
-    for chosen, batch in zip(rows, batches, strict=True):
+    batches = found.make_batches(300, torch.device("cpu"))
+    rows = np.concatenate([batch.rows for batch in batches])
+    assert sorted(rows) == list(range(len(found.item)))
+    for chosen, batch in batches:
         assert batch.ids.numel() <= 300
         for row, ids, allowed in zip(chosen, batch.ids, batch.allowed, strict=True):
             said = tokenizer.decode(ids[allowed][1:].tolist()).replace(" ", "")

@@ -13,7 +13,8 @@ from pathlib import Path
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, write_text_file
 from workflow_scripts.common.result_folders import RESULTS, SpecFolder
-from workflow_scripts.config.catalogue import Catalogue, Run, parse_run, store_with_catalogue
+from workflow_scripts.common.run_names import Run, VariantKey
+from workflow_scripts.config.catalogue import Catalogue, check_run, store_with_catalogue
 from workflow_scripts.config.display_schema import Analysis
 from workflow_scripts.config.displays import (
     find_analysis,
@@ -32,24 +33,27 @@ from workflow_scripts.config.specs import (
 )
 from workflow_scripts.data.data_spec import DataSpec
 from workflow_scripts.interventions.settings import CandidateSpec, Intervention
+from workflow_scripts.provenance.analysis_job_spec import AnalysedRun, AnalysisJobSpec
 from workflow_scripts.provenance.fingerprints import fingerprint_report_job
-from workflow_scripts.provenance.planned_analysis import AnalysedRun, PlannedAnalysis
-from workflow_scripts.provenance.planned_run import JobResources, PlannedRun
+from workflow_scripts.provenance.run_job_spec import JobResources, RunJobSpec
 from workflow_scripts.provenance.spec_fingerprints import Fingerprint
+from workflow_scripts.provenance.unfinished import load_unfinished
 from workflow_scripts.tasks.run_spec import GivenWeightsSpec, ParentRun, RunSpec
 from workflow_scripts.workflow.job_fingerprints import fingerprint_job
-from workflow_scripts.workflow.result_patterns import RUN_NAME, VARIANT_NAME
 from workflow_scripts.workflow.spec_files import Specs
+from workflow_scripts.workflow.wildcards import read_run_name, read_variant_key
 
 Job = tuple[str, tuple[tuple[str, str], ...]]  # rule, (wildcard, value) pairs
-SpecFile = DataSpec | CandidateSpec | PlannedRun | PlannedAnalysis
+SpecFile = DataSpec | CandidateSpec | RunJobSpec | AnalysisJobSpec
 
 
 @store_with_catalogue
-def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto") -> PlannedRun:
+def resolve_run_job_spec(
+    catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
+) -> RunJobSpec:
     """Return what the jobs of a run are given. `precision` is that of config.yaml."""
     spec = resolve_run(catalogue, run, scale, precision)
-    planned = PlannedRun(
+    job_spec = RunJobSpec(
         spec=spec,
         scale=scale,
         evaluation=resolve_evaluation(catalogue, run, scale),
@@ -58,10 +62,10 @@ def plan_run(catalogue: Catalogue, run: Run, scale: str, precision: str = "auto"
         analysis_plans=hash_plans(catalogue, run, scale),
     )
     if isinstance(spec, GivenWeightsSpec):
-        shared = resolve_run(catalogue, replace(run, seed=0), scale, precision)
+        shared = resolve_run(catalogue, run._replace(seed=0), scale, precision)
         assert isinstance(shared, GivenWeightsSpec)
-        planned = replace(planned, shared_spec=shared)
-    return planned
+        job_spec = replace(job_spec, shared_spec=shared)
+    return job_spec
 
 
 def _find_resources(catalogue: Catalogue, run: Run, scale: str) -> JobResources:
@@ -85,21 +89,24 @@ def _find_intervention(
         return None
 
 
-def plan_search(
-    catalogue: Catalogue, variant: str, scale: str, precision: str = "auto"
-) -> PlannedRun:
-    """Return what the search before the trainings of `<task>/<method>/<variant>` is given."""
-    if variant.strip("/").count("/") != 2:
-        raise UserError(f"--run {variant}: expected <task>/<method>/<variant> without a seed")
-    run = find_search_run(catalogue, parse_run(catalogue, f"{variant}/seed-0"), scale, precision)
+def resolve_search_job_spec(
+    catalogue: Catalogue, variant: VariantKey, scale: str, precision: str = "auto"
+) -> RunJobSpec:
+    """Return what the search before the trainings of a variant is given.
+
+    Raises UserError if there is no such variant, or if it has no search.
+    """
+    first = variant.make_run(seed=0)
+    check_run(catalogue, first)
+    run = find_search_run(catalogue, first, scale, precision)
     if run is None:
         raise UserError(f"{variant} has no search at scale {scale}; add `search` to its settings")
-    return plan_run(catalogue, run, scale, precision)
+    return resolve_run_job_spec(catalogue, run, scale, precision)
 
 
-def plan_analysis(
+def resolve_analysis_job_spec(
     catalogue: Catalogue, paper: str, analysis: str, scale: str, runs: Iterable[Run]
-) -> PlannedAnalysis:
+) -> AnalysisJobSpec:
     """Return what the job of an analysis is given.
 
     `runs` are those that the paper asks for, or some of them.
@@ -109,7 +116,7 @@ def plan_analysis(
     published = None
     if entry.published is not None:
         published = read_csv(catalogue.root / "papers" / entry.published / "published.csv")
-    return PlannedAnalysis(
+    return AnalysisJobSpec(
         paper=paper,
         analysis=analysis,
         scale=scale,
@@ -120,17 +127,28 @@ def plan_analysis(
     )
 
 
+def list_read_files(entry: Analysis, run: Run, scale: str) -> list[Path]:
+    """List the files of a run that an analysis reads, besides its weights."""
+    folder = RESULTS.scale(scale).run(run)
+    files = [folder.first_manifest]
+    if entry.scored:
+        files.append(folder.evaluation.scores)
+    if run.variant_key in entry.intervened_variants:
+        files.append(folder.interventions.scores)
+    return files
+
+
 def _name_analysed_run(catalogue: Catalogue, entry: Analysis, run: Run, scale: str) -> AnalysedRun:
     """Return a run with its model, and with what the entry of the analysis says about it."""
-    named = next(runs for runs in entry.runs if run.unseeded in runs.list_variants())
+    runs_of_entry = next(runs for runs in entry.runs if run.variant_key in runs.list_variants())
     return AnalysedRun(
         task=run.task,
         method=run.method,
         variant=run.variant,
         seed=run.seed,
         model=resolve_run(catalogue, run, scale).model.name,
-        series=named.series or "",
-        readout=named.readout,
+        series=runs_of_entry.series or "",
+        readout=runs_of_entry.readout,
     )
 
 
@@ -140,8 +158,8 @@ class CatalogueSpecs:
     def __init__(self, catalogue: Catalogue, config: Config) -> None:
         self.catalogue = catalogue
         self.config = config
-        self.get_run = cache(self._plan_run)
-        self.get_analysis = cache(self._plan_analysis)
+        self.get_run = cache(self._resolve_run)
+        self.get_analysis = cache(self._resolve_analysis)
 
     def get_data(self, task: str, scale: str) -> DataSpec:
         """Resolve the data spec of a task."""
@@ -151,21 +169,26 @@ class CatalogueSpecs:
         """Resolve the spec of the synonym candidates of a task."""
         return resolve_candidates(self.catalogue, task, scale)
 
-    def get_search(self, variant: str, scale: str) -> PlannedRun:
+    def get_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
         """Plan the search before the trainings of a variant. Raises UserError if there is none."""
-        return plan_search(self.catalogue, variant, scale, self.config.precision)
+        return resolve_search_job_spec(self.catalogue, variant, scale, self.config.precision)
 
-    def _plan_run(self, run: str, scale: str) -> PlannedRun:
+    def _resolve_run(self, run: Run, scale: str) -> RunJobSpec:
         """Plan a run. Raises UserError if there is no such variant."""
-        parsed = parse_run(self.catalogue, run)
-        return plan_run(self.catalogue, parsed, scale, self.config.precision)
+        check_run(self.catalogue, run)
+        return resolve_run_job_spec(self.catalogue, run, scale, self.config.precision)
 
-    def _plan_analysis(self, paper: str, analysis: str, scale: str) -> PlannedAnalysis:
-        runs = list_paper_runs(self.catalogue, self.config, paper, scale)
-        return plan_analysis(self.catalogue, paper, analysis, scale, runs)
+    def _resolve_analysis(self, paper: str, analysis: str, scale: str) -> AnalysisJobSpec:
+        entry = find_analysis(self.catalogue, paper, analysis)
+        unfinished = load_unfinished(self.config, scale)
+        runs = []
+        for run in list_paper_runs(self.catalogue, self.config, paper, scale):
+            if not unfinished.is_missing_any(list_read_files(entry, run, scale)):
+                runs.append(run)
+        return resolve_analysis_job_spec(self.catalogue, paper, analysis, scale, runs)
 
 
-def fingerprint_planned_job(
+def fingerprint_workflow_job(
     catalogue: Catalogue, config: Config, rule: str, wildcards: dict[str, str]
 ) -> Fingerprint | None:
     """Fingerprint any job of the workflow; None for rules without a fingerprint."""
@@ -199,16 +222,16 @@ def _add_job(
         task = wildcards["task"]
         contents[files.candidates(task)] = specs.get_candidates(task, scale)
     elif rule == "search":
-        _add_search(contents, specs, VARIANT_NAME.format(**wildcards), scale)
+        _add_search(contents, specs, read_variant_key(wildcards), scale)
     elif rule in ("train", "evaluate", "intervene"):
-        _add_run(contents, specs, RUN_NAME.format(**wildcards), scale)
+        _add_run(contents, specs, read_run_name(wildcards), scale)
     elif rule == "analyse":
         paper = wildcards["paper"]
         analysis = wildcards["analysis"]
         contents[files.analysis(paper, analysis)] = specs.get_analysis(paper, analysis, scale)
 
 
-def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: str, scale: str) -> None:
+def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: Run, scale: str) -> None:
     """Add a run with the runs and the search before it.
 
     Snakemake on a node of a cluster asks for them, too.
@@ -216,21 +239,23 @@ def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: str, scale: str)
     file = _spec_files(scale).run(run)
     if file in contents:
         return
-    planned = specs.get_run(run, scale)
-    contents[file] = planned
-    spec = planned.spec
+    job_spec = specs.get_run(run, scale)
+    contents[file] = job_spec
+    spec = job_spec.spec
     if isinstance(spec, RunSpec) and spec.search:
-        _add_search(contents, specs, spec.variant_name, scale)
+        _add_search(contents, specs, spec.variant_key, scale)
     if isinstance(spec.origin, ParentRun):
         _add_run(contents, specs, spec.origin.run, scale)
 
 
-def _add_search(contents: dict[Path, SpecFile], specs: Specs, variant: str, scale: str) -> None:
+def _add_search(
+    contents: dict[Path, SpecFile], specs: Specs, variant: VariantKey, scale: str
+) -> None:
     """Add a search with the run that it starts from."""
-    planned = specs.get_search(variant, scale)
-    contents[_spec_files(scale).search(variant)] = planned
-    if isinstance(planned.spec.origin, ParentRun):
-        _add_run(contents, specs, planned.spec.origin.run, scale)
+    job_spec = specs.get_search(variant, scale)
+    contents[_spec_files(scale).search(variant)] = job_spec
+    if isinstance(job_spec.spec.origin, ParentRun):
+        _add_run(contents, specs, job_spec.spec.origin.run, scale)
 
 
 def _spec_files(scale: str) -> SpecFolder:

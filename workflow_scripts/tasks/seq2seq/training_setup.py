@@ -14,10 +14,9 @@ from torch.nn.functional import cross_entropy
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.result_folders import DataFolder
-from workflow_scripts.common.validation import parse_as
 from workflow_scripts.data.prepared import read_table, read_vocabularies
 from workflow_scripts.models.layers.transformer import DecoderLayer, EncoderLayer
-from workflow_scripts.tasks.base import Problem, average_over
+from workflow_scripts.tasks.base import TrainingSetup, average_over
 from workflow_scripts.tasks.batching import PAD, Batch, make_bucketed_batches
 from workflow_scripts.tasks.run_spec import NamedSettings, RunSpec
 from workflow_scripts.tasks.seq2seq.batches import mark_phrases, read_pairs
@@ -28,8 +27,11 @@ from workflow_scripts.tasks.seq2seq.checkpoint import (
     write_config,
 )
 from workflow_scripts.tasks.seq2seq.decoding import COLUMNS, decode, join_tokens, score_with_modules
-from workflow_scripts.tasks.seq2seq.settings import Seq2SeqEvaluation
-from workflow_scripts.tasks.settings import Training, Validation
+from workflow_scripts.tasks.seq2seq.settings import (
+    Decoding,
+    Seq2SeqTraining,
+    Seq2SeqValidation,
+)
 
 # validate(model in eval mode) -> scores by name
 Validate = Callable[[nn.Module], dict[str, float]]
@@ -67,7 +69,9 @@ def list_compilable(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, layers)]
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Make the model, batches on `device`, and the validation.
 
     The validation is teacher-forced, and decoded if the settings say so. With `phrases` in the
@@ -89,7 +93,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
     model = model.to(device)
     batches = make_training_batches(spec, data, pieces, device)
     validations = make_validations(spec.training, data, pieces, device)
-    return Problem(
+    return TrainingSetup(
         model,
         WordLoss(spec.problem.label_smoothing),
         batches,
@@ -127,7 +131,7 @@ def save_companions(
 
 
 def make_validations(
-    settings: Training, data: Path, pieces: Any, device: torch.device
+    settings: Seq2SeqTraining, data: Path, pieces: Any, device: torch.device
 ) -> dict[str, Validate]:
     """Make the validation of the split that chooses the best weights, and of each further split.
 
@@ -169,7 +173,7 @@ class DecodedValidation:
     target_words: list[str]
     data: Path
     split: str
-    settings: Seq2SeqEvaluation
+    settings: Decoding
     device: torch.device
 
     def __call__(self, model: nn.Module) -> dict[str, float]:
@@ -185,7 +189,11 @@ class DecodedValidation:
 
 
 def make_validation(
-    data: Path, validation: Validation, batch_tokens: int, pieces: Any, device: torch.device
+    data: Path,
+    validation: Seq2SeqValidation,
+    batch_tokens: int,
+    pieces: Any,
+    device: torch.device,
 ) -> Validate:
     """Return a function from a model in eval mode to its scores on the split of `validation`.
 
@@ -198,17 +206,15 @@ def make_validation(
     batches = make_bucketed_batches(pairs, max(batch_tokens, longest), device)
     if validation.decoding is None:
         return partial(score_teacher_forced, batches=batches)
-    decoding = {"splits": [split], **validation.decoding}
-    settings = parse_as(Seq2SeqEvaluation, decoding, "settings: training.validation.decoding")
     table = read_table(data, split, COLUMNS)
     return DecodedValidation(
         batches=batches,
         table=table,
-        references=join_tokens(table["target"].to_pylist(), settings.joined),
+        references=join_tokens(table["target"].to_pylist(), validation.decoding.joined),
         target_words=read_vocabularies(data)["target"],
         data=data,
         split=split,
-        settings=settings,
+        settings=validation.decoding,
         device=device,
     )
 

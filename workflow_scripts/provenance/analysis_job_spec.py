@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.common.files import read_mapping
+from workflow_scripts.common.run_names import Run
 from workflow_scripts.common.validation import Seed, StrictModel, Word, parse_as
-from workflow_scripts.config.display_schema import Analysis, VariantKey
+from workflow_scripts.config.display_schema import Analysis
 
 PUBLISHED_KEY = ("display", "row", "column", "metric")
 
@@ -26,22 +27,12 @@ class AnalysedRun(StrictModel):
     readout: str | None = None
 
     @property
-    def unseeded(self) -> VariantKey:
-        """The name without the seed, as the entry of the analysis has it."""
-        return self.task, self.method, self.variant
-
-    @property
-    def name(self) -> str:
-        """The name of the run."""
-        return f"{self.task}/{self.method}/{self.variant}/seed-{self.seed}"
-
-    @property
-    def has_given_weights(self) -> bool:
-        """Whether it scores given weights, so that it has scores and no model of its own."""
-        return "@" in self.variant
+    def run(self) -> Run:
+        """The name of the run. One with given weights has scores, and no model of its own."""
+        return Run(self.task, self.method, self.variant, self.seed)
 
 
-class PlannedAnalysis(StrictModel):
+class AnalysisJobSpec(StrictModel):
     """An analysis with all that its job needs to know.
 
     entry: of `analyses` in the paper's displays.yaml. sources: <dataset>/<file> of sources.yaml.
@@ -74,6 +65,6 @@ class PlannedAnalysis(StrictModel):
         return self.model_dump(mode="json", exclude_unset=True)
 
 
-def read_planned_analysis(file: Path) -> PlannedAnalysis:
+def read_analysis_job_spec(file: Path) -> AnalysisJobSpec:
     """Read the spec file of an analysis. Raises UserError if it is wrong."""
-    return parse_as(PlannedAnalysis, read_mapping(file), file)
+    return parse_as(AnalysisJobSpec, read_mapping(file), file)

@@ -14,7 +14,7 @@ from workflow_scripts.models.hugging_face import (
     use_gradient_checkpointing,
     write_companions,
 )
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import RaggedSequences
 from workflow_scripts.tasks.masked_lm.batches import (
     MaskedBatch,
@@ -34,7 +34,9 @@ from workflow_scripts.tasks.masked_lm.sememe_lexicon import read_sememe_lexicon
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Make a model with random weights, and batches on `device` with new masks in each epoch.
 
     Validation: the mean log-likelihood of a masked token, in nats, of the model's first readout,
@@ -53,7 +55,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         pairs = read_sentence_pairs(spec, data, settings.selection.split)
         fixed_batches = make_fixed_batches(pairs, settings.batch_tokens, device)
     rows_of_batches = bucket_pairs(train, settings.batch_tokens, settings.batch_sentences)
-    return Problem(
+    return TrainingSetup(
         model,
         MaskedLoss(spec.problem.next_sentence),
         make_random_batches(train, rows_of_batches, device),

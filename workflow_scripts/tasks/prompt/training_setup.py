@@ -18,7 +18,7 @@ from workflow_scripts.data.prepared import has_column, read_table
 from workflow_scripts.models.causal_lm.model import compute_last_logits, find_bos_id, load_causal_lm
 from workflow_scripts.models.causal_lm.settings import Settings as ModelSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, use_gradient_checkpointing
-from workflow_scripts.tasks.base import Problem
+from workflow_scripts.tasks.base import TrainingSetup
 from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
@@ -229,7 +229,7 @@ def get_prompt_settings(spec: ModelSpec) -> ModelSettings:
     return settings
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path, device: torch.device) -> Problem:
+def set_up_training(spec: RunSpec, data: Path, init: Path, device: torch.device) -> TrainingSetup:
     """Load the model of the folder `init`, and make batches of shuffled prompts on `device`.
 
     The prompts are shuffled as in CARMA's code.
@@ -254,7 +254,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path, device: torch.device) ->
         rows_of_batches = bucket_texts(valid.length, settings.batch_tokens)
         valid_batches = [valid.make_batch(rows).to(device) for rows in rows_of_batches]
         validate = partial(validate_answers, valid_batches)
-    return Problem(
+    return TrainingSetup(
         model,
         partial(compute_answer_loss, label_smoothing=spec.problem.label_smoothing),
         batches,

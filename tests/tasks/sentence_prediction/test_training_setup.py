@@ -24,9 +24,9 @@ from tests.training.sentence_toy import (
 )
 from tests.training.toy import record_files, run_main
 from workflow_scripts.data.prepared import read_table
-from workflow_scripts.tasks.batching import RaggedSequences
+from workflow_scripts.tasks.batching import RaggedSequences, find_file_order
 from workflow_scripts.tasks.run_spec import read_run_spec
-from workflow_scripts.tasks.sentence_prediction.problem import Sentences, read_sentences
+from workflow_scripts.tasks.sentence_prediction.training_setup import Sentences, read_sentences
 from workflow_scripts.training import loop
 
 
@@ -50,9 +50,10 @@ def test_batches_are_what_the_tokenizer_makes_of_pairs(place, kind):
     oracle.post_processor = BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     oracle.enable_padding()
     table = read_table(folder, "test", ["first", "second", "label"]).to_pydict()
-    rows, batches = found.make_batches(300, torch.device("cpu"))
-    assert sorted(np.concatenate(rows).tolist()) == list(range(60))
-    for chosen, batch in zip(rows, batches, strict=True):
+    batches = found.make_batches(300, torch.device("cpu"))
+    rows = np.concatenate([batch.rows for batch in batches])
+    assert rows[find_file_order(batches)].tolist() == list(range(60))
+    for chosen, batch in batches:
         assert batch.ids[:, 0].numel() <= 300
         texts = [(table["first"][row], table["second"][row]) for row in chosen]
         if kind == "apart":
@@ -171,9 +172,9 @@ def test_items_are_shuffled_in_each_epoch_by_the_seed_of_the_run(tmp_path, monke
     data, init = write_pairs(tmp_path / "data"), write_encoder(tmp_path / "init")
     update, seen = loop.update_weights, []
 
-    def record(problem, optimiser, clip_norm, autocast, batch):
+    def record(setup, optimiser, clip_norm, autocast, batch):
         seen.append(batch.states.sum((1, 2)).tolist() if frozen else batch.ids.sum((1, 2)).tolist())
-        return update(problem, optimiser, clip_norm, autocast, batch)
+        return update(setup, optimiser, clip_norm, autocast, batch)
 
     monkeypatch.setattr(loop, "update_weights", record)
     order = {}

@@ -4,6 +4,7 @@ Its inputs are windows of paragraphs, its targets the first and last token of th
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,8 +22,8 @@ from workflow_scripts.evaluation.span_metrics import compute_exact_match, comput
 from workflow_scripts.models.encoder.model import PAD, extract_vocabulary
 from workflow_scripts.models.encoder.settings import Settings as EncoderSettings
 from workflow_scripts.models.hugging_face import load_tokenizer, write_companions
-from workflow_scripts.tasks.base import Problem
-from workflow_scripts.tasks.batching import TensorBatch, bucket_texts, shuffle_examples
+from workflow_scripts.tasks.base import TrainingSetup
+from workflow_scripts.tasks.batching import RowsBatch, TensorBatch, bucket_texts, shuffle_examples
 from workflow_scripts.tasks.encoders import EncoderWithHeads, load_initial_encoder
 from workflow_scripts.tasks.run_spec import ModelSpec, RunSpec
 
@@ -92,13 +93,12 @@ class Windows:
             ends=torch.from_numpy(self.ends[rows]),
         )
 
-    def make_batches(
-        self, batch_tokens: int, device: torch.device
-    ) -> tuple[list[np.ndarray], list[SpanBatch]]:
-        """Return (windows of each batch, batches on `device`) of similar length."""
-        rows_of_batches = bucket_texts(self.length, batch_tokens)
-        batches = [self.make_batch(rows).to(device) for rows in rows_of_batches]
-        return rows_of_batches, batches
+    def make_batches(self, batch_tokens: int, device: torch.device) -> list[RowsBatch[SpanBatch]]:
+        """Make batches of windows of similar length, on `device`. Their rows are windows."""
+        batches = []
+        for rows in bucket_texts(self.length, batch_tokens):
+            batches.append(RowsBatch(rows, self.make_batch(rows).to(device)))
+        return batches
 
 
 def read_windows(spec: ModelSpec, tokenizer_folder: Path, data: Path, split: str) -> Windows:
@@ -203,7 +203,9 @@ class SpanModel(EncoderWithHeads):
         return scores.masked_fill(~batch.allowed[:, None], -torch.inf)
 
 
-def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.device) -> Problem:
+def set_up_training(
+    spec: RunSpec, data: Path, init: Path | None, device: torch.device
+) -> TrainingSetup:
     """Load the encoder of the folder `init` with a new head, and make batches on `device`.
 
     The batches are of shuffled windows. Validation: exact match and F1 (percent). Raises UserError
@@ -223,7 +225,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
         valid = read_windows(spec, init, data, settings.selection.split)
         valid_batches = valid.make_batches(settings.batch_tokens, device)
         validate = partial(validate_spans, valid, valid_batches)
-    return Problem(
+    return TrainingSetup(
         model,
         compute_span_loss,
         batches,
@@ -233,7 +235,7 @@ def make_problem(spec: RunSpec, data: Path, init: Path | None, device: torch.dev
 
 
 def validate_spans(
-    windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]], model: SpanModel
+    windows: Windows, batches: Sequence[RowsBatch[SpanBatch]], model: SpanModel
 ) -> dict[str, float]:
     """Return exact match and F1 (percent) of a model in eval mode."""
     answers = find_answers(model, windows, batches)
@@ -265,12 +267,12 @@ def compute_span_loss(model: SpanModel, batch: SpanBatch) -> tuple[Tensor, dict[
 
 @torch.no_grad()
 def find_answers(
-    model: SpanModel, windows: Windows, batches: tuple[list[np.ndarray], list[SpanBatch]]
+    model: SpanModel, windows: Windows, batches: Sequence[RowsBatch[SpanBatch]]
 ) -> list[str]:
     """Return the answer to each question: the text of the most probable span of all its windows."""
     best = np.full(len(windows), -np.inf)
     answers = [""] * len(windows)
-    for rows, batch in zip(*batches, strict=True):
+    for rows, batch in batches:
         spans = find_best_spans(model(batch).float(), windows.longest_answer)
         score, first, last = (part.cpu().numpy() for part in spans)
         for number, row in enumerate(rows):

@@ -1,0 +1,98 @@
+"""Which failure each job waits for, and what it is called."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.workflow.failures import (
+    NOT_STARTED,
+    FailedJob,
+    find_failures,
+    read_failed_jobs,
+)
+from workflow_scripts.workflow.time_limit import Job
+
+RUN = {"scale": "full", "task": "idm", "method": "gemma-2b", "variant": "ft", "seed": "seed-1"}
+
+
+def failed(rule: str, message: str = "", slurm_state: str = "", **wildcards: str) -> FailedJob:
+    return FailedJob(
+        rule=rule, wildcards=wildcards, message=message, log=["a.log"], slurm_state=slurm_state
+    )
+
+
+def job(rule: str, *needed: Job, **wildcards: str) -> Job:
+    return Job(rule, wildcards, [], [], "", list(needed))
+
+
+@pytest.mark.parametrize(
+    ("failure", "word", "sentence"),
+    [
+        (
+            failed(
+                "fetch_model", "error: google/gemma-2b is gated: accept", model="google/gemma-2b"
+            ),
+            "gated",
+            "google/gemma-2b is gated",
+        ),
+        (
+            failed("fetch_model", "error: the hub cannot be reached", model="google/gemma-2b"),
+            "download failed",
+            "google/gemma-2b could not be downloaded",
+        ),
+        (
+            failed("fetch", "error: HTTP status 404", source="cogs/train.tsv"),
+            "download failed",
+            "cogs/train.tsv could not be downloaded",
+        ),
+        (
+            failed("train", "step 10/4,000", "OUT_OF_MEMORY", **RUN),
+            "out of memory",
+            "train idm/gemma-2b/ft/seed-1 ran out of memory",
+        ),
+        (
+            failed("train", "error: idm: the GPU's memory is full; lower it", **RUN),
+            "out of memory",
+            "train idm/gemma-2b/ft/seed-1 ran out of memory",
+        ),
+        (
+            failed("evaluate", "error: out of memory; give the process more", **RUN),
+            "out of memory",
+            "evaluate idm/gemma-2b/ft/seed-1 ran out of memory",
+        ),
+        (
+            failed("train", "step 10/4,000", "TIMEOUT", **RUN),
+            "time limit",
+            "train idm/gemma-2b/ft/seed-1 reached its time limit",
+        ),
+        (failed("claims", "KeyError: 'a'", scale="full"), "failed", "claims failed"),
+    ],
+)
+def test_causes(failure: FailedJob, word: str, sentence: str):
+    assert (failure.cause.word, failure.cause.sentence) == (word, sentence)
+
+
+def test_a_job_waits_for_its_own_failure_or_for_the_nearest_before_it():
+    fetch = job("fetch_model", model="google/gemma-2b")
+    train = job("train", fetch, **RUN)
+    evaluate = job("evaluate", train, **RUN)
+    other = job("train", **RUN | {"seed": "seed-2"})
+    table = job("table", other, evaluate, scale="full", paper="carma", display="table2")
+    gated = failed("fetch_model", "it is gated", model="google/gemma-2b")
+    crashed = failed("train", "RuntimeError", **RUN)
+
+    waiting = find_failures([table, evaluate, train, fetch, other], [gated])
+    assert [entry.failure for entry in waiting] == [gated, gated, gated, gated, None]
+    assert [entry.has_failed for entry in waiting] == [False, False, False, True, False]
+    assert waiting[-1].cause == NOT_STARTED
+
+    (waiting_evaluation,) = find_failures([evaluate], [gated, crashed])
+    assert waiting_evaluation.failure == crashed
+
+
+def test_failed_jobs_of_the_logger(tmp_path: Path):
+    file = tmp_path / "failed_jobs.json"
+    assert read_failed_jobs(file) == []
+    file.write_text(json.dumps([failed("claims", scale="full").model_dump()]))
+    assert read_failed_jobs(file) == [failed("claims", scale="full")]

@@ -1,0 +1,208 @@
+"""What is shown when jobs have failed: everything that is finished, and why the rest is not."""
+
+import csv
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.data.file_server import serving
+from tests.data.hub_server import HubServer
+from tests.workflow.projects import Project
+from workflow_scripts.data.sources.declared import load_repositories
+
+GATED = "google/gemma-2b"
+REVISION = load_repositories()[GATED].revision
+FILES = {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": bytes(1000)}
+PAPER = {
+    "experiments.yaml": """
+title: Four rows
+citation: A paper of four rows
+seeds: {demo: [1]}
+demo:
+  - {task: scan-jump-x2, methods: {transformer: [default], sq-transformer: [srl], lrf: [default]}}
+  - {task: cogs, methods: {transformer: [default]}}
+""",
+    "displays.yaml": """
+axes:
+  model:
+    works: {method: transformer, variant: default}
+    gated: {method: sq-transformer, variant: srl}
+    crashes: {method: lrf, variant: default}
+displays:
+  table1:
+    source: Table 1
+    title: Exact match
+    group: Results
+    rows: {each: [model]}
+    columns:
+      - {column: SCAN, task: scan-jump-x2, metric: exact_match}
+      - {column: COGS, task: cogs, metric: exact_match}
+  figure1:
+    source: Figure 1
+    title: Validation accuracy over training
+    group: Results
+    module: learning_curves
+    curves: true
+    runs:
+      - {panel: SCAN, series: works, task: scan-jump-x2, method: transformer, variant: default}
+      - {panel: SCAN, series: crashes, task: scan-jump-x2, method: lrf, variant: default}
+""",
+    "claims.yaml": """
+claims:
+  - claim: works-above-half
+    statement: It answers more than half
+    source: Section 1
+    left: table1/works/SCAN
+    right: 50
+    relation: greater
+  - claim: gated-over-works
+    statement: The gated model is better
+    source: Section 1
+    left: table1/gated/SCAN
+    right: table1/works/SCAN
+    relation: greater
+  - claim: works-on-cogs
+    statement: It answers more than half of COGS
+    source: Section 1
+    left: table1/works/COGS
+    right: 50
+    relation: greater
+""",
+    "published.csv": "display,row,column,metric,printed,value,unit,std,n_seeds,source,note\n",
+}
+
+
+def read_rows(file: Path) -> list[dict[str, str]]:
+    with open(file, newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+@pytest.fixture
+def failing(project: Project) -> Project:
+    """A paper in which one run works, one model is gated, one training crashes, and one source is
+    at a dead address.
+    """
+    folder = project.root / "papers/mine"
+    folder.mkdir()
+    for name, content in PAPER.items():
+        (folder / name).write_text(content)
+    with project.edited("config.yaml") as config:
+        config["papers"] = ["mine"]
+    project.edit("catalogue/tasks/kinds.yaml", "max_steps: 100,", "max_steps: 3,")
+    with project.edited("catalogue/methods/seq2seq.yaml") as methods:
+        methods["sq-transformer"]["init"] = {"hub": GATED, "revision": REVISION}
+    project.edit(
+        "catalogue/tasks/cogs.yaml",
+        "limit: {train: 1000, test: 210}}, sources: []",
+        "limit: {train: 1000, test: 210}}, sources: [cogs/train.tsv]",
+    )
+    sources = project.root / "workflow_scripts/data/sources/sources.yaml"
+    dead = re.sub(
+        r"https://raw.githubusercontent.com/najoungkim/\S+",
+        "http://127.0.0.1:9/",
+        sources.read_text(),
+    )
+    sources.write_text(dead)
+    with open(project.root / "workflow_scripts/models/lrf/model.py", "a") as module:
+        module.write("\nraise RuntimeError('boom')\n")
+    return project
+
+
+@pytest.mark.quick_faults
+def test_a_gated_model_a_dead_address_and_a_crash_leave_the_rest_of_the_report(
+    failing: Project, monkeypatch
+):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+    with serving(HubServer) as hub:
+        hub.add(GATED, REVISION, FILES)
+        hub.gated = {GATED}
+        done = failing.reproduce(env=os.environ | {"HF_ENDPOINT": hub.url})
+    assert done.returncode == 1
+    results = failing.root / "results/demo"
+
+    rows = read_rows(results / "tables/mine/table1.csv")
+    cells = {f"{row['row']}/{row['column']}": (row["status"], row["note"]) for row in rows}
+    assert cells == {
+        "works/SCAN": ("measured", ""),
+        "works/COGS": ("not run", "not run: download failed"),
+        "gated/SCAN": ("not run", "not run: gated"),
+        "crashes/SCAN": ("not run", "not run: failed"),
+        "gated/COGS": ("not run", "not run at demo"),
+        "crashes/COGS": ("not run", "not run at demo"),
+    }
+    markdown = (results / "tables/mine/table1.md").read_text()
+    assert f"Not run, because {GATED} is gated: gated." in markdown
+
+    drawn = read_rows(results / "figures/mine/figure1.csv")
+    assert {row["series"] for row in drawn} == {"works"}
+    assert (
+        "1 run left out: train scan-jump-x2/lrf/default/seed-1 failed"
+        in (results / "figures/mine/figure1.svg").read_text()
+    )
+
+    claims = {row["claim"]: row for row in read_rows(results / "claims.csv")}
+    assert claims["works-above-half"]["effect"] != ""
+    assert claims["gated-over-works"]["verdict"] == "not run"
+    assert claims["gated-over-works"]["reason"] == f"not run: {GATED} is gated"
+    assert claims["works-on-cogs"]["reason"] == "not run: cogs/train.tsv could not be downloaded"
+    assert (results / "report.html").stat().st_size > 100_000
+
+    last_lines = sorted(done.stderr.splitlines()[-4:])
+    assert last_lines[0] == "Try again with: ./reproduce"
+    dead, gated, crashed = last_lines[1:]
+    assert dead.startswith("error: cogs/train.tsv could not be downloaded, 1 run not finished: ")
+    assert gated.startswith(f"error: {GATED} is gated, 1 run not finished: ")
+    assert "accept its licence" in gated
+    assert crashed == (
+        "error: train scan-jump-x2/lrf/default/seed-1 failed, 1 run not finished: "
+        "RuntimeError: boom (results/demo/logs/train/scan-jump-x2/lrf/default/seed-1.log)"
+    )
+
+
+def read_notes(tables: Path) -> dict[str, str]:
+    """Row -> note of the first column of table 2 of CAT."""
+    rows = read_rows(tables / "table2.csv")
+    return {row["row"]: row["note"].split(";")[0] for row in rows if row["column"] == "PAWS (SO)"}
+
+
+@pytest.mark.quick_faults
+def test_the_next_call_makes_what_was_missing(demo: Project):
+    """Of a finished demo one training is deleted, and fails at first."""
+    run = "paws/bert/ft/seed-1"
+    folder = demo.root / "results/demo/runs" / run
+    tables = demo.root / "results/demo/tables/cat"
+    before = (tables / "table2.csv").read_bytes()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "mine.txt").touch()
+
+    shown = demo.reproduce("--finished")
+    assert shown.returncode == 1
+    assert shown.stderr.splitlines()[-2:] == [
+        "error: 2 runs not started yet",
+        "Try again with: ./reproduce",
+    ]
+    assert read_notes(tables)["BERT"] == "not run: not started"
+    assert not (folder / "run.json").exists()
+
+    failed = demo.reproduce()
+    assert failed.returncode == 1
+    assert read_notes(tables)["BERT"] == "not run: failed"
+    assert "not run" not in read_notes(tables)["CAT_comp"]
+    # An analysis of several runs is made of those that are finished.
+    assert read_rows(tables / "table4.csv")
+    assert json.loads((demo.root / "results/demo/config.json").read_text())["finished_only"] is True
+
+    again = demo.reproduce()
+    assert again.returncode == 1
+    assert "Nothing to be done" in again.stderr, "nothing is shown twice"
+
+    (folder / "mine.txt").unlink()
+    demo.make()
+    assert (tables / "table2.csv").read_bytes() == before
+    assert not (demo.root / "results/demo/unfinished.json").exists()
+    assert demo.planned() == set()

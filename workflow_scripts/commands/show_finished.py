@@ -1,0 +1,211 @@
+"""Make tables, figures and claims from the runs that are finished, and say why others are not.
+
+./reproduce calls this after jobs have failed.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from workflow_scripts.common.result_folders import RESULTS
+from workflow_scripts.common.run_names import Run
+from workflow_scripts.config.displays import find_analysis, select_display_runs
+from workflow_scripts.config.loading import load_catalogue
+from workflow_scripts.config.requested import list_paper_runs
+from workflow_scripts.provenance.unfinished import Cause, Unfinished, write_unfinished
+from workflow_scripts.workflow.dry_run import list_jobs_to_run
+from workflow_scripts.workflow.failures import (
+    FAILED_JOBS,
+    FailedJob,
+    JobKey,
+    Waiting,
+    find_failures,
+    read_failed_jobs,
+)
+from workflow_scripts.workflow.job_specs import list_read_files
+from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
+from workflow_scripts.workflow.snakemake_call import (
+    SnakemakeCall,
+    collect_stop_signals,
+    drop_force_words,
+    parse_call,
+    run_snakemake,
+    set_config_value,
+)
+from workflow_scripts.workflow.time_limit import RUN_RULES, Job, read_jobs
+
+# What is made of finished runs. No other job is started.
+SHOWING_RULES = ("analyse", "table", "figure", "claims", "record_config")
+TARGET_RULE = "all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    always = "also where no job has failed, for example after Ctrl-C"
+    parser.add_argument("--always", action="store_true", help=always)
+    arguments = "after --: arguments of Snakemake"
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGUMENT", help=arguments)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Make what can be made, say what is not finished, and exit with 1 if anything is not."""
+    words = args.arguments
+    if words[:1] == ["--"]:
+        words = words[1:]
+    failures = read_failed_jobs()
+    if not failures and not args.always:
+        return
+    call = parse_call(drop_force_words(words))
+    arguments = [word for word in call.arguments if word != LOGGER]
+    open_jobs = read_jobs(list_jobs_to_run(*arguments))
+    shows_nothing = select_targets(call, open_jobs, Unfinished()) is None
+    if shows_nothing and all("/" in target for target in call.targets):
+        return  # a file of a run, or the like: Snakemake has said why it is not there
+    with collect_stop_signals() as received:
+        while True:
+            waiting = find_failures(open_jobs, failures)
+            unfinished = list_unfinished(call, waiting)
+            write_unfinished(RESULTS.scale(call.config.scale), unfinished)
+            targets = select_targets(call, open_jobs, unfinished)
+            if targets is None or received:
+                break
+            FAILED_JOBS.unlink(missing_ok=True)
+            run_snakemake(make_arguments(call, targets), received, dict(os.environ))
+            earlier_failures = {failure.key for failure in failures}
+            failures += [
+                failure for failure in read_failed_jobs() if failure.key not in earlier_failures
+            ]
+            if len(failures) == len(earlier_failures):
+                break
+    lines = describe_unfinished(failures, waiting, words)
+    if lines:
+        print("\n".join(lines))
+        sys.exit(1)
+
+
+def list_unfinished(call: SnakemakeCall, waiting: Iterable[Waiting]) -> Unfinished:
+    """Return the files of the scale that cannot be made now, and why.
+
+    Tables, figures, claims and analyses can be made from the runs that are finished, unless they
+    have failed themselves.
+    """
+    causes: dict[Path, Cause] = {}
+    shown = []
+    for entry in waiting:
+        if entry.job.rule in SHOWING_RULES:
+            shown.append(entry)
+        else:
+            causes |= _list_causes(call, entry)
+    failed_rules = {entry.job.rule for entry in shown if entry.has_failed}
+    for entry in shown:
+        # The report is made after record_config, and begins with the claims.
+        is_end = entry.job.rule == "record_config" and "claims" in failed_rules
+        if entry.has_failed or is_end or not can_show(call, entry.job, Unfinished(causes)):
+            causes |= _list_causes(call, entry)
+    return Unfinished(causes)
+
+
+def _list_causes(call: SnakemakeCall, waiting: Waiting) -> dict[Path, Cause]:
+    """Return the outputs of a job in the folder of the scale, each with the job's cause."""
+    folder = RESULTS.scale(call.config.scale).path
+    causes: dict[Path, Cause] = {}
+    for file in map(Path, waiting.job.outputs):
+        if file.is_relative_to(folder):
+            causes[file] = waiting.cause
+    return causes
+
+
+def can_show(call: SnakemakeCall, job: Job, unfinished: Unfinished) -> bool:
+    """Whether a job can show what is finished.
+
+    Only an analysis may not: where none of its runs is finished, or what it reads besides runs is
+    missing.
+    """
+    if job.rule != "analyse":
+        return True
+    if not {needed.rule for needed in job.needed} <= {*RUN_RULES, "prepare"}:
+        return False
+    paper = job.wildcards["paper"]
+    catalogue = load_catalogue()
+    entry = find_analysis(catalogue, paper, job.wildcards["analysis"])
+    scale = call.config.scale
+    runs = select_display_runs(entry, list_paper_runs(catalogue, call.config, paper, scale))
+    if not runs:
+        return True
+    return any(not unfinished.is_missing_any(list_read_files(entry, run, scale)) for run in runs)
+
+
+def select_targets(
+    call: SnakemakeCall, open_jobs: Iterable[Job], unfinished: Unfinished
+) -> list[str] | None:
+    """Return the targets of the call that show results, without the unfinished ones; none: all.
+
+    None: the call has no such target.
+    """
+    if not call.targets:
+        return []
+    shown_files: set[str] = set()
+    for job in open_jobs:
+        if job.rule in SHOWING_RULES:
+            shown_files.update(job.outputs)
+    targets = []
+    for target in call.targets:
+        if target in shown_files and Path(target) not in unfinished:
+            targets.append(target)
+    return targets or None
+
+
+def make_arguments(call: SnakemakeCall, targets: Sequence[str]) -> list[str]:
+    """Return the arguments of the call, for targets that are made from what is finished."""
+    arguments = [word for word in call.arguments if word not in ("--", *call.targets)]
+    arguments = set_config_value(arguments, "finished_only=true")
+    return [*arguments, "--allowed-rules", TARGET_RULE, *SHOWING_RULES, "--", *targets]
+
+
+def describe_unfinished(
+    failures: Iterable[FailedJob], waiting: Iterable[Waiting], words: Iterable[str]
+) -> list[str]:
+    """Say what is not finished: a line for each failure, and how to try again.
+
+    No lines if everything is finished. words: the user's arguments.
+    """
+    runs_of: dict[JobKey, set[Run]] = {}
+    not_started: set[Run] = set()
+    for entry in waiting:
+        run = entry.job.run
+        if run is None:
+            continue
+        if entry.failure is None:
+            not_started.add(run)
+        else:
+            runs_of.setdefault(entry.failure.key, set()).add(run)
+    lines = []
+    for failure in failures:
+        runs = runs_of.get(failure.key, set())
+        not_started -= runs
+        lines.append(describe_failure(failure, len(runs)))
+    if not_started:
+        lines.append(f"error: {count_runs(len(not_started))} not started yet")
+    if lines:
+        own_words = [word for word in words if word not in (LOGGER, *PLACEHOLDERS)]
+        lines.append(f"Try again with: {shlex.join(['./reproduce', *own_words])}")
+    return lines
+
+
+def describe_failure(failure: FailedJob, runs: int) -> str:
+    """Say in one line what has happened, how many runs wait for it, and where to read more."""
+    line = f"error: {failure.cause.sentence}"
+    if runs:
+        line += f", {count_runs(runs)} not finished"
+    line += f": {failure.message.removeprefix('error: ')}"
+    if failure.log:
+        line += f" ({failure.log[0]})"
+    return line
+
+
+def count_runs(count: int) -> str:
+    """Format a number of runs."""
+    return "1 run" if count == 1 else f"{count} runs"

