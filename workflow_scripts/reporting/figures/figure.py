@@ -55,7 +55,7 @@ class Inputs:
     def absence(self) -> str:
         """The text for a panel without scores. The footer says more."""
         for entry in self.display.runs:
-            if entry.key in self.evidence.unfinished.evaluations:
+            if entry.variant_key in self.evidence.unfinished.evaluations:
                 return "not finished"
         return f"not run at {self.scale}"
 
