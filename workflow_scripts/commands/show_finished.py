@@ -29,6 +29,7 @@ from workflow_scripts.workflow.limited_run import LOGGER, PLACEHOLDERS
 from workflow_scripts.workflow.snakemake_call import (
     SnakemakeCall,
     collect_stop_signals,
+    drop_force_words,
     parse_call,
     run_snakemake,
     set_config_value,
@@ -56,24 +57,29 @@ def main(args: argparse.Namespace) -> None:
     failures = read_failed_jobs()
     if not failures and not args.always:
         return
-    call = parse_call(words)
-    arguments = [word for word in words if word != LOGGER]
+    call = parse_call(drop_force_words(words))
+    arguments = [word for word in call.arguments if word != LOGGER]
     open_jobs = read_jobs(list_jobs_to_run(*arguments))
+    shows_nothing = select_targets(call, open_jobs, Unfinished()) is None
+    if shows_nothing and all("/" in target for target in call.targets):
+        return  # a file of a run, or the like: Snakemake has said why it is not there
     with collect_stop_signals() as received:
         while True:
             waiting = find_failures(open_jobs, failures)
             unfinished = list_unfinished(call, waiting)
             write_unfinished(RESULTS / call.config.scale / UNFINISHED, unfinished)
-            targets = select_targets(call, open_jobs)
+            targets = select_targets(call, open_jobs, unfinished)
             if targets is None or received:
                 break
             FAILED_JOBS.unlink(missing_ok=True)
             run_snakemake(make_arguments(call, targets), received, dict(os.environ))
-            new_failures = read_failed_jobs()
-            if not new_failures:
+            earlier_failures = {failure.key for failure in failures}
+            failures += [
+                failure for failure in read_failed_jobs() if failure.key not in earlier_failures
+            ]
+            if len(failures) == len(earlier_failures):
                 break
-            failures += new_failures
-    lines = describe_unfinished(waiting, words)
+    lines = describe_unfinished(failures, waiting, words)
     if lines:
         print("\n".join(lines))
         sys.exit(1)
@@ -130,15 +136,25 @@ def can_show(call: SnakemakeCall, job: Job, unfinished: Unfinished) -> bool:
     return any(not unfinished.is_missing_any(list_read_files(entry, run)) for run in runs)
 
 
-def select_targets(call: SnakemakeCall, open_jobs: Iterable[Job]) -> list[str] | None:
-    """Return the targets of the call that show results; none: all. None: the call has no such."""
+def select_targets(
+    call: SnakemakeCall, open_jobs: Iterable[Job], unfinished: Unfinished
+) -> list[str] | None:
+    """Return the targets of the call that show results, without the unfinished ones; none: all.
+
+    None: the call has no such target.
+    """
     if not call.targets:
         return []
     shown_files: set[str] = set()
     for job in open_jobs:
         if job.rule in SHOWING_RULES:
             shown_files.update(job.outputs)
-    return [target for target in call.targets if target in shown_files] or None
+    folder = f"{RESULTS}/{call.config.scale}/"
+    targets = []
+    for target in call.targets:
+        if target in shown_files and target.removeprefix(folder) not in unfinished:
+            targets.append(target)
+    return targets or None
 
 
 def make_arguments(call: SnakemakeCall, targets: Sequence[str]) -> list[str]:
@@ -148,25 +164,28 @@ def make_arguments(call: SnakemakeCall, targets: Sequence[str]) -> list[str]:
     return [*arguments, "--allowed-rules", TARGET_RULE, *SHOWING_RULES, "--", *targets]
 
 
-def describe_unfinished(waiting: Sequence[Waiting], words: Iterable[str]) -> list[str]:
+def describe_unfinished(
+    failures: Iterable[FailedJob], waiting: Iterable[Waiting], words: Iterable[str]
+) -> list[str]:
     """Say what is not finished: a line for each failure, and how to try again.
 
     No lines if everything is finished. words: the user's arguments.
     """
-    failures = {}
-    runs_of: dict[JobKey | None, set[Run]] = {}
+    runs_of: dict[JobKey, set[Run]] = {}
+    not_started: set[Run] = set()
     for entry in waiting:
-        key = None
-        if entry.failure is not None:
-            key = entry.failure.key
-            failures[key] = entry.failure
         run = entry.job.run
-        if run is not None:
-            runs_of.setdefault(key, set()).add(run)
+        if run is None:
+            continue
+        if entry.failure is None:
+            not_started.add(run)
+        else:
+            runs_of.setdefault(entry.failure.key, set()).add(run)
     lines = []
-    for key, failure in failures.items():
-        lines.append(describe_failure(failure, len(runs_of.get(key, ()))))
-    not_started = runs_of.get(None, set()) - set().union(*(runs_of[key] for key in runs_of if key))
+    for failure in failures:
+        runs = runs_of.get(failure.key, set())
+        not_started -= runs
+        lines.append(describe_failure(failure, len(runs)))
     if not_started:
         lines.append(f"error: {count_runs(len(not_started))} not started yet")
     if lines:

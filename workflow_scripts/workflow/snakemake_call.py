@@ -93,6 +93,20 @@ def set_config_value(arguments: list[str], word: str) -> list[str]:
     return ["--config", word, *arguments]
 
 
+def drop_force_words(arguments: list[str]) -> list[str]:
+    """Return the arguments without those that run finished jobs again."""
+    kept: list[str] = []
+    is_name = False  # of a job that is forced
+    for word in arguments:
+        if word.startswith("-"):
+            is_name = word in ("--forcerun", "-R")
+            if not word.startswith(("--force", "-R")) and word not in ("-F", "-f"):
+                kept.append(word)
+        elif not is_name:
+            kept.append(word)
+    return kept
+
+
 @contextmanager
 def collect_stop_signals() -> Iterator[list[int]]:
     """Yield a list that receives the number of each SIGINT, SIGTERM or SIGHUP that arrives."""
