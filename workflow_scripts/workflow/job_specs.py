@@ -214,7 +214,7 @@ def _add_job(
 ) -> None:
     """Add the specs that a job is given, by their files; none for a report."""
     scale = wildcards.get("scale", "")
-    files = _spec_files(scale)
+    files = _get_spec_folder(scale)
     if rule == "prepare":
         task = wildcards["task"]
         contents[files.data(task)] = specs.get_data(task, scale)
@@ -236,7 +236,7 @@ def _add_run(contents: dict[Path, SpecFile], specs: Specs, run: Run, scale: str)
 
     Snakemake on a node of a cluster asks for them, too.
     """
-    file = _spec_files(scale).run(run)
+    file = _get_spec_folder(scale).run(run)
     if file in contents:
         return
     job_spec = specs.get_run(run, scale)
@@ -253,12 +253,12 @@ def _add_search(
 ) -> None:
     """Add a search with the run that it starts from."""
     job_spec = specs.get_search(variant, scale)
-    contents[_spec_files(scale).search(variant)] = job_spec
+    contents[_get_spec_folder(scale).search(variant)] = job_spec
     if isinstance(job_spec.spec.origin, ParentRun):
         _add_run(contents, specs, job_spec.spec.origin.run, scale)
 
 
-def _spec_files(scale: str) -> SpecFolder:
+def _get_spec_folder(scale: str) -> SpecFolder:
     return RESULTS.scale(scale).specs
 
 

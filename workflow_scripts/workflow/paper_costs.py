@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workflow_scripts.common.files import read_csv
+from workflow_scripts.common.result_folders import ResultsFolder
 from workflow_scripts.config.catalogue import Catalogue, Run
 from workflow_scripts.config.displays import select_intervened_runs
 from workflow_scripts.config.requested import list_requested_runs
@@ -72,18 +73,18 @@ def find_needs(
     catalogue: Catalogue, config: Config, paper: str, runs: list[Run], results: Path
 ) -> PaperNeeds:
     """Find out what the requested runs of a paper need that is not there yet."""
-    downloads = results / "downloads"
+    downloads = ResultsFolder(results).downloads
     files = []
     for name in list_sources(catalogue, config.scale, paper, runs):
-        if not (downloads / name).exists():
+        if not downloads.source(name).path.exists():
             files.append(load_sources()[name])
     models = {}
     for name in sorted(list_hub_models(catalogue, config.scale, config.precision, runs)):
-        if not (downloads / "models" / name / "model.json").exists():
+        if not downloads.model(name).manifest.exists():
             models[name] = load_repositories()[name]
     wheels = []
     for model in models.values():
-        if model.wheel and not (downloads / model.wheel).exists():
+        if model.wheel and not downloads.source(model.wheel).path.exists():
             wheels.append(model.wheel)
     searches = list_searches(catalogue, config, runs)
     return PaperNeeds(paper, runs, searches, files, models, wheels)

@@ -55,25 +55,27 @@ class SpecFiles:
 
     def get_data(self, task: str, scale: str) -> DataSpec:
         """Read the data spec of a task."""
-        file = _require_file(_specs(scale).data(task))
+        file = _require_file(_get_spec_folder(scale).data(task))
         return read_data_spec(read_mapping(file), file)
 
     def get_candidates(self, task: str, scale: str) -> CandidateSpec:
         """Read the spec of the synonym candidates of a task."""
-        file = _require_file(_specs(scale).candidates(task))
+        file = _require_file(_get_spec_folder(scale).candidates(task))
         return read_candidate_spec(read_mapping(file), file)
 
     def _read_run(self, run: Run, scale: str) -> RunJobSpec:
-        return read_run_job_spec(_require_file(_specs(scale).run(run)))
+        return read_run_job_spec(_require_file(_get_spec_folder(scale).run(run)))
 
     def _read_search(self, variant: VariantKey, scale: str) -> RunJobSpec:
-        return read_run_job_spec(_require_file(_specs(scale).search(variant)))
+        return read_run_job_spec(_require_file(_get_spec_folder(scale).search(variant)))
 
     def _read_analysis(self, paper: str, analysis: str, scale: str) -> AnalysisJobSpec:
-        return read_analysis_job_spec(_require_file(_specs(scale).analysis(paper, analysis)))
+        return read_analysis_job_spec(
+            _require_file(_get_spec_folder(scale).analysis(paper, analysis))
+        )
 
 
-def _specs(scale: str) -> SpecFolder:
+def _get_spec_folder(scale: str) -> SpecFolder:
     return RESULTS.scale(scale).specs
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from workflow_scripts.common.errors import UserError
 from workflow_scripts.common.files import read_csv, read_mapping, write_csv
+from workflow_scripts.common.result_folders import ResultsFolder, RunFolder
 from workflow_scripts.config.catalogue import Catalogue
 from workflow_scripts.config.specs import resolve_training
 from workflow_scripts.tasks.run_spec import read_run_spec
@@ -56,9 +57,10 @@ class MeasuredRun:
 def record_step_times(catalogue: Catalogue, results: Path) -> None:
     """Collect median step times from every run.json under `results` in catalogue/step_times.csv."""
     measured: dict[tuple[str, ...], list[MeasuredRun]] = defaultdict(list)
-    for file in sorted(results.glob("*/runs/*/*/*/*/run.json")):
-        run = read_measured_run(catalogue, file)
-        measured[run.names].append(run)
+    for scale in ResultsFolder(results).list_scales():
+        for folder in scale.list_trained_runs():
+            run = read_measured_run(catalogue, folder)
+            measured[run.names].append(run)
     if not measured:
         raise UserError(f"no finished run under {results}; train some first with ./reproduce")
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -70,13 +72,14 @@ def record_step_times(catalogue: Catalogue, results: Path) -> None:
     print(f"{len(measured)} step times written to {STEP_TIMES}")
 
 
-def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
-    """Read a run.json and its record.json.
+def read_measured_run(catalogue: Catalogue, folder: RunFolder) -> MeasuredRun:
+    """Read the manifest and the record of a training.
 
     Raises UserError if the catalogue now gives the run another size.
     """
+    file = folder.manifest
     run = read_mapping(file, "spec", "scale")
-    record = read_mapping(file.with_name("record.json"), *MEASURED)
+    record = read_mapping(folder.record, *MEASURED)
     scale = run["scale"]
     spec = read_run_spec(run["spec"], file, "spec")
     spec_now = resolve_training(catalogue, spec.variant_key.make_run(seed=0), scale)
@@ -97,7 +100,7 @@ def read_measured_run(catalogue: Catalogue, file: Path) -> MeasuredRun:
         processes=record.get("gpu_processes") or 0,  # records of earlier versions have none
         seconds_per_step=record["seconds_per_step"],
         epoch_steps=epoch_steps,
-        checkpoint_bytes=(file.parent / "checkpoint/model.safetensors").stat().st_size,
+        checkpoint_bytes=folder.weights.stat().st_size,
         gpu_bytes=record["peak_gpu_memory_bytes"] or 0,
         cpu=record["cpu"],
     )

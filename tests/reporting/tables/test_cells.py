@@ -1,6 +1,7 @@
 """The join of published numbers, displays and scores."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -375,7 +376,7 @@ FAILED = Cause(word="failed", sentence="train jump/new/a/seed-2 failed")
 
 def unfinished(variant, seed, folder="eval"):
     task, method, name = variant
-    return {f"runs/{task}/{method}/{name}/seed-{seed}/{folder}/scores.csv": FAILED}
+    return {Path(f"runs/{task}/{method}/{name}/seed-{seed}/{folder}/scores.csv"): FAILED}
 
 
 def test_runs_that_are_not_finished_are_named_with_their_cause():
@@ -417,6 +418,6 @@ def test_an_analysis_that_is_not_finished():
         {"column": "A", "analysis": "made", "metric": "share", "unit": "percent"}
     )
     display = changed(DISPLAY, rows=[Row.model_validate({"row": "all"})], columns=[column])
-    causes = {"analyses/p/made/scores.csv": FAILED}
+    causes = {Path("analyses/p/made/analysis.json"): FAILED}
     cells = cells_of(replace(evidence([]), unfinished=Unfinished(causes)), display)
     assert cells["all", "A"].note == "not run: failed"
