@@ -134,7 +134,7 @@ def make_updates(contender: Contender, mode: Mode) -> tuple[Callable[[], None], 
     }
     model = build_model(spec.model, vocabulary).to(GPU).train()
     setup = TrainingSetup(
-        model, WordLoss(spec.setup.label_smoothing), [], dict, compilable=list_compilable(model)
+        model, WordLoss(spec.problem.label_smoothing), [], dict, compilable=list_compilable(model)
     )
     setup = add_objective(setup, spec.objective)
     if mode.compiled:

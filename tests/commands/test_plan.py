@@ -337,7 +337,7 @@ def test_models_of_the_hub_are_known_by_their_parameters():
 
 
 @pytest.mark.usefixtures("project")
-def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_twice_as_much():
+def test_a_job_asks_for_the_memory_of_its_method():
     catalogue = load_catalogue()
     asked = catalogue.scales["full"].jobs
     large, small = (
@@ -345,14 +345,14 @@ def test_a_job_asks_for_the_memory_of_its_method_and_each_further_attempt_for_tw
         Run("idm", "gpt2-small", "carma", seed=0),
     )
     of_large, of_small = (resolve_run_job_spec(catalogue, run, "full") for run in (large, small))
-    first, third = (estimate_run_resources(of_large, "cuda", attempt) for attempt in (1, 3))
-    assert first["mem_mb"] == asked.memory_of["llama-large"] == third["mem_mb"] / 4
-    assert first["runtime"] == third["runtime"] == 24 * 60
-    assert estimate_run_resources(of_small, "cuda")["mem_mb"] == asked.memory < first["mem_mb"]
-    assert (first["gpu"], estimate_run_resources(of_large, "cpu")["gpu"], first["threads"]) == (
+    assert of_large.resources.memory == asked.memory_of["llama-large"]
+    assert of_small.resources.memory == asked.memory < of_large.resources.memory
+    on_gpu = estimate_run_resources(of_large, "cuda")
+    assert on_gpu["runtime"] == 24 * 60
+    assert (on_gpu["gpu"], estimate_run_resources(of_large, "cpu")["gpu"], on_gpu["threads"]) == (
         1,
         0,
         2,
     )
     at_demo = resolve_run_job_spec(catalogue, large, "demo")
-    assert estimate_run_resources(at_demo, "cpu")["mem_mb"] == catalogue.scales["demo"].jobs.memory
+    assert at_demo.resources.memory == catalogue.scales["demo"].jobs.memory

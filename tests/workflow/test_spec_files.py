@@ -125,7 +125,7 @@ def test_a_file_is_written_only_when_its_bytes_change(project: Path):
     )
 
 
-# Methods of JobInputs that give a rule its inputs and parameters, and its resources at each attempt.
+# Methods of JobInputs that give a rule its inputs and parameters, and its resources.
 OF_RUNS = ("find_init_manifest", "find_init_checkpoint", "format_init_option")
 METHODS = {
     "prepare": ("list_data_manifests", "list_data_sources"),
@@ -141,7 +141,7 @@ METHODS = {
         "list_analysis_checkpoints",
     ),
 }
-RESOURCES = ("threads", "mem_mb", "runtime", "gpu", "gres", "slurm_extra")
+RESOURCES = ("threads", "runtime", "gpu", "gres", "slurm_extra")
 
 
 class Job(SimpleNamespace):
@@ -190,8 +190,10 @@ def test_snakemake_in_a_job_gets_from_the_files_what_the_catalogue_says(project:
             assert getattr(in_job, method)(job) == getattr(here, method)(job), (method, job)
         if rule in ("search", "train", "evaluate", "intervene"):
             for name in RESOURCES:
-                of_attempts = [each.get_run_resource(name)(job, 2) for each in (in_job, here)]
-                assert of_attempts[0] == of_attempts[1], (name, job)
+                resources = [each.get_run_resource(name)(job) for each in (in_job, here)]
+                assert resources[0] == resources[1], (name, job)
+            memory = [each.estimate_memory(rule)(job) for each in (in_job, here)]
+            assert memory[0] == memory[1] > 0, job
 
 
 def test_the_runs_and_the_search_before_a_run_are_written_with_it(project: Path):

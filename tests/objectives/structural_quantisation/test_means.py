@@ -128,7 +128,7 @@ def test_loss_and_gradients_are_those_of_the_selected_words(run):
         spec.model, settings=spec.model.settings.model_copy(update={"dropout": 0.0})
     )
     model = build_model(without_dropout, TABLE_SIZES).train()
-    label_smoothing = spec.setup.label_smoothing
+    label_smoothing = spec.problem.label_smoothing
     setup = add_objective(TrainingSetup(model, WordLoss(label_smoothing), [], dict), spec.objective)
     weights = spec.objective.settings if spec.objective else Settings()
     selecting = TrainingSetup(model, make_selecting_loss(weights, label_smoothing), [], dict)

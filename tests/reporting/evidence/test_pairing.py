@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from workflow_scripts.common.errors import UserError
+from workflow_scripts.common.run_names import VariantKey
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.reporting.evidence.pairing import (
     compute_difference,
@@ -23,7 +24,7 @@ VALUES = st.floats(-100, 100).map(lambda value: round(value, 3))
 @pytest.mark.parametrize("scale", ["demo", "small", "full"])
 def test_fine_tuned_models_of_one_parent_start_from_the_same_weights(scale):
     def weights(*variant):
-        return get_initial_weights(load_catalogue(ROOT), variant, scale)
+        return get_initial_weights(load_catalogue(ROOT), VariantKey(*variant), scale)
 
     ours = weights("idm", "gpt2-small", "ft")
     assert weights("idm", "gpt2-small", "carma") == ours == weights("idm", "gpt2-small", "ft@start")

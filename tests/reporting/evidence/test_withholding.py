@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.reporting.made_up import write_run
-from workflow_scripts.common.run_names import Run
+from workflow_scripts.common.run_names import Run, VariantKey
 from workflow_scripts.config.loading import load_catalogue
 from workflow_scripts.evaluation.scores import write_scores
 from workflow_scripts.reporting.claims.judging import format_claims, judge_paper
@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[3]
 CATALOGUE = load_catalogue(ROOT)
 PLANNED, PILOTS = range(101, 109), (61, 62, 63)
 SAL, TRANSFORMER = (
-    ("scan-jump-x2", "sq-transformer", "sal"),
-    ("scan-jump-x2", "transformer", "default"),
+    VariantKey("scan-jump-x2", "sq-transformer", "sal"),
+    VariantKey("scan-jump-x2", "transformer", "default"),
 )
-SRL = ("cognition", "sq-transformer", "srl")
+SRL = VariantKey("cognition", "sq-transformer", "srl")
 
 
 def score(
@@ -90,7 +90,7 @@ def test_planned_seeds_are_withheld_before_all_are_scored(tmp_path, shown, score
         )
         == {}
     )
-    other = ("scan-jump-x2", "sq-transformer", "none")
+    other = VariantKey("scan-jump-x2", "sq-transformer", "none")
     assert (
         find_withheld(
             CATALOGUE, "sq_transformer", "small", [(other, seed) for seed in shown], tmp_path
@@ -140,7 +140,7 @@ def test_tables_have_the_number_of_seeds_and_claims_no_value(tmp_path, no_analys
 
 
 def test_a_primary_claim_still_counts_its_seeds(tmp_path, no_analyses):
-    changed = ("scan-jump-x2", "sq-transformer", "sal-entropy-3")
+    changed = VariantKey("scan-jump-x2", "sq-transformer", "sal-entropy-3")
     runs = score(tmp_path, changed, (101, 102, 103)) + score(tmp_path, TRANSFORMER, PLANNED)
     outcomes = judge_paper(CATALOGUE, "sq_transformer", "small", runs, tmp_path)
     (primary,) = (outcome for outcome in outcomes if outcome.claim.claim == "sal-success-addjump")
